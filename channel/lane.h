@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A lane: single-producer single-consumer byte ring of entries in the shared
+ * pages. A channel has two, so that two threads of the producer need no lock:
+ * steps go through one, requests and other announcements through the other. Each
+ * entry says how many entries of the other lane came before it, which gives the
+ * daemon back the one order in which they were submitted.
+ */
+#ifndef CHANNEL_LANE_H
+#define CHANNEL_LANE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <r3ring/abi.h>
+
+/* The producer's end of a lane as the daemon sees it. */
+struct lane_head {
+	uint64_t number;   /* of the newest entry submitted; stored before position */
+	uint64_t position; /* bytes submitted ever; stored last, with release */
+};
+
+enum lane_entry_type {
+	LANE_PAD = 1,    /* unused room before the wrap */
+	LANE_STEP = 2,   /* struct lane_step, then a STEP payload */
+	LANE_RECORD = 3, /* a payload of type record_type (REQUEST, SPANS, EPLB, KEY_COPY) */
+};
+
+struct lane_entry {
+	uint32_t bytes; /* whole entry, a multiple of 64, this head included */
+	uint16_t type;  /* enum lane_entry_type */
+	uint16_t record_type;
+	uint32_t payload_bytes;
+	uint32_t reserved0;
+	uint64_t number;       /* 1, 2, ... within its lane; PAD: the next entry's */
+	uint64_t after;        /* number of the other lane's newest entry before this one */
+	uint64_t reserved1[4]; /* the payload begins on a line of its own */
+};
+
+/* What the daemon needs to know of a step besides its STEP record. */
+struct lane_step {
+	uint64_t rows_before;   /* valid rows of this rank begun before this step */
+	uint64_t extent_offset; /* EXTENT_NONE: dropped */
+	uint32_t slot;
+	uint32_t cause;      /* enum r3ring_cause of the drop, 0 otherwise */
+	uint64_t extent_end; /* buffer position behind the extent, for accounts */
+	uint64_t reserved[4];
+};
+
+R3RING_STATIC_ASSERT(sizeof(struct lane_entry) == 64, "lane entry layout");
+R3RING_STATIC_ASSERT(sizeof(struct lane_step) == 64, "lane step layout");
+
+/* The producer's end. Private to one thread at a time. */
+struct lane_writer {
+	uint8_t *base;
+	uint64_t bytes;
+	struct lane_head *head; /* shared: stored here */
+	const uint64_t *tail;   /* shared: the daemon's, hostile */
+	uint64_t position;      /* private copies of the head */
+	uint64_t number;
+	uint64_t seen_tail; /* newest believable tail */
+};
+
+/* The daemon's end. Private to one thread. */
+struct lane_reader {
+	const uint8_t *base;
+	uint64_t bytes;
+	const struct lane_head *head; /* shared: the producer's, hostile */
+	uint64_t *tail;               /* shared: stored with release here */
+	uint64_t position;
+	uint64_t taken; /* number of the newest entry taken */
+};
+
+void lane_writer_init(struct lane_writer *lane, uint8_t *base, uint64_t bytes,
+		      struct lane_head *head, const uint64_t *tail);
+
+/*
+ * Takes room for an entry with a payload of @payload_bytes; head fields but
+ * `after` are filled in.
+ * Returns the entry (its payload follows it), or NULL: no room now, or, when
+ * @payload_bytes is more than lane_largest(), never.
+ * lane_submit() publishes it; a second lane_reserve() without it starts over.
+ */
+struct lane_entry *lane_reserve(struct lane_writer *lane, uint32_t payload_bytes);
+void lane_submit(struct lane_writer *lane, struct lane_entry *entry);
+
+/* Largest payload a lane takes: half of it, less the head. */
+uint64_t lane_largest(uint64_t lane_bytes);
+
+/*
+ * Begins to take entries where @tail says that a former daemon stopped (0 for a
+ * new lane). `taken` comes from the next entry's number, or, when the lane is
+ * empty, from the head. Returns 0, or -EBADMSG when tail and head contradict
+ * each other.
+ */
+int lane_reader_init(struct lane_reader *lane, const uint8_t *base, uint64_t bytes,
+		     const struct lane_head *head, uint64_t *tail);
+
+/*
+ * The next entry, in place; its head is copied to @entry and checked against
+ * the lane. The payload may still be changed by a hostile producer: copy, then
+ * check.
+ * Returns the payload, NULL when there is none; -EBADMSG through @error when the
+ * lane is corrupt (the producer must be cut off).
+ */
+const uint8_t *lane_peek(struct lane_reader *lane, struct lane_entry *entry, int *error);
+
+/* Gives the entry of the last lane_peek() back. */
+void lane_consume(struct lane_reader *lane, const struct lane_entry *entry);
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Device operations: one table, two implementations (host, cuda), so that every
+ * path above also runs without a GPU.
+ *
+ * A producer opens a device, allocates buffer and control block on it, and
+ * launches the kernels. The daemon imports the buffer and copies from it.
+ */
+#ifndef DEVICE_DEVICE_H
+#define DEVICE_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <r3ring/error.h>
+#include <r3ring/proto.h>
+
+#include "kernels/kernels.h"
+
+struct device; /* an open device; implementation's own */
+
+/* A capture buffer as its producer has it, and how another process gets it. */
+struct device_buffer {
+	uint8_t *base; /* device address */
+	uint64_t bytes;
+	enum r3ring_buffer_kind kind;
+	int fd;             /* to be sent along, -1 when the kind has none */
+	uint8_t handle[64]; /* cudaIpcMemHandle_t for its kind */
+	uint8_t gpu_uuid[16];
+};
+
+struct device_ops {
+	const char *name; /* "host", "cuda" */
+
+	/* Returns 0 or -ENODEV (the message says what is missing). */
+	int (*open)(struct device **device, struct r3ring_error *err);
+	void (*close)(struct device *device);
+
+	/* -- producer's side -- */
+
+	/* Returns 0, -ENOMEM or -ENOSPC. */
+	int (*buffer_alloc)(struct device *device, uint64_t bytes, struct device_buffer *buffer,
+			    struct r3ring_error *err);
+	void (*buffer_free)(struct device *device, struct device_buffer *buffer);
+
+	/* The control block; disarmed, never freed: a recorded graph may read it
+	 * at any time until the process ends. */
+	int (*control_alloc)(struct device *device, struct extent_control **control,
+			     struct r3ring_error *err);
+
+	/* Makes host pages (the bells) visible to the device; gives the device's
+	 * address of them. */
+	int (*pages_map)(struct device *device, void *host, size_t bytes, uint8_t **mapped,
+			 struct r3ring_error *err);
+	void (*pages_unmap)(struct device *device, void *host);
+
+	/* Whether the stream is being captured into a graph. */
+	bool (*stream_capturing)(struct device *device, void *stream);
+
+	/* Enqueue, never wait. Return 0 or -EIO. */
+	int (*launch_begin)(struct device *device, void *stream,
+			    const struct kernel_begin_args *args);
+	int (*launch_capture)(struct device *device, void *stream,
+			      const struct kernel_capture_args *args);
+	int (*launch_rows)(struct device *device, void *stream,
+			   const struct kernel_rows_args *args);
+	int (*launch_end)(struct device *device, void *stream, const struct kernel_end_args *args);
+
+	/* Waits for the work enqueued on the stream; only for close. */
+	void (*stream_synchronize)(struct device *device, void *stream);
+
+	/* -- daemon's side -- */
+
+	/*
+	 * Maps a buffer that another process made. @fd (or -1) is taken over on
+	 * success. For HOST: seals and size are checked before mapping.
+	 * Returns 0, -EBADMSG, -ENODEV, or an errno.
+	 */
+	int (*buffer_import)(struct device *device,
+			     const struct r3ring_hello_producer_message *hello, int fd,
+			     struct device_buffer *buffer, struct r3ring_error *err);
+	void (*buffer_unimport)(struct device *device, struct device_buffer *buffer);
+
+	/* Prepares the ring's arena as a target of copies. */
+	int (*arena_register)(struct device *device, void *arena, size_t bytes,
+			      struct r3ring_error *err);
+	void (*arena_unregister)(struct device *device, void *arena);
+
+	/* Enqueues one copy from the buffer into the arena, in order. 0 or -EIO. */
+	int (*copy)(struct device *device, void *to, const uint8_t *from, size_t bytes);
+
+	/* Whether all copies enqueued are done: 1, 0 (not yet), -EIO. Never waits. */
+	int (*copies_done)(struct device *device);
+};
+
+extern const struct device_ops device_host_ops;
+
+/*
+ * The operations for a name: "host", "cuda", or "auto" (cuda where there is a
+ * usable GPU, else host). Returns NULL and fills @err (-EINVAL for an unknown
+ * name, -ENODEV for cuda without one).
+ */
+const struct device_ops *device_find(const char *name, struct r3ring_error *err);
+
+/* The operations that can import a buffer of this kind; NULL when none can. */
+const struct device_ops *device_for_buffer(enum r3ring_buffer_kind kind);
+
+#endif

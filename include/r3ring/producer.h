@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The producer: what a serving engine calls to have its routing captured.
+ *
+ *   open -> bind -> { step_begin, capture x layers, step_end } ... -> close
+ *
+ * Nothing between open and close blocks, allocates or (while the daemon is
+ * awake) enters the kernel. What cannot be captured is dropped, counted and
+ * announced to the readers by cause; the model never waits.
+ *
+ * Threads: step calls (step_begin, capture, capture_rows, step_end) come from
+ * one thread at a time. Request and other side calls (request_begin,
+ * request_end, spans, eplb, key_copy) come from one thread at a time, which may
+ * be another one. In a forked child every call returns -ESTALE.
+ */
+#ifndef R3RING_PRODUCER_H
+#define R3RING_PRODUCER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <r3ring/error.h>
+#include <r3ring/record.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct r3ring_producer;
+
+/* A stream of the producer's device: a cudaStream_t, or a struct
+ * r3ring_host_stream * (host_stream.h); NULL is the default stream (host: the
+ * calling thread itself). */
+typedef void *r3ring_stream;
+
+struct r3ring_producer_options {
+	size_t size;             /* sizeof(struct r3ring_producer_options) */
+	const char *runtime_dir; /* NULL: $R3RING_RUNTIME_DIR and the default places */
+	const char *instance;    /* letters, digits, '.', '_', '-', 1 to 48 */
+	uint32_t rank;
+	uint32_t draft;                          /* 1: channel of a draft model */
+	const char *device;                      /* "auto" (or NULL), "host", "cuda" */
+	const char *model;                       /* model name, 1 to 63 bytes */
+	uint32_t experts;                        /* 1 to 65535, before EPLB */
+	uint32_t top_k;                          /* 1 to 256, <= experts */
+	uint32_t max_rows;                       /* rows of the largest step, 1 to 2^20 */
+	uint32_t layer_count;                    /* 1 to 1024 */
+	const struct r3ring_layer_entry *layers; /* [layer_count]; identity is (layer_id, kind) */
+	struct r3ring_coordinates coordinates;
+	uint32_t replica;      /* 0: primary of its rows */
+	uint32_t capture_rows; /* 1: room for r3ring_capture_rows() */
+	uint64_t weight_version;
+	uint64_t buffer_bytes; /* capture buffer; 0: four of the largest steps */
+	uint64_t queue_bytes;  /* submission queue, power of two; 0: 4 MiB */
+	r3ring_log_fn log;     /* NULL: silent */
+	void *log_ctx;
+};
+
+/*
+ * Opens a channel: checks the sizes, makes the capture buffer and the pages
+ * shared with the daemon, and connects. A new generation of the channel begins.
+ *
+ * @producer: receives the handle; untouched on failure.
+ * @options:  copied; see above.
+ * @err:      receives the reason in words; may be NULL.
+ *
+ * Returns 0, -EINVAL (an option, named), -ECONNREFUSED (no daemon; the message
+ * names the places tried), -EBUSY (another live producer has the channel),
+ * -EACCES (not this user's daemon), -ENOSPC (/dev/shm too small for the ring),
+ * -EPROTO (other version), -EDQUOT (the daemon's limits), -ENODEV (device asked
+ * for is not there), -ENOMEM.
+ *
+ * Opening again after r3ring_producer_close() works. Any thread. Blocks for the
+ * handshake (at most 10 s). Pairs with r3ring_producer_close().
+ */
+R3RING_API int r3ring_producer_open(struct r3ring_producer **producer,
+				    const struct r3ring_producer_options *options,
+				    struct r3ring_error *err);
+
+/*
+ * Ends an open step as PARTIAL, unbinds all sources, hands what is left to the
+ * daemon and frees the handle; NULL is fine. Waits for the capture work already
+ * enqueued (never for the daemon). No other call may be running.
+ */
+R3RING_API void r3ring_producer_close(struct r3ring_producer *producer);
+
+/* ---- steps ------------------------------------------------------------ */
+
+/*
+ * One forward pass, its token map given as arrays by field so that a caller
+ * from Python needs no loop. Arrays marked (opt) may be NULL for "all zero".
+ */
+struct r3ring_step {
+	size_t size;         /* sizeof(struct r3ring_step) */
+	uint32_t total_rows; /* rows of the whole step over all ranks, padding included */
+	uint32_t row_begin;  /* this rank's rows: [row_begin, row_end) */
+	uint32_t row_end;
+	uint32_t valid_end;        /* rows before it are tokens, the rest is padding */
+	uint32_t first_source_row; /* the step's row that row 0 of topk ids is */
+	uint32_t flags;            /* enum r3ring_step_flags: WARMUP, GRAPH, SPANS_FOLLOW */
+	uint32_t doorbell_layers;  /* ring after each n layers; 0: once, at step_end */
+	uint64_t weight_version;
+	uint64_t eplb_epoch;
+	uint32_t spans;
+	uint32_t keys;
+	uint32_t tokens_per_key;
+	uint32_t key_kind;             /* enum r3ring_key_kind */
+	const uint64_t *span_request;  /* [spans] handles */
+	const uint32_t *span_position; /* [spans] */
+	const uint32_t *span_row;      /* [spans] (opt) */
+	const uint32_t *span_rows;     /* [spans] */
+	const uint32_t *span_accepted; /* [spans] (opt: all unknown) */
+	const uint32_t *span_keys;     /* [spans] (opt) */
+	const uint16_t *span_attempt;  /* [spans] (opt) */
+	const uint8_t *span_kind;      /* [spans] (opt: all COMPUTED) */
+	const uint8_t *span_flags;     /* [spans] (opt) */
+	const uint64_t *key;           /* [keys], grouped by span */
+};
+
+/*
+ * Begins a step: announces it with its token map, takes room in the capture
+ * buffer, and enqueues on @stream the work that arms the captures. A step that
+ * finds no room is dropped (its captures do nothing) and counted; that is not
+ * an error of the caller's: see r3ring_producer_get_stats().
+ *
+ * A step still open on the same stream ends as PARTIAL.
+ *
+ * Returns the step's number (1, 2, ...), -EINVAL (rows or spans do not fit each
+ * other, or @stream is being captured into a graph), -EMSGSIZE (total_rows >
+ * max_rows: counted as lost `too_big`), -EBUSY (a step is open on another
+ * stream), -ESTALE. On error no step is open.
+ */
+R3RING_API int64_t r3ring_step_begin(struct r3ring_producer *producer,
+				     const struct r3ring_step *step, r3ring_stream stream);
+
+enum r3ring_id_type {
+	R3RING_INT16 = 1,
+	R3RING_UINT16 = 2,
+	R3RING_INT32 = 3,
+	R3RING_UINT32 = 4,
+	R3RING_INT64 = 5,
+};
+
+/* A matrix of logical expert ids in device memory. */
+struct r3ring_topk {
+	const void *ids;     /* device pointer, aligned to the id type */
+	uint32_t type;       /* enum r3ring_id_type */
+	uint32_t rows;       /* rows of the matrix */
+	uint32_t columns;    /* >= top_k; columns beyond top_k are ignored */
+	uint32_t row_offset; /* row of the batch that row 0 is (micro-batches) */
+	uint64_t row_stride; /* elements from one row to the next, >= columns */
+};
+
+/*
+ * Enqueues the capture of one layer's ids on @stream. The ids must be the
+ * logical ones: call it before the EPLB mapping. Outside of a step it captures
+ * nothing. Row r of @topk is row first_source_row + row_offset + r of the step;
+ * rows outside of the rank's range are passed over.
+ *
+ * @layer_id: model layer number (kinds moe and hash; for mtp layers use
+ *            r3ring_layer_index() and r3ring_capture_layer()).
+ *
+ * Returns 0, -EINVAL (topk: type, columns, stride, pointer), -ENOENT (no such
+ * layer in the schema), -ESTALE. May be recorded in a CUDA graph.
+ */
+R3RING_API int r3ring_capture(struct r3ring_producer *producer, int32_t layer_id,
+			      const struct r3ring_topk *topk, r3ring_stream stream);
+
+/* The same with the layer's place in the schema's table. */
+R3RING_API int r3ring_capture_layer(struct r3ring_producer *producer, uint32_t layer_index,
+				    const struct r3ring_topk *topk, r3ring_stream stream);
+
+/* Place of a layer in the schema's table, or -ENOENT. Any thread. */
+R3RING_API int32_t r3ring_layer_index(const struct r3ring_producer *producer, int32_t layer_id,
+				      uint8_t kind);
+
+/*
+ * Enqueues a copy of the rows' positions and token ids as the device has them.
+ *
+ * @positions: int32[rows of this rank's step], device pointer, or NULL.
+ * @token_ids: likewise; the users' content: leave NULL unless asked for.
+ *
+ * Returns 0, -EINVAL (both NULL), -ENOTSUP (opened without capture_rows),
+ * -ESTALE.
+ */
+R3RING_API int r3ring_capture_rows(struct r3ring_producer *producer, const int32_t *positions,
+				   const int32_t *token_ids, r3ring_stream stream);
+
+/*
+ * Ends the step: enqueues the work that reports every layer's row count and
+ * disarms the captures. Returns 0, -EINVAL (no step is open, or @stream is
+ * being captured), -EBUSY (the step is open on another stream), -ESTALE.
+ */
+R3RING_API int r3ring_step_end(struct r3ring_producer *producer, r3ring_stream stream);
+
+/* ---- requests and other announcements --------------------------------- */
+
+struct r3ring_request {
+	size_t size;
+	const char *id;                      /* text id, 1 to R3RING_TEXT_ID_MAX bytes */
+	const char *session, *turn, *sample; /* optional texts, NULL for none */
+	uint32_t prompt_tokens;
+	uint32_t attempt;
+};
+
+/*
+ * Announces a request. Never dropped: what does not fit the queue is kept in
+ * this process (bounded by 64 MiB) and handed on later.
+ *
+ * Returns the handle (> 0) to be used in spans and for the end, or -EINVAL
+ * (text missing), -ENAMETOOLONG (a text is too long; the message says which),
+ * -ENOBUFS (the 64 MiB are full; nothing was announced), -ESTALE.
+ */
+R3RING_API int64_t r3ring_request_begin(struct r3ring_producer *producer,
+					const struct r3ring_request *request);
+
+/*
+ * Announces its end.
+ *
+ * @accepted_tokens: prompt plus returned tokens; rows at and beyond it do not
+ *                   count. R3RING_UNKNOWN_U32 when not known.
+ *
+ * Returns 0, -EINVAL (reason), -ENOBUFS, -ESTALE.
+ */
+R3RING_API int r3ring_request_end(struct r3ring_producer *producer, int64_t handle,
+				  enum r3ring_end_reason reason, uint32_t attempt,
+				  uint32_t accepted_tokens);
+
+/*
+ * Spans whose positions or accepted counts the host learned after @step_number
+ * began: they replace that step's spans of the same requests. Only the span and
+ * key fields of @spans are used.
+ * Returns 0, -EINVAL, -ENOBUFS (queue full: counted), -ESTALE.
+ */
+R3RING_API int r3ring_step_spans(struct r3ring_producer *producer, int64_t step_number,
+				 const struct r3ring_step *spans);
+
+/*
+ * Announces an EPLB map; it holds from @head->first_step on.
+ * @map: uint16[layers][experts][replicas], R3RING_MISSING padded.
+ * Returns 0, -EINVAL, -EMSGSIZE (larger than the queue), -ENOBUFS, -ESTALE.
+ */
+R3RING_API int r3ring_eplb(struct r3ring_producer *producer, const struct r3ring_eplb_record *head,
+			   const uint16_t *map);
+
+/*
+ * Announces that the engine copied KV blocks or slots before the next step.
+ * Returns 0, -EINVAL, -ENOBUFS, -ESTALE.
+ */
+R3RING_API int r3ring_key_copy(struct r3ring_producer *producer, uint32_t key_kind,
+			       uint32_t tokens_per_key, const struct r3ring_key_pair *pairs,
+			       uint32_t count);
+
+/* ---- state ------------------------------------------------------------ */
+
+struct r3ring_producer_stats {
+	uint64_t steps; /* step_begin calls that got a number */
+	uint64_t rows;  /* their valid rows of this rank */
+	uint64_t dropped_steps[R3RING_CAUSE_COUNT];
+	uint64_t dropped_rows[R3RING_CAUSE_COUNT];
+	uint64_t generation; /* of the channel; 0 while disconnected */
+	uint32_t connected;  /* 1 while a daemon serves the channel */
+	uint32_t bound_layers;
+};
+
+/* Any thread. */
+R3RING_API void r3ring_producer_get_stats(const struct r3ring_producer *producer,
+					  struct r3ring_producer_stats *stats);
+
+/* The newest message in words; "" when nothing failed. For the thread that
+ * made the failing call; valid until its next failing call. */
+R3RING_API const char *r3ring_producer_error(const struct r3ring_producer *producer);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

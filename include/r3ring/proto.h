@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The daemon's socket: SOCK_SEQPACKET, one message a packet, descriptors as
+ * SCM_RIGHTS. Every message begins with struct r3ring_message; what follows it
+ * has a fixed layout for each type. Both ends treat what they receive as
+ * hostile until checked.
+ *
+ *   producer  HELLO_PRODUCER + fds  ->   <- WELCOME_PRODUCER or REFUSED
+ *             BYE                   ->   (or hang-up)
+ *   reader    HELLO_READER          ->   <- SEGMENT + fd, or REFUSED
+ *   anyone    GET_STATUS            ->   <- STATUS_CHANNEL (JSON) ..., STATUS_DONE (JSON)
+ */
+#ifndef R3RING_PROTO_H
+#define R3RING_PROTO_H
+
+#include <stdint.h>
+
+#include <r3ring/abi.h>
+#include <r3ring/record.h>
+
+#define R3RING_PROTO_MAGIC 0x52335250u /* "P3R\x52" */
+#define R3RING_PROTO_MAJOR 1
+#define R3RING_PROTO_MINOR 0
+#define R3RING_MESSAGE_MAX 65536u
+#define R3RING_MESSAGE_FDS_MAX 4
+#define R3RING_SOCKET_NAME "r3ringd.sock"
+#define R3RING_LOCK_NAME "r3ringd.lock"
+
+enum r3ring_message_type {
+	R3RING_MSG_REFUSED = 1,
+	R3RING_MSG_HELLO_PRODUCER = 2,
+	R3RING_MSG_WELCOME_PRODUCER = 3,
+	R3RING_MSG_BYE = 4,
+	R3RING_MSG_HELLO_READER = 5,
+	R3RING_MSG_SEGMENT = 6,
+	R3RING_MSG_GET_STATUS = 7,
+	R3RING_MSG_STATUS_CHANNEL = 8,
+	R3RING_MSG_STATUS_DONE = 9,
+};
+
+struct r3ring_message {
+	uint32_t magic;
+	uint16_t major;
+	uint16_t minor;
+	uint16_t type; /* enum r3ring_message_type */
+	uint16_t fds;  /* descriptors that come with it */
+	uint32_t len;  /* bytes of the whole message, this head included */
+};
+
+/* Names a channel: INSTANCE/RANK or INSTANCE/RANK.draft. */
+struct r3ring_channel_name {
+	char instance[R3RING_INSTANCE_MAX + 1]; /* NUL-terminated */
+	uint8_t draft;
+	uint16_t reserved;
+	uint32_t rank;
+};
+
+struct r3ring_refused_message {
+	struct r3ring_message head;
+	int32_t code; /* negative errno */
+	char text[R3RING_ERROR_TEXT];
+};
+
+enum r3ring_buffer_kind {
+	R3RING_BUFFER_HOST = 1,     /* descriptor 1 is a sealed memfd */
+	R3RING_BUFFER_CUDA_IPC = 2, /* `handle` is a cudaIpcMemHandle_t */
+	R3RING_BUFFER_CUDA_VMM = 3, /* descriptor 1 is an exported allocation */
+};
+
+/*
+ * Descriptor 0: sealed memfd with the channel's pages (submission queue, bells;
+ * layout in channel/pages.h). Descriptor 1: the buffer, by kind. Last
+ * descriptor, when has_pidfd is 1: a pidfd of the producer.
+ */
+struct r3ring_hello_producer_message {
+	struct r3ring_message head;
+	struct r3ring_channel_name channel;
+	uint32_t buffer_kind;
+	uint32_t has_pidfd;
+	uint32_t reconnect; /* 1: the same producer after the daemon went away */
+	uint32_t pid;       /* as the producer sees itself */
+	uint64_t pages_bytes;
+	uint64_t buffer_bytes;
+	uint8_t handle[64];
+	uint8_t gpu_uuid[16];
+	uint64_t last_generation; /* reconnect: the generation before, else 0 */
+	uint32_t schema_len;      /* an encoded SCHEMA record follows; its rows_per_record, */
+	uint32_t reserved;        /* generation and uuids are the daemon's to set */
+};
+
+struct r3ring_welcome_producer_message {
+	struct r3ring_message head;
+	uint64_t generation;
+	uint8_t uuid[16];
+	uint32_t rows_per_record;
+	uint32_t reserved;
+	char segment[128];
+};
+
+struct r3ring_hello_reader_message {
+	struct r3ring_message head;
+	struct r3ring_channel_name channel;
+	uint64_t generation; /* 0: the newest */
+};
+
+/* Descriptor 0: the segment, opened read-only. */
+struct r3ring_segment_message {
+	struct r3ring_message head;
+	uint64_t generation;
+	uint8_t uuid[16];
+	char segment[128];
+};
+
+/*
+ * STATUS_CHANNEL and STATUS_DONE: struct r3ring_message, then one JSON object of
+ * head.len - sizeof(head) bytes. JSON, so that an older tool can show what a
+ * newer daemon tells.
+ */
+
+R3RING_STATIC_ASSERT(sizeof(struct r3ring_message) == 16, "message layout");
+R3RING_STATIC_ASSERT(sizeof(struct r3ring_channel_name) == 56, "channel name layout");
+R3RING_STATIC_ASSERT(sizeof(struct r3ring_hello_producer_message) == 200, "hello layout");
+R3RING_STATIC_ASSERT(sizeof(struct r3ring_welcome_producer_message) == 176, "welcome layout");
+R3RING_STATIC_ASSERT(sizeof(struct r3ring_hello_reader_message) == 80, "hello layout");
+R3RING_STATIC_ASSERT(sizeof(struct r3ring_segment_message) == 168, "segment layout");
+
+#endif

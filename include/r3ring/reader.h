@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The reader: records of one channel, from any process, across generations.
+ *
+ *	open -> { next, use, check } ... wait ... -> close
+ *
+ * A reader never slows the model or the daemon. What it cannot read in time it
+ * is told of, exactly. It follows the channel from one generation to the next.
+ */
+#ifndef R3RING_READER_H
+#define R3RING_READER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <r3ring/record.h>
+#include <r3ring/ring.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct r3ring_reader;
+
+struct r3ring_reader_options {
+	size_t size;             /* sizeof(struct r3ring_reader_options) */
+	const char *runtime_dir; /* NULL: $R3RING_RUNTIME_DIR and the default places */
+	const char *channel;     /* "INSTANCE/RANK" or "INSTANCE/RANK.draft" */
+	uint64_t generation;     /* 0: the newest */
+	enum r3ring_cursor_mode mode;
+	enum r3ring_cursor_start from;
+	uint64_t seq;  /* for R3RING_FROM_SEQ */
+	uint32_t stay; /* 1: end with this generation instead of following to the next */
+};
+
+/*
+ * Attaches to a channel through its daemon.
+ *
+ * @reader:  receives the handle; untouched on failure.
+ * @options: copied.
+ * @err:     receives the reason in words; may be NULL.
+ *
+ * Returns 0, -EINVAL (channel name), -ECONNREFUSED (no daemon; the message names
+ * the places tried), -ENOENT (the daemon has no such channel or generation),
+ * -EACCES, -EPROTO, -ERANGE (seq), or as r3ring_segment_open_fd().
+ *
+ * Pairs with r3ring_reader_close(). One thread a reader.
+ */
+R3RING_API int r3ring_reader_open(struct r3ring_reader **reader,
+				  const struct r3ring_reader_options *options,
+				  struct r3ring_error *err);
+R3RING_API void r3ring_reader_close(struct r3ring_reader *reader);
+
+/*
+ * Gives the next record in place; believe what was read from view->data once
+ * r3ring_reader_check() returned 0.
+ *
+ * Returns 1 (a record), 0 (nothing new), -EOVERFLOW (records were lost, see
+ * r3ring_reader_get_stats(); call again), -EPIPE (the channel has ended and no
+ * next generation is there yet; call again later to follow), -EBADMSG (corrupt
+ * content; the record counts as lost).
+ *
+ * At the end of a generation that names a next one the reader moves on: the
+ * first record of the new generation is its SCHEMA.
+ */
+R3RING_API int r3ring_reader_next(struct r3ring_reader *reader, struct r3ring_view *view);
+
+/* As r3ring_cursor_check(). */
+R3RING_API int r3ring_reader_check(struct r3ring_reader *reader);
+
+/* As r3ring_cursor_read(). */
+R3RING_API int r3ring_reader_read(struct r3ring_reader *reader, struct r3ring_view *view,
+				  void *buffer, size_t capacity);
+
+/*
+ * Waits until a record is there, for at most @timeout_ms (0: looks once; -1:
+ * without end).
+ * Returns 1 (something to read or to be told), 0 (timeout), -EOWNERDEAD (the
+ * daemon has died and nothing is left to read; wait again to see its successor).
+ */
+R3RING_API int r3ring_reader_wait(struct r3ring_reader *reader, int timeout_ms);
+
+/* Largest payload of the present generation, for r3ring_reader_read(). */
+R3RING_API size_t r3ring_reader_max_record(const struct r3ring_reader *reader);
+
+struct r3ring_reader_stats {
+	struct r3ring_cursor_stats now; /* of the present generation */
+	uint64_t generation;
+	uint8_t uuid[16];
+	uint64_t generations; /* how many were read, this one included */
+	uint64_t got_before;  /* sums over the generations before */
+	uint64_t lost_before;
+	uint64_t skipped_before;
+	uint64_t corrupt; /* records refused with -EBADMSG */
+};
+
+R3RING_API void r3ring_reader_get_stats(const struct r3ring_reader *reader,
+					struct r3ring_reader_stats *stats);
+
+/* Name of the present segment, and the last message in words ("" when none). */
+R3RING_API const char *r3ring_reader_segment(const struct r3ring_reader *reader);
+R3RING_API const char *r3ring_reader_error(const struct r3ring_reader *reader);
+
+/* ---- which request a span belongs to ---------------------------------- */
+
+struct r3ring_requests;
+
+/*
+ * A table from request handles to text ids, fed with a channel's records.
+ * Attributes nothing until it has seen the beginning of the generation or a
+ * whole keyframe; after a gap only what it knows for certain.
+ *
+ * r3ring_requests_create() returns NULL when memory is out. Pairs with destroy;
+ * NULL is fine. One thread.
+ */
+R3RING_API struct r3ring_requests *r3ring_requests_create(void);
+R3RING_API void r3ring_requests_destroy(struct r3ring_requests *requests);
+
+/*
+ * Takes note of a record that was read and checked (all types may be given).
+ * Returns 0, -ENOMEM, or -ENOBUFS (more than 2^20 live requests: the oldest is
+ * forgotten and its rows become unattributed).
+ */
+R3RING_API int r3ring_requests_feed(struct r3ring_requests *requests,
+				    const struct r3ring_view *view,
+				    const struct r3ring_record *record);
+
+/* Tells of a gap in the records (-EOVERFLOW or -EBADMSG of the reader). */
+R3RING_API void r3ring_requests_gap(struct r3ring_requests *requests);
+
+/*
+ * Text id of a handle, or NULL when it must not be attributed. A request that
+ * ended keeps its name until the next keyframe. Valid until the next feed.
+ */
+R3RING_API const char *r3ring_requests_id(const struct r3ring_requests *requests, uint64_t handle);
+
+/* Whether a keyframe or the generation's beginning was seen. */
+R3RING_API bool r3ring_requests_ready(const struct r3ring_requests *requests);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
