@@ -59,6 +59,17 @@ R3RING_API int r3ring_segment_create(struct r3ring_segment **segment,
 				     struct r3ring_error *err);
 
 /*
+ * Takes over a segment whose writer is dead: opens it for writing, takes its
+ * lock, and checks its header as an opening reader would. r3ring_writer_open()
+ * on it then continues behind the last published record and never goes back.
+ *
+ * Returns 0, -EBUSY (its writer lives: the lock is held), or as
+ * r3ring_segment_open().
+ */
+R3RING_API int r3ring_segment_adopt(struct r3ring_segment **segment, const char *name,
+				    struct r3ring_error *err);
+
+/*
  * Maps a segment read-only by its name.
  *
  * @segment: receives the handle; untouched on failure.
@@ -143,7 +154,10 @@ struct r3ring_slot {
 };
 
 /*
- * Starts writing into a segment that this process made. One writer a segment.
+ * Starts writing into a segment that this process made or adopted. One writer a
+ * segment. In an adopted one it walks from the tail over every descriptor that
+ * holds its own sequence, goes on at the old intent position, and raises
+ * writer_epoch and wake.
  * Returns 0, -EINVAL (segment was opened read-only), -ENOMEM.
  * Pairs with r3ring_writer_close(), which must come before r3ring_segment_close().
  */
