@@ -1,24 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
 #
+# make           builds the library and the programs (installs what is missing)
 # make demo      builds everything (installs what is missing) and shows it at work
 # make test      builds everything (installs what is missing) and runs all tests
 # make help      lists the other targets
 #
 # V=1            shows the commands
+# CI=1           warnings are errors
 # BUILD=dir      builds elsewhere (default build/)
 # SAN=address    or undefined, thread: a build with that sanitizer, in BUILD/SAN
+# PACKAGES=no    installs nothing: what is missing is an error of the compiler's
 
 VERSION := 0.1.0
 SOVERSION := 0
 
-CC ?= gcc
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+ifeq ($(origin CXX),default)
+CXX := g++
+endif
 AR ?= ar
 NVCC ?= nvcc
 PREFIX ?= /usr/local
+BINDIR ?= $(PREFIX)/bin
 LIBDIR ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+MANDIR ?= $(PREFIX)/share/man
+UNITDIR ?= $(PREFIX)/lib/systemd/system
 DESTDIR ?=
 SAN ?=
 BUILD ?= build
+PACKAGES ?= yes
 V ?= 0
 
 O := $(BUILD)$(if $(SAN),/$(SAN))
@@ -28,13 +41,16 @@ say = $(if $(filter 1,$(V)),@:,@printf '  %-7s %s\n' $(1) $(patsubst $(O)/%,%,$@
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Wvla -Wstrict-prototypes \
 	-Wmissing-prototypes -Wformat=2 -Wundef
 CFLAGS ?= -O2 -g
-R3RING_CFLAGS := -std=gnu11 $(WARNINGS) $(if $(CI),-Werror) -fvisibility=hidden -fPIC \
-	-D_GNU_SOURCE -DR3RING_VERSION='"$(VERSION)"' -Iinclude -I. -pthread -MMD -MP $(CFLAGS)
+R3RING_CPPFLAGS := -D_GNU_SOURCE -DR3RING_VERSION='"$(VERSION)"' -Iinclude -I.
+R3RING_CFLAGS := -std=gnu11 $(WARNINGS) -fvisibility=hidden -fPIC $(R3RING_CPPFLAGS) -pthread \
+	-MMD -MP $(CFLAGS)
 R3RING_LDFLAGS := -pthread $(LDFLAGS)
 ifneq ($(SAN),)
 R3RING_CFLAGS += -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
 R3RING_LDFLAGS += -fsanitize=$(SAN)
 endif
+PROGRAM_LIBS := -luring -ljansson -lm
+TEST_LIBS := -lcriterion $(PROGRAM_LIBS)
 
 # Data flows one way: include <- ring, record, channel <- kernels, device
 # <- producer | capture_daemon | consumer <- tools.
@@ -48,68 +64,216 @@ UNIT := $(patsubst %.c,$(O)/%.o,$(wildcard tests/unit/*.c))
 SYSTEM := $(patsubst %.c,$(O)/%.o,$(wildcard tests/system/*.c))
 STRESS := $(patsubst %.c,$(O)/%,$(wildcard tests/stress/*.c))
 BENCH := $(patsubst %.c,$(O)/%.o,$(wildcard tests/bench/*.c))
+HEADERS := $(wildcard include/r3ring/*.h)
+MANUALS := $(wildcard docs/man/*.[1-8])
+
+PROGRAM_OBJECTS := $(LIBRARY) $(REFERENCE) $(DAEMON) $(TOOLS)
+TEST_OBJECTS := $(SUPPORT) $(UNIT) $(SYSTEM) $(STRESS:=.o) $(BENCH)
+OBJECTS := $(PROGRAM_OBJECTS) $(TEST_OBJECTS)
+SOURCES := $(patsubst $(O)/%.o,%.c,$(OBJECTS))
 
 PROGRAMS := $(if $(DAEMON),$(O)/r3ringd) $(if $(TOOLS),$(O)/r3ring)
 LIBRARIES := $(O)/libr3ring.a $(O)/libr3ring.so
 TESTS := $(if $(UNIT),$(O)/tests/run-unit) $(if $(SYSTEM),$(O)/tests/run-system) $(STRESS)
 
+# A make below this one, in parallel even where this one was not asked to be.
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+submake = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
+
 .PHONY: all
-all: deps $(LIBRARIES) $(PROGRAMS)
+all: $(LIBRARIES) $(PROGRAMS)
 
 .PHONY: build
-build: $(LIBRARIES) $(PROGRAMS) $(TESTS)
+build: all $(TESTS) $(if $(BENCH),$(O)/tests/run-bench)
 
-$(O)/%.o: %.c
+# ---- packages ----------------------------------------------------------
+# A stamp for each group (build, test, bench, lint), so that later runs of make
+# do not even look.
+
+packages = $(if $(filter no,$(PACKAGES)),,$(BUILD)/packages/$(1))
+
+$(BUILD)/packages/%: scripts/install-packages.sh
+	@CC="$(CC)" CXX="$(CXX)" scripts/install-packages.sh $*
+	@mkdir -p $(@D) && touch $@
+
+# One after the other: two apt-get at a time wait for each other's lock.
+$(BUILD)/packages/test: | $(BUILD)/packages/build
+$(BUILD)/packages/bench $(BUILD)/packages/lint: | $(BUILD)/packages/test
+
+$(OBJECTS): | $(call packages,build)
+$(TEST_OBJECTS): | $(call packages,test)
+
+# ---- compiling and linking ---------------------------------------------
+
+# Other flags, or another list of files, make old objects and archives stale.
+# CI only turns warnings into errors, so it is left out.
+.PHONY: force
+force:
+remember = @mkdir -p $(@D); printf '%s\n' '$(subst ','\'',$(1))' | cmp -s - $@ || \
+	printf '%s\n' '$(subst ','\'',$(1))' > $@
+
+$(O)/flags: force
+	$(call remember,$(CC) $(R3RING_CFLAGS) | $(R3RING_LDFLAGS))
+
+$(O)/files: force
+	$(call remember,$(sort $(OBJECTS)))
+
+$(O)/%.o: %.c $(O)/flags
 	$(call say,CC)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(R3RING_CFLAGS) -c -o $@ $<
+	$(Q)$(CC) $(R3RING_CFLAGS) $(if $(CI),-Werror) -c -o $@ $<
 
-$(O)/libr3ring.a: $(LIBRARY)
+$(O)/libr3ring.a: $(LIBRARY) $(O)/files
 	$(call say,AR)
-	$(Q)rm -f $@ && $(AR) rcs $@ $^
+	$(Q)rm -f $@ && $(AR) rcs $@ $(LIBRARY)
 
-$(O)/libr3ring.so.$(VERSION): $(LIBRARY) libr3ring.map
+$(O)/libr3ring.so.$(VERSION): $(LIBRARY) $(O)/files libr3ring.map
 	$(call say,LD)
 	$(Q)$(CC) -shared -Wl,-soname,libr3ring.so.$(SOVERSION) -Wl,--version-script=libr3ring.map \
-		-Wl,-z,defs -o $@ $(LIBRARY) $(R3RING_LDFLAGS)
+		$(if $(SAN),,-Wl,-z,defs) -o $@ $(LIBRARY) $(R3RING_LDFLAGS)
 
 $(O)/libr3ring.so: $(O)/libr3ring.so.$(VERSION)
 	$(Q)ln -sf libr3ring.so.$(VERSION) $(O)/libr3ring.so.$(SOVERSION)
 	$(Q)ln -sf libr3ring.so.$(SOVERSION) $@
 
-$(O)/r3ringd: $(DAEMON) $(O)/libr3ring.a
-	$(call say,LD)
-	$(Q)$(CC) -o $@ $^ $(R3RING_LDFLAGS) -luring -ljansson
+link = $(Q)$(CC) -o $@ $(filter %.o %.a,$^) $(R3RING_LDFLAGS) $(1)
 
-$(O)/r3ring: $(TOOLS) $(REFERENCE) $(O)/libr3ring.a
+$(O)/r3ringd: $(DAEMON) $(O)/libr3ring.a $(O)/files
 	$(call say,LD)
-	$(Q)$(CC) -o $@ $^ $(R3RING_LDFLAGS) -luring -ljansson -lm
+	$(call link,$(PROGRAM_LIBS))
+
+$(O)/r3ring: $(TOOLS) $(REFERENCE) $(O)/libr3ring.a $(O)/files
+	$(call say,LD)
+	$(call link,$(PROGRAM_LIBS))
 
 # Tests see the library from inside (the archive hides nothing).
 INSIDE := $(SUPPORT) $(REFERENCE) $(filter-out $(O)/capture_daemon/main.o,$(DAEMON)) \
-	$(O)/libr3ring.a
+	$(O)/libr3ring.a $(O)/files
 
 $(O)/tests/run-unit: $(UNIT) $(INSIDE)
 	$(call say,LD)
-	$(Q)$(CC) -o $@ $^ $(R3RING_LDFLAGS) -lcriterion -luring -ljansson -lm
+	$(call link,$(TEST_LIBS))
 
-$(O)/tests/run-system: $(SYSTEM) $(INSIDE)
+# Starts the programs, so they must be there.
+$(O)/tests/run-system: $(SYSTEM) $(INSIDE) | $(PROGRAMS)
 	$(call say,LD)
-	$(Q)$(CC) -o $@ $^ $(R3RING_LDFLAGS) -lcriterion -luring -ljansson -lm
+	$(call link,$(TEST_LIBS))
 
 $(STRESS): $(O)/%: $(O)/%.o $(INSIDE)
 	$(call say,LD)
-	$(Q)$(CC) -o $@ $^ $(R3RING_LDFLAGS) -luring -ljansson -lm
+	$(call link,$(PROGRAM_LIBS))
 
 $(O)/tests/run-bench: $(BENCH) $(INSIDE)
 	$(call say,LD)
-	$(Q)$(CC) -o $@ $^ $(R3RING_LDFLAGS) -luring -ljansson -lm
+	$(call link,$(PROGRAM_LIBS))
+
+-include $(OBJECTS:.o=.d)
+
+# ---- demo, tests, benchmarks -------------------------------------------
+
+.PHONY: demo
+demo:
+	+$(Q)$(submake) all
+	$(Q)scripts/demo.sh $(O)
+
+# A build that fails is one failed test more; the others still run.
+.PHONY: test
+test: $(call packages,build) $(call packages,test)
+	+$(Q)build=ok; $(submake) -k build || build=failed; \
+	MAKE="$(MAKE)" CC="$(CC)" CXX="$(CXX)" NVCC="$(NVCC)" tests/run $(O) $$build
+
+.PHONY: check-asan check-ubsan
+check-asan check-ubsan: check-%:
+	+$(Q)$(submake) test-sanitized SAN=$(if $(filter asan,$*),address,undefined)
+
+.PHONY: test-sanitized
+test-sanitized: $(call packages,build) $(call packages,test)
+	+$(Q)build=ok; $(submake) -k build || build=failed; tests/run --programs $(O) $$build
+
+.PHONY: bench
+bench: $(call packages,bench)
+	+$(Q)$(submake) build
+	$(Q)$(O)/tests/run-bench $(BENCH_ARGS)
+
+# ---- checking the text -------------------------------------------------
+
+FORMATTED = $(shell git ls-files '*.c' '*.h' '*.cu')
+
+.PHONY: format
+format: $(call packages,lint)
+	$(Q)clang-format -i $(FORMATTED)
+
+.PHONY: format-check
+format-check: $(call packages,lint)
+	$(Q)clang-format --dry-run -Werror $(FORMATTED)
+
+.PHONY: lint
+lint: $(call packages,lint) $(call packages,build) $(call packages,test) compile_commands.json
+	$(Q)scripts/lint.sh $(JOBS)
+
+.PHONY: docs
+docs:
+	$(Q)scripts/check-docs.sh $(O)/docs
+
+compile_commands.json: force
+	$(Q){ sep='['; for source in $(SOURCES); do \
+		printf '%s\n{ "directory": "%s", "file": "%s", "command": "%s -c %s" }' "$$sep" \
+			"$(CURDIR)" "$$source" \
+			'$(subst ",\",$(subst ','\'',$(CC) $(filter-out -MMD -MP,$(R3RING_CFLAGS))))' \
+			"$$source"; sep=','; done; printf '\n]\n'; } > $@
+
+# ---- installing --------------------------------------------------------
+
+INSTALLED = $(addprefix $(BINDIR)/,$(notdir $(PROGRAMS))) \
+	$(addprefix $(LIBDIR)/,libr3ring.a libr3ring.so libr3ring.so.$(SOVERSION) \
+		libr3ring.so.$(VERSION) pkgconfig/r3ring.pc) \
+	$(addprefix $(INCLUDEDIR)/r3ring/,$(notdir $(HEADERS))) \
+	$(foreach page,$(MANUALS),$(MANDIR)/man$(subst .,,$(suffix $(page)))/$(notdir $(page))) \
+	$(UNITDIR)/r3ringd.service
+fill = sed -e 's|@VERSION@|$(VERSION)|g' -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@BINDIR@|$(BINDIR)|g' \
+	-e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g'
+
+.PHONY: install
+install: all
+	$(Q)install -d $(sort $(dir $(addprefix $(DESTDIR),$(INSTALLED))))
+	$(Q)install -m 755 $(PROGRAMS) $(DESTDIR)$(BINDIR)/
+	$(Q)install -m 644 $(O)/libr3ring.a $(DESTDIR)$(LIBDIR)/
+	$(Q)install -m 755 $(O)/libr3ring.so.$(VERSION) $(DESTDIR)$(LIBDIR)/
+	$(Q)cp -P $(O)/libr3ring.so.$(SOVERSION) $(O)/libr3ring.so $(DESTDIR)$(LIBDIR)/
+	$(Q)install -m 644 $(HEADERS) $(DESTDIR)$(INCLUDEDIR)/r3ring/
+	$(Q)$(fill) r3ring.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/r3ring.pc
+	$(Q)$(fill) capture_daemon/r3ringd.service.in > $(DESTDIR)$(UNITDIR)/r3ringd.service
+	$(Q)for page in $(MANUALS); do \
+		install -m 644 $$page $(DESTDIR)$(MANDIR)/man$${page##*.}/ || exit 1; done
+
+.PHONY: uninstall
+uninstall:
+	$(Q)rm -f $(addprefix $(DESTDIR),$(INSTALLED))
+	$(Q)rmdir $(DESTDIR)$(INCLUDEDIR)/r3ring 2>/dev/null || true
+
+# ---- the rest ----------------------------------------------------------
 
 .PHONY: clean
 clean:
 	rm -rf $(BUILD) compile_commands.json
 
-.PHONY: deps
-deps:
-
--include $(shell find $(O) -name '*.d' 2>/dev/null)
+.PHONY: help
+help:
+	@echo 'all            library and programs (the default)'
+	@echo 'demo           shows everything at work, and checks it'
+	@echo 'test           all tests'
+	@echo 'check-asan     unit and system tests with AddressSanitizer'
+	@echo 'check-ubsan    unit and system tests with UndefinedBehaviorSanitizer'
+	@echo 'bench          measures, beside the floors of this machine'
+	@echo 'build          all, tests and benchmarks, without running them'
+	@echo 'format         formats the C files'
+	@echo 'format-check   says which are not formatted'
+	@echo 'lint           static analysis and house rules'
+	@echo 'docs           renders the manual pages, checks them and all links'
+	@echo 'install        to PREFIX (/usr/local), below DESTDIR'
+	@echo 'uninstall      removes exactly what install put there'
+	@echo 'compile_commands.json  for editors and clang tools'
+	@echo 'clean          removes what was built'
+	@echo
+	@echo 'V=1 shows commands; CI=1 makes warnings errors; SAN=address|undefined|thread;'
+	@echo 'BUILD=dir; CC=clang; PACKAGES=no installs no packages.'

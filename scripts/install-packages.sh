@@ -1,0 +1,128 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Installs what one group of make targets needs and this machine lacks.
+#
+#	scripts/install-packages.sh build|test|bench|lint
+#
+# First looks, with the compiler, which are missing; with none missing that is
+# all. Installs with apt-get (through sudo where not root); where there is no
+# apt-get it lists what is missing and ends with 1. Asks nothing.
+set -u
+
+CC=${CC:-gcc}
+CXX=${CXX:-g++}
+group=${1:?usage: $0 build|test|bench|lint}
+scratch=$(mktemp -d) || exit 1
+trap 'rm -rf "$scratch"' EXIT
+
+# Whether a program that includes $1 compiles and links with the flags behind it.
+have_library()
+{
+	header=$1
+	shift
+	printf '#include <stddef.h>\n#include <%s>\nint main(void) { return 0; }\n' "$header" \
+		> "$scratch/probe.c"
+	$CC -o "$scratch/probe" "$scratch/probe.c" "$@" > /dev/null 2>&1
+}
+
+have_program()
+{
+	command -v "$1" > /dev/null 2>&1
+}
+
+have_cxx()
+{
+	printf '#include <cstdint>\nint main() { return 0; }\n' > "$scratch/probe.cc"
+	$CXX -o "$scratch/probe" "$scratch/probe.cc" > /dev/null 2>&1
+}
+
+# need DEBIAN-NAME WHAT-IT-IS PROBE...: runs the probe, notes what is missing.
+missing=
+need()
+{
+	package=$1
+	what=$2
+	shift 2
+	"$@" && return
+	missing="$missing $package"
+	printf '  %-18s %s\n' "$package" "$what" >> "$scratch/list"
+}
+
+needed_for_build()
+{
+	need libc6-dev 'C library headers' have_library stdio.h
+	need liburing-dev 'liburing 2.1 or later' have_library liburing.h -luring
+	need libjansson-dev 'jansson (JSON)' have_library jansson.h -ljansson
+	need libxxhash-dev 'xxHash headers' have_library xxhash.h
+	need uthash-dev 'uthash headers' have_library uthash.h
+}
+
+needed_for_test()
+{
+	need libcriterion-dev 'Criterion 2.4 (unit tests)' \
+		have_library criterion/criterion.h -lcriterion
+	need g++ 'a C++17 compiler' have_cxx
+	need pkg-config 'pkg-config or pkgconf' have_program pkg-config
+	need binutils 'nm and readelf' have_program readelf
+}
+
+needed_for_lint()
+{
+	need clang-format 'clang-format 14 or later' have_program clang-format
+	need clang-tidy 'clang-tidy' have_program clang-tidy
+	need cppcheck 'cppcheck' have_program cppcheck
+}
+
+if ! have_program "${CC%% *}"; then
+	echo "$0: no compiler '$CC': install one (Debian: gcc), or name yours: make CC=..." >&2
+	exit 1
+fi
+case $group in
+build) needed_for_build ;;
+test) needed_for_test ;;
+bench) need valgrind 'valgrind (counts instructions)' have_program valgrind ;;
+lint) needed_for_lint ;;
+*)
+	echo "$0: no group '$group': build, test, bench or lint" >&2
+	exit 2
+	;;
+esac
+[ -n "$missing" ] || exit 0
+
+if ! have_program apt-get; then
+	echo "$0: these are missing and there is no apt-get; names are Debian's:" >&2
+	cat "$scratch/list" >&2
+	echo "Install them with this system's package manager, then run make again" >&2
+	echo "(make PACKAGES=no skips this check)." >&2
+	exit 1
+fi
+
+as_root=
+if [ "$(id -u)" != 0 ]; then
+	if ! have_program sudo; then
+		echo "$0: missing, and neither root nor sudo to install them:" >&2
+		cat "$scratch/list" >&2
+		echo "Run as root: apt-get install$missing" >&2
+		exit 1
+	fi
+	as_root='sudo -n'
+	[ -t 0 ] && as_root=sudo
+fi
+
+apt_get()
+{
+	$as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 "$@"
+}
+
+# Lists that are absent or old are the usual reason for a failure: fetch, try again.
+echo "  APT    $missing"
+if ! apt_get install -y --no-install-recommends $missing > "$scratch/log" 2>&1 < /dev/null; then
+	apt_get update > "$scratch/log" 2>&1 < /dev/null &&
+		apt_get install -y --no-install-recommends $missing >> "$scratch/log" 2>&1 < /dev/null
+	if [ $? != 0 ]; then
+		cat "$scratch/log" >&2
+		echo "$0: apt-get could not install:$missing" >&2
+		exit 1
+	fi
+fi
