@@ -420,9 +420,12 @@ struct r3ring_record {
  *           (hostile or overwritten): only copied counts are used.
  * @err:     receives what does not fit; may be NULL.
  *
- * Checked: lengths and counts against @len, enums, rows and row ranges, top_k,
- * text lengths. Not checked: ids against the number of experts (see
- * r3ring_ids_check()).
+ * Checked: lengths and counts against @len, which must be met exactly; enums and
+ * flags, rows and row ranges, top_k, text lengths; what arrays hold (layer
+ * tables, spans and their keys, missing layers, map entries), as it was at that
+ * moment. Who must rely on arrays of a hostile writer copies the payload first
+ * (r3ring_reader_read()) and decodes the copy. Not checked: ids against the
+ * number of experts (see r3ring_ids_check()).
  *
  * Returns 0, -EBADMSG, or -ENOTSUP for a type this version does not know (skip
  * it). Any thread.
@@ -433,16 +436,17 @@ R3RING_API int r3ring_record_decode(struct r3ring_record *record, uint16_t type,
 /* ---- encoding --------------------------------------------------------- */
 
 /*
- * Bytes that the record needs when encoded, or 0 when a count in its head is
- * beyond its bound. Any thread.
+ * Bytes that the record needs when encoded, its arrays included, or 0 when its
+ * head would be refused. Any thread.
  */
 R3RING_API size_t r3ring_record_size(const struct r3ring_record *record);
 
 /*
  * Encodes into @buffer: heads and arrays in one piece, reserved fields zeroed.
- * For LAYER with ids == NULL only the head is written (the ids come by device
- * copy).
+ * For LAYER with ids == NULL only the head is written and needs room (the ids
+ * come by device copy).
  *
+ * @buffer:   8-byte aligned.
  * @capacity: bytes of @buffer.
  *
  * Returns the bytes written, -ENOBUFS (capacity), -EINVAL (what the decoder
