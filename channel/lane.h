@@ -70,20 +70,26 @@ struct lane_reader {
 	uint64_t *tail;               /* shared: stored with release here */
 	uint64_t position;
 	uint64_t taken; /* number of the newest entry taken */
+	bool unsettled; /* `taken` may be one too high: the lane was empty at init */
 };
 
 void lane_writer_init(struct lane_writer *lane, uint8_t *base, uint64_t bytes,
 		      struct lane_head *head, const uint64_t *tail);
 
 /*
- * Takes room for an entry with a payload of @payload_bytes; head fields but
- * `after` are filled in.
+ * Takes room for an entry with a payload of @payload_bytes. Head fields are
+ * filled in for LANE_RECORD but for `record_type` and `after`; for a step the
+ * caller also sets `type`.
  * Returns the entry (its payload follows it), or NULL: no room now, or, when
  * @payload_bytes is more than lane_largest(), never.
  * lane_submit() publishes it; a second lane_reserve() without it starts over.
  */
 struct lane_entry *lane_reserve(struct lane_writer *lane, uint32_t payload_bytes);
 void lane_submit(struct lane_writer *lane, struct lane_entry *entry);
+
+/* Number of the newest entry submitted, for the `after` of the other lane's next
+ * entry. Any thread. */
+uint64_t lane_number(const struct lane_writer *lane);
 
 /* Largest payload a lane takes: half of it, less the head. */
 uint64_t lane_largest(uint64_t lane_bytes);
@@ -108,5 +114,16 @@ const uint8_t *lane_peek(struct lane_reader *lane, struct lane_entry *entry, int
 
 /* Gives the entry of the last lane_peek() back. */
 void lane_consume(struct lane_reader *lane, const struct lane_entry *entry);
+
+/*
+ * The next entry of both lanes in the order of their submission, as lane_peek().
+ *
+ * @from: receives the lane it is in, for lane_consume().
+ *
+ * Returns its payload, NULL when there is none; -EBADMSG through @error when a
+ * lane is corrupt or their order is impossible.
+ */
+const uint8_t *lane_next(struct lane_reader *step, struct lane_reader *side,
+			 struct lane_reader **from, struct lane_entry *entry, int *error);
 
 #endif
