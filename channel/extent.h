@@ -45,7 +45,7 @@ struct extent_counter {
 	uint32_t rows;         /* rows written, padding included */
 	uint32_t missing;      /* ids of valid rows that were -1 */
 	uint32_t out_of_range; /* ids of valid rows that were no expert */
-	uint32_t reserved;
+	uint32_t coverage;     /* sum of extent_mark(last) - extent_mark(first) of the row ranges */
 };
 
 /*
@@ -65,11 +65,16 @@ struct extent_control {
 	uint64_t reserved[3];
 };
 
+/* In a bell's `rows`: as many rows came as were run, but some came twice and
+ * others never. More than any step has, so it reads as an overlap. */
+#define EXTENT_ROWS_MIXED UINT32_MAX
+
 /* One layer's doorbell, in host memory: `step` is stored last, with release at
- * system scope, and compared for equality; the counts are those of that step. */
+ * system scope, and compared for equality; the counts are those of that step.
+ * `end` stores it again, with the final counts. */
 struct extent_bell {
 	uint64_t step;
-	uint32_t rows;
+	uint32_t rows; /* rows that came, or EXTENT_ROWS_MIXED */
 	uint32_t missing;
 	uint32_t out_of_range;
 	uint32_t reserved[3];
@@ -81,7 +86,9 @@ struct extent_slot {
 	uint64_t begin_ns;   /* CLOCK_MONOTONIC, 0 where the device has no such clock */
 	uint64_t end_step;   /* stored by end with release, after everything else */
 	uint64_t end_ns;
-	uint64_t reserved[4];
+	uint64_t rows_step;    /* the step whose positions or token ids were captured */
+	uint64_t rows_content; /* which: enum r3ring_rows_content; stored before rows_step */
+	uint64_t reserved[2];
 	/* struct extent_bell[layers] */
 };
 
@@ -157,6 +164,21 @@ EXTENT_INLINE uint64_t extent_bytes(const struct extent_geometry *g, uint32_t ro
 	if (g->captures_rows)
 		bytes += 2 * extent_align((uint64_t)rows * sizeof(int32_t));
 	return bytes;
+}
+
+/*
+ * A number that stands for a row boundary (a permutation of 32 bits). Row ranges
+ * cover [begin, end) exactly once when and, but for one chance in 2^32, only when
+ * the sum of mark(last) - mark(first) over them is mark(end) - mark(begin): so a
+ * range that came twice cannot stand in for one that never came.
+ *
+ * Source: the finalizer of MurmurHash3 (Austin Appleby, public domain).
+ */
+EXTENT_INLINE uint32_t extent_mark(uint32_t row)
+{
+	row = (row ^ (row >> 16)) * 0x85ebca6bu;
+	row = (row ^ (row >> 13)) * 0xc2b2ae35u;
+	return row ^ (row >> 16);
 }
 
 /* Bytes of one slot's bells. */

@@ -34,10 +34,11 @@ struct kernel_capture_args {
 	uint32_t layer;
 };
 
-/* Copies positions and token ids of the rank's rows. */
+/* Copies positions and token ids of the rank's rows; the slot then says which. */
 struct kernel_rows_args {
 	const struct extent_control *control;
 	uint8_t *buffer;
+	uint8_t *bells;
 	struct extent_geometry geometry;
 	const int32_t *positions;
 	const int32_t *token_ids;
