@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon's socket: places tried, descriptors passed, malformed messages. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <criterion/criterion.h>
+
+#include "channel/socket.h"
+
+/* ---- where it is ------------------------------------------------------ */
+
+static char directory[64];
+
+static void make_directory(void)
+{
+	snprintf(directory, sizeof(directory), "/tmp/r3ring-test-%d", getpid());
+	cr_assert_eq(mkdir(directory, 0700), 0);
+}
+
+static void remove_directory(void)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", directory, R3RING_SOCKET_NAME);
+	unlink(path);
+	rmdir(directory);
+}
+
+static int listen_in(const char *dir)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/%s", dir, R3RING_SOCKET_NAME);
+	cr_assert_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	cr_assert_eq(listen(fd, 4), 0);
+	return fd;
+}
+
+static void assert_says(const struct r3ring_error *err, const char *what)
+{
+	cr_assert_not_null(strstr(err->text, what), "\"%s\" does not say \"%s\"", err->text, what);
+}
+
+Test(socket, a_daemon_is_found_where_it_is, .init = make_directory, .fini = remove_directory)
+{
+	int listener = listen_in(directory);
+	int fd;
+
+	fd = socket_connect(directory, NULL);
+	cr_assert_geq(fd, 0);
+	cr_assert(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	close(fd);
+
+	setenv("R3RING_RUNTIME_DIR", directory, 1);
+	fd = socket_connect(NULL, NULL);
+	cr_assert_geq(fd, 0);
+	close(fd);
+	close(listener);
+}
+
+Test(socket, all_places_tried_are_named_with_the_reason)
+{
+	struct r3ring_error err = {0};
+
+	unsetenv("R3RING_RUNTIME_DIR");
+	setenv("XDG_RUNTIME_DIR", "/tmp/r3ring-nowhere", 1);
+	cr_assert_eq(socket_connect(NULL, &err), -ECONNREFUSED);
+	assert_says(&err, "/tmp/r3ring-nowhere/r3ring/r3ringd.sock (no socket there)");
+	assert_says(&err, "/run/r3ring/r3ringd.sock");
+	assert_says(&err, "start r3ringd");
+}
+
+Test(socket, a_socket_that_nobody_listens_on_is_told_from_none, .init = make_directory,
+     .fini = remove_directory)
+{
+	struct r3ring_error err = {0};
+
+	close(listen_in(directory));
+	cr_assert_eq(socket_connect(directory, &err), -ECONNREFUSED);
+	assert_says(&err, "no daemon behind it");
+}
+
+Test(socket, a_directory_given_hides_the_other_places)
+{
+	struct r3ring_error err = {0};
+
+	cr_assert_eq(socket_connect("/tmp/r3ring-given", &err), -ECONNREFUSED);
+	assert_says(&err, "/tmp/r3ring-given/r3ringd.sock");
+	cr_assert_null(strstr(err.text, "/run/r3ring/"));
+}
+
+Test(socket, a_path_too_long_names_the_limit)
+{
+	struct r3ring_error err = {0};
+	char path[200];
+
+	memset(path, 'd', sizeof(path));
+	path[0] = '/';
+	path[sizeof(path) - 1] = '\0';
+	cr_assert_eq(socket_connect(path, &err), -ENAMETOOLONG);
+	assert_says(&err, "at most 107 bytes");
+	/* 107 bytes with the socket's name is the longest that may be tried. */
+	path[107 - strlen("/" R3RING_SOCKET_NAME)] = '\0';
+	cr_assert_eq(socket_connect(path, &err), -ECONNREFUSED);
+}
+
+Test(socket, the_default_place_follows_the_environment)
+{
+	char dir[64];
+
+	setenv("R3RING_RUNTIME_DIR", "/a/b", 1);
+	cr_assert_eq(socket_default_dir(dir, sizeof(dir)), 0);
+	cr_assert_str_eq(dir, "/a/b");
+	unsetenv("R3RING_RUNTIME_DIR");
+	setenv("XDG_RUNTIME_DIR", "/run/user/7", 1);
+	cr_assert_eq(socket_default_dir(dir, sizeof(dir)), 0);
+	cr_assert_str_eq(dir, "/run/user/7/r3ring");
+	unsetenv("XDG_RUNTIME_DIR");
+	cr_assert_eq(socket_default_dir(dir, sizeof(dir)), 0);
+	cr_assert_str_eq(dir, "/run/r3ring");
+	cr_assert_eq(socket_default_dir(dir, 5), -ENAMETOOLONG);
+}
+
+/* ---- messages --------------------------------------------------------- */
+
+static int ends[2];
+static struct socket_inbox inbox;
+
+static void make_pair(void)
+{
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+}
+
+static void send_raw(const void *bytes, size_t len)
+{
+	cr_assert_eq(send(ends[0], bytes, len, 0), (ssize_t)len);
+}
+
+static struct r3ring_message good_head(void)
+{
+	return (struct r3ring_message){
+		.magic = R3RING_PROTO_MAGIC,
+		.major = R3RING_PROTO_MAJOR,
+		.type = R3RING_MSG_BYE,
+		.len = sizeof(struct r3ring_message),
+	};
+}
+
+static int fds_open(void)
+{
+	int count = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+Test(socket, a_message_arrives_whole_with_its_descriptors, .init = make_pair)
+{
+	struct r3ring_hello_reader_message hello = {.head.type = R3RING_MSG_HELLO_READER,
+						    .generation = 7};
+	const char extra[] = "and more";
+	int pipes[2];
+	char byte;
+
+	cr_assert_eq(pipe(pipes), 0);
+	cr_assert_eq(
+		socket_send(ends[0], &hello.head, sizeof(hello), extra, sizeof(extra), pipes, 2),
+		0);
+	cr_assert_eq(socket_receive(ends[1], &inbox, 1000), 0);
+	cr_assert_eq(inbox.len, sizeof(hello) + sizeof(extra));
+	cr_assert_eq(inbox.u.head.type, R3RING_MSG_HELLO_READER);
+	cr_assert_str_eq((char *)inbox.u.bytes + sizeof(hello), extra);
+	cr_assert_eq(inbox.fd_count, 2);
+	cr_assert(fcntl(inbox.fds[0], F_GETFD) & FD_CLOEXEC);
+	cr_assert_eq(write(inbox.fds[1], "x", 1), 1);
+	cr_assert_eq(read(pipes[0], &byte, 1), 1);
+	cr_assert_eq(byte, 'x');
+	socket_inbox_close_fds(&inbox);
+}
+
+Test(socket, nothing_within_the_time_is_a_timeout, .init = make_pair)
+{
+	cr_assert_eq(socket_receive(ends[1], &inbox, 0), -ETIMEDOUT);
+	cr_assert_eq(socket_receive(ends[1], &inbox, 5), -ETIMEDOUT);
+}
+
+Test(socket, a_peer_that_is_gone_is_told_without_a_signal, .init = make_pair)
+{
+	struct r3ring_message head = {.type = R3RING_MSG_BYE};
+
+	close(ends[0]);
+	cr_assert_eq(socket_receive(ends[1], &inbox, 1000), -EPIPE);
+	cr_assert_eq(socket_send(ends[1], &head, sizeof(head), NULL, 0, NULL, 0), -EPIPE);
+}
+
+Test(socket, a_message_longer_than_the_limit_is_not_sent, .init = make_pair)
+{
+	struct r3ring_message head = {.type = R3RING_MSG_BYE};
+	static uint8_t extra[R3RING_MESSAGE_MAX];
+
+	cr_assert_eq(socket_send(ends[0], &head, sizeof(head), extra, sizeof(extra), NULL, 0),
+		     -EMSGSIZE);
+}
+
+Test(socket, another_version_is_refused, .init = make_pair)
+{
+	struct r3ring_message head = good_head();
+
+	head.major++;
+	send_raw(&head, sizeof(head));
+	cr_assert_eq(socket_receive(ends[1], &inbox, 1000), -EPROTO);
+}
+
+Test(socket, malformed_heads_are_refused, .init = make_pair)
+{
+	struct r3ring_message head = good_head();
+
+	send_raw(&head, sizeof(head) - 1);
+	cr_assert_eq(socket_receive(ends[1], &inbox, 1000), -EBADMSG);
+	head.magic = 1;
+	send_raw(&head, sizeof(head));
+	cr_assert_eq(socket_receive(ends[1], &inbox, 1000), -EBADMSG);
+	head = good_head();
+	head.len++;
+	send_raw(&head, sizeof(head));
+	cr_assert_eq(socket_receive(ends[1], &inbox, 1000), -EBADMSG);
+	head = good_head();
+	head.fds = 1;
+	send_raw(&head, sizeof(head));
+	cr_assert_eq(socket_receive(ends[1], &inbox, 1000), -EBADMSG);
+}
+
+Test(socket, a_message_longer_than_the_inbox_is_refused, .init = make_pair)
+{
+	static struct {
+		struct r3ring_message head;
+		uint8_t rest[R3RING_MESSAGE_MAX];
+	} message;
+
+	message.head = good_head();
+	message.head.len = sizeof(message);
+	send_raw(&message, sizeof(message));
+	cr_assert_eq(socket_receive(ends[1], &inbox, 1000), -EBADMSG);
+}
+
+/* Sends @count copies of one descriptor with a head that announces @said. */
+static void send_fds(uint16_t said, unsigned int count)
+{
+	struct r3ring_message head = good_head();
+	struct iovec part = {.iov_base = &head, .iov_len = sizeof(head)};
+	union {
+		struct cmsghdr head;
+		uint8_t bytes[CMSG_SPACE(16 * sizeof(int))];
+	} control = {0};
+	struct msghdr msg = {
+		.msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = CMSG_SPACE(count * sizeof(int)),
+	};
+
+	head.fds = said;
+	control.head.cmsg_level = SOL_SOCKET;
+	control.head.cmsg_type = SCM_RIGHTS;
+	control.head.cmsg_len = CMSG_LEN(count * sizeof(int));
+	for (unsigned int i = 0; i < count; i++)
+		memcpy(CMSG_DATA(&control.head) + i * sizeof(int), &ends[0], sizeof(int));
+	cr_assert_eq(sendmsg(ends[0], &msg, 0), (ssize_t)sizeof(head));
+}
+
+Test(socket, descriptors_of_a_refused_message_do_not_leak, .init = make_pair)
+{
+	int before = fds_open();
+
+	send_fds(1, 2);
+	cr_assert_eq(socket_receive(ends[1], &inbox, 1000), -EBADMSG);
+	send_fds(16, 16);
+	cr_assert_eq(socket_receive(ends[1], &inbox, 1000), -EBADMSG);
+	cr_assert_eq(fds_open(), before);
+	cr_assert_eq(inbox.fd_count, 0);
+}
+
+/* ---- asking ----------------------------------------------------------- */
+
+static int ask(struct r3ring_error *err)
+{
+	struct r3ring_message head = {.type = R3RING_MSG_GET_STATUS};
+
+	return socket_ask(ends[1], &head, sizeof(head), NULL, 0, NULL, 0, &inbox,
+			  R3RING_MSG_SEGMENT, sizeof(struct r3ring_segment_message), 1000, err);
+}
+
+Test(socket, a_refusal_gives_its_code_and_text, .init = make_pair)
+{
+	struct r3ring_refused_message refusal = {
+		.head.type = R3RING_MSG_REFUSED,
+		.code = -EDQUOT,
+		.text = "too many channels",
+	};
+	struct r3ring_error err = {0};
+
+	socket_send(ends[0], &refusal.head, sizeof(refusal), NULL, 0, NULL, 0);
+	cr_assert_eq(ask(&err), -EDQUOT);
+	cr_assert_str_eq(err.text, "too many channels");
+}
+
+Test(socket, a_refusal_sent_before_the_hang_up_is_still_read, .init = make_pair)
+{
+	struct r3ring_refused_message refusal = {.head.type = R3RING_MSG_REFUSED, .code = -EACCES};
+
+	socket_send(ends[0], &refusal.head, sizeof(refusal), NULL, 0, NULL, 0);
+	close(ends[0]);
+	cr_assert_eq(ask(NULL), -EACCES);
+}
+
+Test(socket, a_refusal_s_code_and_text_are_not_trusted, .init = make_pair)
+{
+	struct r3ring_refused_message refusal = {.head.type = R3RING_MSG_REFUSED, .code = 5};
+	struct r3ring_error err = {0};
+
+	memset(refusal.text, 'x', sizeof(refusal.text));
+	socket_send(ends[0], &refusal.head, sizeof(refusal), NULL, 0, NULL, 0);
+	cr_assert_eq(ask(&err), -EPROTO);
+	cr_assert_eq(strlen(err.text), sizeof(refusal.text) - 1);
+}
+
+Test(socket, an_answer_of_another_type_or_too_short_is_refused, .init = make_pair)
+{
+	struct r3ring_segment_message answer = {.head.type = R3RING_MSG_BYE};
+	struct r3ring_error err = {0};
+	int before = fds_open();
+
+	socket_send(ends[0], &answer.head, sizeof(answer), NULL, 0, ends, 1);
+	cr_assert_eq(ask(&err), -EBADMSG);
+	assert_says(&err, "message type 4");
+	answer.head.type = R3RING_MSG_SEGMENT;
+	socket_send(ends[0], &answer.head, sizeof(answer) - 1, NULL, 0, ends, 1);
+	cr_assert_eq(ask(&err), -EBADMSG);
+	cr_assert_eq(fds_open(), before);
+}
+
+Test(socket, a_daemon_that_hangs_up_is_named, .init = make_pair)
+{
+	struct r3ring_error err = {0};
+
+	close(ends[0]);
+	cr_assert_eq(ask(&err), -EPIPE);
+	assert_says(&err, "hung up");
+}
