@@ -158,7 +158,9 @@ struct r3ring_slot {
  * segment. In an adopted one it walks from the tail over every descriptor that
  * holds its own sequence, goes on at the old intent position, and raises
  * writer_epoch and wake.
- * Returns 0, -EINVAL (segment was opened read-only), -ENOMEM.
+ * Returns 0, -EINVAL (segment was opened read-only), -EPIPE (its writer had
+ * finished: nothing may follow), -EBADMSG (the words it left cannot be true),
+ * -ENOMEM.
  * Pairs with r3ring_writer_close(), which must come before r3ring_segment_close().
  */
 R3RING_API int r3ring_writer_open(struct r3ring_writer **writer, struct r3ring_segment *segment);
@@ -178,8 +180,8 @@ R3RING_API void r3ring_writer_close(struct r3ring_writer *writer);
  * their reservation.
  *
  * Returns 0, -EMSGSIZE (longer than r3ring_segment_max_record(): can never
- * fit), -ENOBUFS (too much is reserved and not yet committed), -EINVAL (flags).
- * Wait-free, no system call.
+ * fit), -ENOBUFS (too much is reserved and not yet committed), -EINVAL (flags),
+ * -EPIPE (after r3ring_writer_finish()). Wait-free, no system call.
  */
 R3RING_API int r3ring_writer_reserve(struct r3ring_writer *writer,
 				     const struct r3ring_record_spec *spec,
@@ -323,6 +325,15 @@ R3RING_API int r3ring_cursor_check(struct r3ring_cursor *cursor);
  */
 R3RING_API int r3ring_cursor_read(struct r3ring_cursor *cursor, struct r3ring_view *view,
 				  void *buffer, size_t capacity);
+
+/*
+ * Sleeps until there is something for r3ring_cursor_next() to tell, at most
+ * @timeout_ns. The caller looks at the heartbeat between two waits.
+ *
+ * Returns 1 (call next), 0 (timeout or a signal came). No wake-up is lost: its
+ * acquire of the wake word pairs with the addition in r3ring_writer_wake().
+ */
+R3RING_API int r3ring_cursor_wait(const struct r3ring_cursor *cursor, uint64_t timeout_ns);
 
 /*
  * Goes to the newest boundary (or to behind the newest record when there is

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading: one record after the other in place, and exact accounts of what was
+ * not read. Every path that moves the cursor enters what it passed over in one
+ * of got, lost and skipped.
+ */
+#include <errno.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <r3ring/atomic.h>
+
+#include "ring/internal.h"
+
+/* How often a search is begun again when the writer overtakes it; after that
+ * the oldest record of the last search is taken, however close. */
+#define RESUME_TRIES 8
+
+/* After so many empty looks the tail is asked whether the slot tells the truth;
+ * rarely, since asking draws the writer's line to this core. */
+#define EMPTY_LOOKS 256u
+
+struct r3ring_cursor {
+	const struct r3ring_segment *segment;
+	enum r3ring_cursor_mode mode;
+	bool view_open;
+	bool total_known; /* whether `total` is */
+	uint64_t total;   /* running total of units in front of the cursor */
+	unsigned int empty_looks;
+	struct r3ring_cursor_stats stats;
+	struct r3ring_desc desc; /* of the open view; holds its inline payload */
+};
+
+/* ---- accounts ---------------------------------------------------------- */
+
+static void note_gap(struct r3ring_cursor_stats *stats, uint64_t from, uint64_t to)
+{
+	if (!stats->gap_to || stats->gap_to + 1 != from)
+		stats->gap_from = from;
+	stats->gap_to = to;
+}
+
+/* Moves the cursor to @to; what is in front of it was lost. @total: running
+ * total of units in front of @to. */
+static void lose_until(struct r3ring_cursor *cursor, uint64_t to, uint64_t total)
+{
+	struct r3ring_cursor_stats *stats = &cursor->stats;
+
+	if (to == stats->cursor)
+		return;
+	note_gap(stats, stats->cursor, to - 1);
+	stats->lost += to - stats->cursor;
+	stats->cursor = to;
+	if (cursor->total_known)
+		stats->lost_units += total - cursor->total;
+	cursor->total = total;
+	cursor->total_known = true;
+}
+
+static void skip_until(struct r3ring_cursor *cursor, uint64_t to, uint64_t total)
+{
+	struct r3ring_cursor_stats *stats = &cursor->stats;
+
+	stats->skipped += to - stats->cursor;
+	stats->cursor = to;
+	if (cursor->total_known)
+		stats->skipped_units += total - cursor->total;
+	cursor->total = total;
+	cursor->total_known = true;
+}
+
+/* One record whose units nobody can know. */
+static int lose_corrupt(struct r3ring_cursor *cursor)
+{
+	note_gap(&cursor->stats, cursor->stats.cursor, cursor->stats.cursor);
+	cursor->stats.lost++;
+	cursor->stats.cursor++;
+	cursor->total_known = false;
+	return -EBADMSG;
+}
+
+/* ---- where to go on ---------------------------------------------------- */
+
+/* A record in [@from, @to] that carries @flag, as a word of the writer named
+ * it, with the total of units in front. */
+static bool flagged_record(const struct r3ring_segment *segment, uint64_t seq, uint16_t flag,
+			   const struct window *window, uint64_t *total)
+{
+	struct r3ring_desc desc;
+
+	if (seq < window->oldest || seq > window->tail)
+		return false;
+	if (desc_copy(segment, seq, &desc) != DESC_INTACT || !(desc.flags & flag) ||
+	    !desc_payload_kept(segment, &desc))
+		return false;
+	return window_units_before(segment, seq, total);
+}
+
+/* The newest boundary, or behind the newest record. */
+static bool newest_boundary(const struct r3ring_segment *segment, const struct window *window,
+			    uint64_t *seq, uint64_t *total)
+{
+	/* Pairs with the release of boundary_seq in the writer's publish. */
+	*seq = r3ring_load_acquire_u64(&segment->lines->boundary_seq);
+	if (flagged_record(segment, *seq, R3RING_DESC_BOUNDARY, window, total))
+		return true;
+	*seq = window->tail + 1;
+	return window_units_before(segment, *seq, total);
+}
+
+/* As old as is safe: a writer at full speed needs an eighth of the window's
+ * time to overtake the reader again. */
+static bool safe_resume(const struct r3ring_segment *segment, const struct window *window,
+			uint64_t *seq, uint64_t *total)
+{
+	*seq = window->oldest + (window->tail + 1 - window->oldest) / 8;
+	return window_units_before(segment, *seq, total);
+}
+
+static int overrun(struct r3ring_cursor *cursor)
+{
+	const struct r3ring_segment *segment = cursor->segment;
+	uint64_t seq, total;
+	struct window window;
+	int rc = -EAGAIN;
+
+	for (int tries = 0; tries < RESUME_TRIES; tries++) {
+		rc = window_find(segment, cursor->stats.cursor + 1, &window);
+		if (rc == -EBADMSG || (!rc && window.tail < cursor->stats.cursor))
+			return lose_corrupt(cursor);
+		if (rc)
+			continue;
+		if (cursor->mode == R3RING_LATEST) {
+			if (!newest_boundary(segment, &window, &seq, &total))
+				continue;
+			lose_until(cursor, window.oldest, window.units_before);
+			skip_until(cursor, seq, total);
+			return -EOVERFLOW;
+		}
+		if (safe_resume(segment, &window, &seq, &total)) {
+			lose_until(cursor, seq, total);
+			return -EOVERFLOW;
+		}
+	}
+	if (rc)
+		return 0; /* overtaken each time: nothing was moved, the next call tries again */
+	lose_until(cursor, window.oldest, window.units_before);
+	return -EOVERFLOW;
+}
+
+/* ---- next, check, read ------------------------------------------------- */
+
+static bool slot_empty(const struct r3ring_cursor *cursor)
+{
+	/* Pairs with the release of `seq` in the writer's publish. */
+	return r3ring_load_acquire_u64(&ring_desc(cursor->segment, cursor->stats.cursor)->seq) <
+	       cursor->stats.cursor;
+}
+
+/* Nothing at the cursor: not yet, never more, or the slot lies. */
+static int nothing_new(struct r3ring_cursor *cursor)
+{
+	/* Pairs with the release of `closed` in r3ring_writer_finish(). */
+	bool closed = r3ring_load_acquire_u32(&cursor->segment->lines->closed);
+
+	if (!closed && ++cursor->empty_looks < EMPTY_LOOKS)
+		return 0;
+	cursor->empty_looks = 0;
+	/* A record was there before `closed` and before the tail that covers it. */
+	if (r3ring_segment_tail(cursor->segment) >= cursor->stats.cursor && slot_empty(cursor))
+		return lose_corrupt(cursor);
+	return closed && slot_empty(cursor) ? -EPIPE : 0;
+}
+
+static void fill_view(const struct r3ring_cursor *cursor, struct r3ring_view *view)
+{
+	const struct r3ring_desc *desc = &cursor->desc;
+	const uint8_t *arena = cursor->segment->arena;
+
+	view->seq = desc->seq;
+	view->step = desc->step;
+	view->units = desc->units;
+	view->len = desc->len;
+	view->type = desc->type;
+	view->flags = desc->flags;
+	view->data = desc->flags & R3RING_DESC_INLINE
+			     ? desc->inline_data
+			     : arena + (desc->pos & (cursor->segment->arena_bytes - 1));
+}
+
+/* Whether the payload of the open view is still what the writer put there. The
+ * inline payload is a private copy and cannot change. */
+static bool view_intact(const struct r3ring_cursor *cursor)
+{
+	const struct r3ring_desc *desc = &cursor->desc;
+
+	if (desc->flags & R3RING_DESC_INLINE)
+		return true;
+	/* Pairs with the writer's fence behind the intent and the marker. */
+	r3ring_fence_acquire();
+	return r3ring_load_relaxed_u64(&ring_desc(cursor->segment, desc->seq)->seq) == desc->seq &&
+	       desc_payload_kept(cursor->segment, desc);
+}
+
+int r3ring_cursor_check(struct r3ring_cursor *cursor)
+{
+	bool intact;
+
+	if (!cursor->view_open)
+		return -EINVAL;
+	cursor->view_open = false;
+	intact = view_intact(cursor);
+	if (!intact) {
+		lose_until(cursor, cursor->desc.seq + 1, cursor->desc.units);
+		return -EOVERFLOW;
+	}
+	cursor->stats.got++;
+	cursor->stats.cursor++;
+	cursor->total = cursor->desc.units;
+	cursor->total_known = true;
+	return 0;
+}
+
+int r3ring_cursor_next(struct r3ring_cursor *cursor, struct r3ring_view *view)
+{
+	int rc = cursor->view_open ? r3ring_cursor_check(cursor) : 0;
+
+	if (rc)
+		return rc;
+	switch (desc_copy(cursor->segment, cursor->stats.cursor, &cursor->desc)) {
+	case DESC_NOT_YET:
+		return nothing_new(cursor);
+	case DESC_OVERRUN:
+		return overrun(cursor);
+	case DESC_CORRUPT:
+		return lose_corrupt(cursor);
+	case DESC_INTACT:
+		break;
+	}
+	cursor->empty_looks = 0;
+	if (cursor->total_known && cursor->desc.units < cursor->total)
+		return lose_corrupt(cursor);
+	if (!view_intact(cursor))
+		return overrun(cursor);
+	cursor->view_open = true;
+	fill_view(cursor, view);
+	return 1;
+}
+
+int r3ring_cursor_read(struct r3ring_cursor *cursor, struct r3ring_view *view, void *buffer,
+		       size_t capacity)
+{
+	struct r3ring_view found;
+	int rc = r3ring_cursor_next(cursor, &found);
+
+	if (rc != 1)
+		return rc;
+	if (found.len > capacity) {
+		cursor->view_open = false;
+		*view = found;
+		view->data = NULL;
+		return -EMSGSIZE;
+	}
+	if (found.len)
+		memcpy(buffer, found.data, found.len);
+	rc = r3ring_cursor_check(cursor);
+	if (rc)
+		return rc;
+	*view = found;
+	view->data = buffer;
+	return 1;
+}
+
+void r3ring_cursor_skip(struct r3ring_cursor *cursor)
+{
+	uint64_t seq, total;
+	struct window window;
+
+	if (cursor->view_open)
+		r3ring_cursor_check(cursor);
+	for (int tries = 0; tries < RESUME_TRIES; tries++) {
+		if (window_find(cursor->segment, cursor->stats.cursor, &window) ||
+		    !newest_boundary(cursor->segment, &window, &seq, &total))
+			continue;
+		if (seq > cursor->stats.cursor)
+			skip_until(cursor, seq, total);
+		return;
+	}
+}
+
+/* ---- waiting ----------------------------------------------------------- */
+
+static bool something_to_tell(const struct r3ring_cursor *cursor)
+{
+	/* Pairs with the release of `closed` in r3ring_writer_finish(). */
+	return cursor->view_open || !slot_empty(cursor) ||
+	       r3ring_load_acquire_u32(&cursor->segment->lines->closed);
+}
+
+int r3ring_cursor_wait(const struct r3ring_cursor *cursor, uint64_t timeout_ns)
+{
+	const uint32_t *wake = &cursor->segment->lines->wake;
+	/* Pairs with the addition in r3ring_writer_wake(): what was published before
+	 * it is seen below, what comes later changes the word. */
+	uint32_t before = r3ring_load_acquire_u32(wake);
+	struct timespec timeout = {
+		.tv_sec = (time_t)(timeout_ns / 1000000000u),
+		.tv_nsec = (long)(timeout_ns % 1000000000u),
+	};
+
+	if (something_to_tell(cursor))
+		return 1;
+	syscall(SYS_futex, wake, FUTEX_WAIT, before, &timeout, NULL, 0);
+	return something_to_tell(cursor);
+}
+
+/* ---- opening ----------------------------------------------------------- */
+
+static int begin_at(struct r3ring_cursor *cursor, uint64_t seq)
+{
+	cursor->stats.start = seq;
+	cursor->stats.cursor = seq;
+	cursor->total_known = window_units_before(cursor->segment, seq, &cursor->total);
+	return 0;
+}
+
+static int begin_at_seq(struct r3ring_cursor *cursor, uint64_t seq)
+{
+	uint64_t first = cursor->segment->header.first_seq;
+	struct r3ring_desc before;
+
+	if (seq < first)
+		seq = first;
+	/* The tail may lag behind a record that this caller has read already. */
+	if (seq - 1 > r3ring_segment_tail(cursor->segment) &&
+	    desc_copy(cursor->segment, seq - 1, &before) != DESC_INTACT)
+		return -ERANGE;
+	return begin_at(cursor, seq);
+}
+
+static int begin_at_window(struct r3ring_cursor *cursor, bool keyframe)
+{
+	const struct r3ring_segment *segment = cursor->segment;
+	uint64_t seq, total;
+	struct window window;
+	int rc = -EAGAIN;
+
+	for (int tries = 0; rc == -EAGAIN && tries < RESUME_TRIES; tries++)
+		rc = window_find(segment, segment->header.first_seq, &window);
+	if (rc)
+		return begin_at(cursor, segment->header.first_seq);
+	seq = window.oldest;
+	total = window.units_before;
+	if (keyframe) {
+		/* Pairs with the release in r3ring_writer_set_keyframe(). */
+		uint64_t newest = r3ring_load_acquire_u64(&segment->lines->keyframe_seq);
+		uint64_t before;
+
+		if (flagged_record(segment, newest, R3RING_DESC_KEYFRAME, &window, &before)) {
+			seq = newest;
+			total = before;
+		}
+	}
+	cursor->stats.start = seq;
+	cursor->stats.cursor = seq;
+	cursor->total = total;
+	cursor->total_known = true;
+	return 0;
+}
+
+static int begin(struct r3ring_cursor *cursor, enum r3ring_cursor_start from, uint64_t seq)
+{
+	switch (from) {
+	case R3RING_FROM_OLDEST:
+		return begin_at_window(cursor, false);
+	case R3RING_FROM_KEYFRAME:
+		return begin_at_window(cursor, true);
+	case R3RING_FROM_LATEST:
+		return begin_at(cursor, r3ring_segment_tail(cursor->segment) + 1);
+	case R3RING_FROM_SEQ:
+		return begin_at_seq(cursor, seq);
+	}
+	return -EINVAL;
+}
+
+int r3ring_cursor_open(struct r3ring_cursor **cursor, const struct r3ring_segment *segment,
+		       enum r3ring_cursor_mode mode, enum r3ring_cursor_start from, uint64_t seq)
+{
+	struct r3ring_cursor *opened;
+	int rc;
+
+	if (mode != R3RING_LOSSY && mode != R3RING_LATEST)
+		return -EINVAL;
+	opened = calloc(1, sizeof(*opened));
+	if (!opened)
+		return -ENOMEM;
+	opened->segment = segment;
+	opened->mode = mode;
+	rc = begin(opened, from, seq);
+	if (rc) {
+		free(opened);
+		return rc;
+	}
+	*cursor = opened;
+	return 0;
+}
+
+void r3ring_cursor_close(struct r3ring_cursor *cursor)
+{
+	free(cursor);
+}
+
+void r3ring_cursor_stats(const struct r3ring_cursor *cursor, struct r3ring_cursor_stats *stats)
+{
+	*stats = cursor->stats;
+}

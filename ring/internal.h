@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of the ring share: the mapped segment and the reading of one
+ * descriptor. Everything a reader computes with comes from the private copy of
+ * the header, never from shared memory.
+ */
+#ifndef RING_INTERNAL_H
+#define RING_INTERNAL_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <r3ring/abi.h>
+#include <r3ring/ring.h>
+
+#define RING_ARENA_LOG2_MIN 12u
+#define RING_ARENA_LOG2_MAX 36u
+#define RING_DEPTH_LOG2_MIN 4u
+#define RING_DEPTH_LOG2_MAX 24u
+
+/* No honest sequence or position comes near it; sums below it never wrap. */
+#define RING_NUMBER_LIMIT (1ull << 62)
+
+struct r3ring_segment {
+	int fd; /* of the writer's side, holds the lock; -1 for readers */
+	uint8_t *base;
+	size_t bytes;
+	bool writable;
+	bool adopted;
+	struct r3ring_segment_header header; /* as checked */
+	char name[NAME_MAX + 2];
+
+	/* from the checked header */
+	struct r3ring_writer_lines *lines;
+	struct r3ring_desc *descs;
+	uint8_t *arena;
+	uint64_t depth;
+	uint64_t arena_bytes;
+};
+
+static inline struct r3ring_desc *ring_desc(const struct r3ring_segment *segment, uint64_t seq)
+{
+	return &segment->descs[seq & (segment->depth - 1)];
+}
+
+static inline uint64_t ring_align(uint64_t bytes, uint64_t unit)
+{
+	return (bytes + unit - 1) & ~(unit - 1);
+}
+
+/* Sets the pointers and sizes above from segment->header and segment->base. */
+void segment_locate_regions(struct r3ring_segment *segment);
+
+/* ---- identity of the writing process (identity.c) --------------------- */
+
+/* All zero, or 0, where /proc does not say. */
+void identity_boot_id(uint8_t boot_id[16]);
+uint64_t identity_start_time(void);
+
+/* ---- one descriptor (descriptor.c) ------------------------------------ */
+
+enum desc_state {
+	DESC_INTACT,
+	DESC_NOT_YET, /* the slot still holds an older record */
+	DESC_OVERRUN, /* the slot holds, or is about to hold, a newer one */
+	DESC_CORRUPT,
+};
+
+/* Low half of XXH3 over all bytes of the descriptor before `check`. */
+uint32_t desc_checksum(const struct r3ring_desc *desc);
+
+/*
+ * Copies the descriptor of @seq once and checks the copy: sequence, checksum,
+ * and that the payload it names lies inside the arena.
+ */
+enum desc_state desc_copy(const struct r3ring_segment *segment, uint64_t seq,
+			  struct r3ring_desc *copy);
+
+/*
+ * Whether the arena bytes of a record have not been given to a newer one up to
+ * now. Comes after an acquire fence behind the reading of those bytes.
+ */
+bool desc_payload_kept(const struct r3ring_segment *segment, const struct r3ring_desc *desc);
+
+/* ---- how far back can be read (window.c) ------------------------------ */
+
+struct window {
+	uint64_t oldest;       /* oldest record that passes both checks; tail + 1 when none */
+	uint64_t tail;         /* newest published record */
+	uint64_t units_before; /* running total of units in front of oldest */
+};
+
+/*
+ * Finds the oldest record in [@from, tail] whose descriptor and payload can be
+ * read and whose predecessor's running total is still known.
+ * Returns 0, -EAGAIN (the writer overtook the search: again), or -EBADMSG (the
+ * tail cannot be true).
+ */
+int window_find(const struct r3ring_segment *segment, uint64_t from, struct window *window);
+
+/*
+ * Running total of units in front of @seq. Returns whether it can be known: the
+ * record before is still there, or there never was one.
+ */
+bool window_units_before(const struct r3ring_segment *segment, uint64_t seq, uint64_t *units);
+
+#endif

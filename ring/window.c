@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How far back a ring can be read at this moment. */
+#include <errno.h>
+
+#include <r3ring/atomic.h>
+
+#include "ring/internal.h"
+
+bool window_units_before(const struct r3ring_segment *segment, uint64_t seq, uint64_t *units)
+{
+	struct r3ring_desc before;
+
+	if (seq == segment->header.first_seq) {
+		*units = 0;
+		return true;
+	}
+	if (desc_copy(segment, seq - 1, &before) != DESC_INTACT)
+		return false;
+	*units = before.units;
+	return true;
+}
+
+/* Positions grow with sequences, so that what holds for a record holds for all
+ * newer ones; inline records are judged by their position too. */
+static bool readable(const struct r3ring_segment *segment, uint64_t seq, uint64_t *units_before)
+{
+	struct r3ring_desc desc;
+
+	return desc_copy(segment, seq, &desc) == DESC_INTACT && desc_payload_kept(segment, &desc) &&
+	       window_units_before(segment, seq, units_before);
+}
+
+static uint64_t search_begin(const struct r3ring_segment *segment, uint64_t from, uint64_t tail)
+{
+	uint64_t begin = segment->header.first_seq;
+
+	if (begin < from)
+		begin = from;
+	if (tail >= segment->depth && begin < tail - segment->depth + 1)
+		begin = tail - segment->depth + 1;
+	return begin;
+}
+
+int window_find(const struct r3ring_segment *segment, uint64_t from, struct window *window)
+{
+	/* Pairs with the release of tail_seq in the writer's publish. */
+	uint64_t tail = r3ring_load_acquire_u64(&segment->lines->tail_seq);
+	uint64_t low, high, units = 0;
+	bool found = false;
+
+	if (tail < segment->header.first_seq - 1 || tail >= RING_NUMBER_LIMIT)
+		return -EBADMSG;
+	low = search_begin(segment, from, tail);
+	for (high = tail + 1; low < high;) {
+		uint64_t middle = low + (high - low) / 2;
+		uint64_t before;
+
+		if (readable(segment, middle, &before)) {
+			high = middle;
+			units = before;
+			found = true;
+		} else {
+			low = middle + 1;
+		}
+	}
+	if (!found && !window_units_before(segment, tail + 1, &units))
+		return -EAGAIN;
+	window->oldest = found ? high : tail + 1;
+	window->tail = tail;
+	window->units_before = units;
+	return 0;
+}
+
+uint64_t r3ring_segment_tail(const struct r3ring_segment *segment)
+{
+	/* Pairs with the release of tail_seq in the writer's publish. */
+	return r3ring_load_acquire_u64(&segment->lines->tail_seq);
+}
+
+uint64_t r3ring_segment_oldest(const struct r3ring_segment *segment)
+{
+	struct window window;
+
+	if (window_find(segment, segment->header.first_seq, &window))
+		return r3ring_segment_tail(segment) + 1;
+	return window.oldest;
+}
+
+uint64_t r3ring_segment_heartbeat(const struct r3ring_segment *segment)
+{
+	return r3ring_load_relaxed_u64(&segment->lines->heartbeat_ns);
+}

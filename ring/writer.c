@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The writer. Publishing a record is, in this order,
+ *
+ *	intent_pos = end of the record		relaxed
+ *	desc.seq = sequence - 1			release (the marker)
+ *	fence
+ *	payload and fields of the descriptor
+ *	desc.seq = sequence			release
+ *	tail					release
+ *
+ * A reader that saw any byte of the new record therefore finds, behind its
+ * acquire fence, the new intent and the marker, and refuses what it read.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <r3ring/atomic.h>
+
+#include "ring/internal.h"
+
+#define CALLER_FLAGS (R3RING_DESC_KEYFRAME | R3RING_DESC_BOUNDARY | R3RING_DESC_REPEATED)
+
+struct r3ring_writer {
+	struct r3ring_segment *segment;
+	uint64_t next_seq;   /* of the next reservation */
+	uint64_t commit_seq; /* oldest that is reserved and not committed */
+	uint64_t position;   /* behind the last reservation */
+	uint64_t committed;  /* position behind the last committed record */
+	uint64_t units;      /* running total, the last reservation included */
+	uint64_t published_bytes;
+	bool finished;
+};
+
+/* ---- opening and adopting ---------------------------------------------- */
+
+/* What the dead writer published but did not add to the tail any more. Each
+ * record was published whole before its tail, so that its boundary and byte
+ * count are made up for here. */
+static void walk_behind_tail(struct r3ring_writer *writer)
+{
+	struct r3ring_writer_lines *lines = writer->segment->lines;
+	struct r3ring_desc desc;
+
+	for (uint64_t steps = 0; steps < writer->segment->depth; steps++) {
+		if (desc_copy(writer->segment, writer->next_seq, &desc) != DESC_INTACT)
+			break;
+		writer->next_seq++;
+		writer->units = desc.units;
+		writer->published_bytes += desc.len;
+		if (desc.flags & R3RING_DESC_BOUNDARY)
+			r3ring_store_relaxed_u64(&lines->boundary_seq, desc.seq);
+	}
+}
+
+/* In a new segment there is nothing to find: it begins at first_seq. */
+static int find_end(struct r3ring_writer *writer)
+{
+	struct r3ring_segment *segment = writer->segment;
+	struct r3ring_writer_lines *lines = segment->lines;
+	/* Pairs with the release in publish(). */
+	uint64_t tail = r3ring_load_acquire_u64(&lines->tail_seq);
+	uint64_t intent = r3ring_load_relaxed_u64(&lines->intent_pos);
+
+	if (r3ring_load_relaxed_u32(&lines->closed))
+		return -EPIPE;
+	if (tail < segment->header.first_seq - 1 || tail >= RING_NUMBER_LIMIT ||
+	    intent >= RING_NUMBER_LIMIT || intent % R3RING_RECORD_ALIGN ||
+	    !window_units_before(segment, tail + 1, &writer->units))
+		return -EBADMSG;
+	writer->next_seq = tail + 1;
+	writer->published_bytes = r3ring_load_relaxed_u64(&lines->published_bytes);
+	walk_behind_tail(writer);
+	writer->commit_seq = writer->next_seq;
+	writer->position = intent;
+	writer->committed = intent;
+	return 0;
+}
+
+static void announce_adoption(struct r3ring_writer *writer)
+{
+	struct r3ring_writer_lines *lines = writer->segment->lines;
+
+	r3ring_store_relaxed_u64(&lines->published_records,
+				 writer->next_seq - writer->segment->header.first_seq);
+	r3ring_store_relaxed_u64(&lines->published_bytes, writer->published_bytes);
+	/* Pairs with the acquire of tail_seq in window_find(). */
+	r3ring_store_release_u64(&lines->tail_seq, writer->next_seq - 1);
+	r3ring_fetch_add_u64(&lines->writer_epoch, 1);
+	r3ring_writer_wake(writer);
+}
+
+int r3ring_writer_open(struct r3ring_writer **writer, struct r3ring_segment *segment)
+{
+	struct r3ring_writer *opened;
+	int rc;
+
+	if (!segment->writable)
+		return -EINVAL;
+	opened = calloc(1, sizeof(*opened));
+	if (!opened)
+		return -ENOMEM;
+	opened->segment = segment;
+	rc = find_end(opened);
+	if (rc) {
+		free(opened);
+		return rc;
+	}
+	if (segment->adopted)
+		announce_adoption(opened);
+	*writer = opened;
+	return 0;
+}
+
+void r3ring_writer_close(struct r3ring_writer *writer)
+{
+	free(writer);
+}
+
+/* ---- publishing -------------------------------------------------------- */
+
+/* Where a record goes: its first byte and the position behind it. */
+struct place {
+	uint64_t begin;
+	uint64_t end;
+};
+
+static bool is_inline(uint32_t len)
+{
+	return len <= R3RING_INLINE_MAX;
+}
+
+/* A record never wraps: what is left at the arena's end is skipped. */
+static struct place choose_place(const struct r3ring_writer *writer, uint32_t len)
+{
+	uint64_t arena = writer->segment->arena_bytes;
+	struct place place = {writer->position, writer->position};
+	uint64_t left = arena - (place.begin & (arena - 1));
+
+	if (is_inline(len))
+		return place;
+	if (len > left)
+		place.begin += left;
+	place.end = place.begin + ring_align(len, R3RING_RECORD_ALIGN);
+	return place;
+}
+
+static int check_spec(const struct r3ring_writer *writer, const struct r3ring_record_spec *spec)
+{
+	if (writer->finished)
+		return -EPIPE;
+	if (spec->flags & ~CALLER_FLAGS)
+		return -EINVAL;
+	return spec->len > r3ring_segment_max_record(writer->segment) ? -EMSGSIZE : 0;
+}
+
+/* From here on no reader accepts what the new record overwrites. */
+static void announce(struct r3ring_writer *writer, struct r3ring_desc *desc, uint64_t end)
+{
+	r3ring_store_relaxed_u64(&writer->segment->lines->intent_pos, end);
+	/* Pairs with the acquire in desc_copy(): a reader that is overrun finds a
+	 * tail that is not older than what overran it. */
+	r3ring_store_release_u64(&desc->seq, writer->next_seq - 1);
+	/* Pairs with the acquire fences in desc_copy() and r3ring_cursor_check(). */
+	r3ring_fence_release();
+	writer->position = end;
+	writer->next_seq++;
+}
+
+static struct r3ring_desc describe(struct r3ring_writer *writer,
+				   const struct r3ring_record_spec *spec, uint64_t begin)
+{
+	writer->units += spec->units;
+	return (struct r3ring_desc){
+		.seq = writer->next_seq,
+		.pos = begin,
+		.step = spec->step,
+		.units = writer->units,
+		.len = spec->len,
+		.type = spec->type,
+		.flags = is_inline(spec->len) ? spec->flags | R3RING_DESC_INLINE : spec->flags,
+	};
+}
+
+/* Everything but `seq`. */
+static void store_fields(struct r3ring_desc *shared, const struct r3ring_desc *desc)
+{
+	const size_t behind_seq = offsetof(struct r3ring_desc, pos);
+
+	memcpy((uint8_t *)shared + behind_seq, (const uint8_t *)desc + behind_seq,
+	       sizeof(*desc) - behind_seq);
+}
+
+static void publish(struct r3ring_writer *writer, struct r3ring_desc *shared,
+		    const struct r3ring_desc *desc)
+{
+	struct r3ring_writer_lines *lines = writer->segment->lines;
+
+	/* Pairs with the acquire in desc_copy(). */
+	r3ring_store_release_u64(&shared->seq, desc->seq);
+	if (desc->flags & R3RING_DESC_BOUNDARY)
+		/* Pairs with the acquire in the cursor's search for a boundary. */
+		r3ring_store_release_u64(&lines->boundary_seq, desc->seq);
+	if (!(desc->flags & R3RING_DESC_INLINE))
+		writer->committed = desc->pos + ring_align(desc->len, R3RING_RECORD_ALIGN);
+	r3ring_store_relaxed_u64(&lines->tail_pos, writer->committed);
+	/* Pairs with the acquire of tail_seq in window_find(). */
+	r3ring_store_release_u64(&lines->tail_seq, desc->seq);
+	writer->commit_seq = desc->seq + 1;
+	writer->published_bytes += desc->len;
+	r3ring_store_relaxed_u64(&lines->published_bytes, writer->published_bytes);
+	r3ring_store_relaxed_u64(&lines->published_records,
+				 writer->commit_seq - writer->segment->header.first_seq);
+}
+
+static bool too_much_reserved(const struct r3ring_writer *writer, uint64_t end)
+{
+	uint64_t open = writer->next_seq - writer->commit_seq;
+
+	return open >= writer->segment->depth / 2 ||
+	       (open && end - writer->committed > writer->segment->arena_bytes / 2);
+}
+
+int r3ring_writer_reserve(struct r3ring_writer *writer, const struct r3ring_record_spec *spec,
+			  struct r3ring_slot *slot)
+{
+	struct r3ring_segment *segment = writer->segment;
+	struct r3ring_desc *shared = ring_desc(segment, writer->next_seq);
+	struct place place = choose_place(writer, spec->len);
+	struct r3ring_desc desc;
+	int rc = check_spec(writer, spec);
+
+	if (rc)
+		return rc;
+	if (too_much_reserved(writer, place.end))
+		return -ENOBUFS;
+	desc = describe(writer, spec, place.begin);
+	announce(writer, shared, place.end);
+	store_fields(shared, &desc);
+	/* The device's writes are ordered behind nothing of this thread's but what
+	 * is visible already when its copy is enqueued. */
+	r3ring_fence_full();
+	slot->seq = desc.seq;
+	slot->len = spec->len;
+	slot->data = is_inline(spec->len)
+			     ? shared->inline_data
+			     : segment->arena + (place.begin & (segment->arena_bytes - 1));
+	return 0;
+}
+
+int r3ring_writer_commit(struct r3ring_writer *writer, const struct r3ring_slot *slot)
+{
+	struct r3ring_desc *shared = ring_desc(writer->segment, writer->commit_seq);
+	struct r3ring_desc desc;
+
+	if (writer->commit_seq == writer->next_seq || slot->seq != writer->commit_seq)
+		return -EINVAL;
+	memcpy(&desc, shared, sizeof(desc));
+	desc.seq = slot->seq;
+	shared->check = desc_checksum(&desc);
+	publish(writer, shared, &desc);
+	return 0;
+}
+
+int r3ring_writer_put(struct r3ring_writer *writer, const struct r3ring_record_spec *spec,
+		      const void *payload)
+{
+	struct r3ring_segment *segment = writer->segment;
+	struct r3ring_desc *shared = ring_desc(segment, writer->next_seq);
+	struct place place = choose_place(writer, spec->len);
+	struct r3ring_desc desc;
+	int rc = check_spec(writer, spec);
+
+	if (rc)
+		return rc;
+	if (writer->commit_seq != writer->next_seq)
+		return -EBUSY;
+	desc = describe(writer, spec, place.begin);
+	if (is_inline(spec->len) && spec->len)
+		memcpy(desc.inline_data, payload, spec->len);
+	desc.check = desc_checksum(&desc);
+	announce(writer, shared, place.end);
+	if (!is_inline(spec->len))
+		memcpy(segment->arena + (place.begin & (segment->arena_bytes - 1)), payload,
+		       spec->len);
+	store_fields(shared, &desc);
+	publish(writer, shared, &desc);
+	return 0;
+}
+
+/* ---- words beside the records ------------------------------------------ */
+
+/* One system call a batch: a reader that maps the segment read-only cannot say
+ * that it sleeps. */
+void r3ring_writer_wake(struct r3ring_writer *writer)
+{
+	uint32_t *wake = &writer->segment->lines->wake;
+
+	/* Pairs with the acquire of `wake` in r3ring_cursor_wait(). */
+	r3ring_fetch_add_u32(wake, 1);
+	syscall(SYS_futex, wake, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+void r3ring_writer_set_keyframe(struct r3ring_writer *writer, uint64_t seq)
+{
+	/* Pairs with the acquire in the opening of a cursor. */
+	r3ring_store_release_u64(&writer->segment->lines->keyframe_seq, seq);
+}
+
+void r3ring_writer_heartbeat(struct r3ring_writer *writer, uint64_t now_ns)
+{
+	r3ring_store_relaxed_u64(&writer->segment->lines->heartbeat_ns, now_ns);
+}
+
+void r3ring_writer_finish(struct r3ring_writer *writer)
+{
+	writer->finished = true;
+	/* Pairs with the acquire of `closed` in r3ring_cursor_next(). */
+	r3ring_store_release_u32(&writer->segment->lines->closed, 1);
+	r3ring_writer_wake(writer);
+}
+
+uint64_t r3ring_writer_next_seq(const struct r3ring_writer *writer)
+{
+	return writer->next_seq;
+}
+
+uint64_t r3ring_writer_position(const struct r3ring_writer *writer)
+{
+	return writer->position;
+}
