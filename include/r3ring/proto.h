@@ -18,7 +18,7 @@
 #include <r3ring/abi.h>
 #include <r3ring/record.h>
 
-#define R3RING_PROTO_MAGIC 0x52335250u /* "P3R\x52" */
+#define R3RING_PROTO_MAGIC 0x52335250u /* "PR3R" in memory */
 #define R3RING_PROTO_MAJOR 1
 #define R3RING_PROTO_MINOR 0
 #define R3RING_MESSAGE_MAX 65536u
