@@ -83,18 +83,15 @@ struct lane_entry *lane_reserve(struct lane_writer *lane, uint32_t payload_bytes
 	}
 	fill_entry(entry, bytes, LANE_RECORD, lane->number + 1);
 	entry->payload_bytes = payload_bytes;
+	lane->reserved = pad + bytes;
 	return entry;
 }
 
-void lane_submit(struct lane_writer *lane, struct lane_entry *entry)
+void lane_submit(struct lane_writer *lane)
 {
-	uint64_t offset = lane->position & (lane->bytes - 1);
-	uint64_t bytes = entry_bytes(entry->payload_bytes);
-
-	/* Not where the head is: a pad up to the wrap goes before it. */
-	if ((uint8_t *)entry != lane->base + offset)
-		bytes += lane->bytes - offset;
-	lane->position += bytes;
+	/* Not taken from the entry: the daemon can write there. */
+	lane->position += lane->reserved;
+	lane->reserved = 0;
 
 	r3ring_store_relaxed_u64(&lane->head->number, lane->number + 1);
 	/* Pairs with the acquire in lane_peek(): the entry and the number are whole. */

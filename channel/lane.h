@@ -22,9 +22,14 @@ struct lane_head {
 };
 
 enum lane_entry_type {
-	LANE_PAD = 1,    /* unused room before the wrap */
-	LANE_STEP = 2,   /* struct lane_step, then a STEP payload */
-	LANE_RECORD = 3, /* a payload of type record_type (REQUEST, SPANS, EPLB, KEY_COPY) */
+	LANE_PAD = 1,  /* unused room before the wrap */
+	LANE_STEP = 2, /* struct lane_step, then a STEP payload */
+	/*
+	 * A payload of type record_type: REQUEST, SPANS, EPLB, KEY_COPY; or SCHEMA,
+	 * which says again what is bound and since when. Of that the daemon takes
+	 * each layer's `bound` and bound_since_ns, nothing else.
+	 */
+	LANE_RECORD = 3,
 };
 
 struct lane_entry {
@@ -60,6 +65,7 @@ struct lane_writer {
 	uint64_t position;      /* private copies of the head */
 	uint64_t number;
 	uint64_t seen_tail; /* newest believable tail */
+	uint64_t reserved;  /* bytes of the newest reservation, padding included */
 };
 
 /* The daemon's end. Private to one thread. */
@@ -85,7 +91,7 @@ void lane_writer_init(struct lane_writer *lane, uint8_t *base, uint64_t bytes,
  * lane_submit() publishes it; a second lane_reserve() without it starts over.
  */
 struct lane_entry *lane_reserve(struct lane_writer *lane, uint32_t payload_bytes);
-void lane_submit(struct lane_writer *lane, struct lane_entry *entry);
+void lane_submit(struct lane_writer *lane);
 
 /* Number of the newest entry submitted, for the `after` of the other lane's next
  * entry. Any thread. */

@@ -34,7 +34,7 @@ static bool put_after(struct lane_pair *pair, uint32_t bytes, uint8_t fill, uint
 		return false;
 	memset(entry + 1, fill, bytes);
 	entry->after = after;
-	lane_submit(&pair->writer, entry);
+	lane_submit(&pair->writer);
 	return true;
 }
 
