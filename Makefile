@@ -234,7 +234,7 @@ INSTALLED = $(addprefix $(BINDIR)/,$(notdir $(PROGRAMS))) \
 	$(foreach page,$(MANUALS),$(MANDIR)/man$(subst .,,$(suffix $(page)))/$(notdir $(page))) \
 	$(UNITDIR)/r3ringd.service
 fill = sed -e 's|@VERSION@|$(VERSION)|g' -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' \
-	-e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g'
+	-e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' -e 's|@BINDIR@|$(BINDIR)|g'
 
 .PHONY: install
 install: all
@@ -245,7 +245,7 @@ install: all
 	$(Q)cp -P $(O)/libr3ring.so.$(SOVERSION) $(O)/libr3ring.so $(DESTDIR)$(LIBDIR)/
 	$(Q)install -m 644 $(HEADERS) $(DESTDIR)$(INCLUDEDIR)/r3ring/
 	$(Q)$(fill) r3ring.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/r3ring.pc
-	$(Q)sed 's|/usr/local/bin|$(BINDIR)|' capture_daemon/r3ringd.service > $(DESTDIR)$(UNITDIR)/r3ringd.service
+	$(Q)$(fill) capture_daemon/r3ringd.service.in > $(DESTDIR)$(UNITDIR)/r3ringd.service
 	$(Q)for page in $(MANUALS); do \
 		install -m 644 $$page $(DESTDIR)$(MANDIR)/man$${page##*.}/ || exit 1; done
 
