@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "tests/support/ring_fixture.h"
+#include "tests/unit/ring_fixture.h"
 
 static struct ring_fixture ring;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A ring of a test's own: segment, writer and cursors with names that carry the pid. */
-#ifndef TESTS_SUPPORT_RING_FIXTURE_H
-#define TESTS_SUPPORT_RING_FIXTURE_H
+#ifndef TESTS_UNIT_RING_FIXTURE_H
+#define TESTS_UNIT_RING_FIXTURE_H
 
 #include <stdint.h>
 

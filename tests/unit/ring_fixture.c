@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "tests/support/ring_fixture.h"
+#include "tests/unit/ring_fixture.h"
 
 struct r3ring_segment_options ring_fixture_options(char name[64], uint32_t depth,
 						   uint64_t arena_bytes)
