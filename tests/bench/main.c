@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The benchmark program: rows of measurements beside their floors, with the
+ * target each has to reach.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/bench/bench.h"
+
+static const struct bench_group *const groups[] = {
+	&bench_ring,
+};
+
+#define GROUP_COUNT (sizeof(groups) / sizeof(groups[0]))
+
+struct options {
+	int json;
+	const char *filter; /* part of "group: row" */
+	unsigned int repeats;
+};
+
+static const char usage[] =
+	"usage: run-bench [--json] [--filter TEXT] [--repeats N]\n"
+	"\n"
+	"Measures each row between two measurements of its floor, N times (default 5),\n"
+	"and prints the medians. A row whose floors disagree by more than 25 % is marked\n"
+	"unreliable: measure it again on a quieter machine.\n"
+	"\n"
+	"  --json         one JSON object for each row\n"
+	"  --filter TEXT  only rows whose group or name holds TEXT\n"
+	"  --repeats N    1 to 99\n";
+
+static int parse_options(int argc, char **argv, struct options *options)
+{
+	static const struct option known[] = {{"json", no_argument, NULL, 'j'},
+					      {"filter", required_argument, NULL, 'f'},
+					      {"repeats", required_argument, NULL, 'r'},
+					      {"help", no_argument, NULL, 'h'},
+					      {NULL, 0, NULL, 0}};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
+		char *end = NULL;
+
+		if (option == 'j') {
+			options->json = 1;
+		} else if (option == 'f') {
+			options->filter = optarg;
+		} else if (option == 'r') {
+			options->repeats = (unsigned int)strtoul(optarg, &end, 10);
+			if (*end || options->repeats < 1 || options->repeats > 99)
+				return -EINVAL;
+		} else {
+			return option == 'h' ? 1 : -EINVAL;
+		}
+	}
+	return optind == argc ? 0 : -EINVAL;
+}
+
+static const char *verdict(const struct bench_result *result)
+{
+	if (result->code == -ENOTSUP)
+		return "skipped";
+	if (result->code)
+		return "failed";
+	return result->met ? "met" : "missed";
+}
+
+static const char *target_sign(const struct bench_row *row)
+{
+	return row->kind == BENCH_RATIO_AT_LEAST ? ">=" : "<=";
+}
+
+static void print_text(const struct bench_group *group, const struct bench_row *row,
+		       const struct bench_result *result)
+{
+	const char *times = row->kind <= BENCH_RATIO_AT_LEAST ? "x" : "";
+
+	printf("%-8s %-52s ", group->name, row->name);
+	if (result->code)
+		printf("%s: %s\n", verdict(result), strerror(-result->code));
+	else
+		printf("%10.4g %10.4g %-7s %7.3g%s  %s %.3g%s  %s%s\n", result->floor,
+		       result->measured, row->unit, result->figure, times, target_sign(row),
+		       row->target, times, verdict(result),
+		       result->reliable ? "" : " (unreliable: the floors disagree)");
+	fflush(stdout);
+}
+
+static int print_json(const struct bench_group *group, const struct bench_row *row,
+		      const struct bench_result *result)
+{
+	json_t *object = json_pack("{s:s s:s s:s s:f s:f s:f s:s s:f s:f s:s s:b}", "group",
+				   group->name, "row", row->name, "unit", row->unit, "floor",
+				   result->floor, "measured", result->measured, "figure",
+				   result->figure, "target_sign", target_sign(row), "target",
+				   row->target, "floors_disagree", result->disagreement, "verdict",
+				   verdict(result), "reliable", result->reliable);
+	int rc = object ? json_dumpf(object, stdout, JSON_COMPACT) : -1;
+
+	json_decref(object);
+	putchar('\n');
+	fflush(stdout);
+	return rc;
+}
+
+static int selected(const struct options *options, const struct bench_group *group,
+		    const struct bench_row *row)
+{
+	return !options->filter || strstr(group->name, options->filter) ||
+	       strstr(row->name, options->filter);
+}
+
+/* Returns 1 when a row failed, else 0; a missed target is a result. */
+static int run_group(const struct bench_group *group, const struct options *options)
+{
+	int failed = 0;
+
+	for (size_t i = 0; i < group->count; i++) {
+		const struct bench_row *row = &group->rows[i];
+		struct bench_result result;
+
+		if (!selected(options, group, row))
+			continue;
+		result = bench_run(row, options->repeats);
+		failed |= result.code && result.code != -ENOTSUP;
+		if (!options->json)
+			print_text(group, row, &result);
+		else if (print_json(group, row, &result))
+			failed = 1;
+	}
+	return failed;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = {.repeats = 5};
+	int rc = parse_options(argc, argv, &options);
+	int failed = 0;
+
+	if (rc) {
+		fputs(usage, rc > 0 ? stdout : stderr);
+		return rc > 0 ? 0 : 2;
+	}
+	if (!options.json)
+		printf("%-8s %-52s %10s %10s %-7s %8s  %s\n", "group", "row", "floor", "measured",
+		       "unit", "ratio", "target");
+	for (size_t i = 0; i < GROUP_COUNT; i++)
+		failed |= run_group(groups[i], &options);
+	return failed;
+}
