@@ -364,21 +364,12 @@ static int receive_failed(int code, struct r3ring_error *err)
 	}
 }
 
-int socket_ask(int fd, struct r3ring_message *message, size_t bytes, const void *extra,
-	       size_t extra_bytes, const int *fds, unsigned int fd_count,
-	       struct socket_inbox *inbox, uint16_t type, size_t least, int timeout_ms,
-	       struct r3ring_error *err)
+int socket_answer(int fd, struct socket_inbox *inbox, uint16_t type, size_t least, int timeout_ms,
+		  struct r3ring_error *err)
 {
-	int ret = socket_send(fd, message, bytes, extra, extra_bytes, fds, fd_count);
+	int ret = socket_receive(fd, inbox, timeout_ms);
 	uint16_t got;
 
-	/* A daemon that refuses at once and hangs up leaves its reason to be read. */
-	if (ret && ret != -EPIPE) {
-		errno = -ret;
-		return r3ring_error_set(err, ret, "sending to the daemon: %m");
-	}
-
-	ret = socket_receive(fd, inbox, timeout_ms);
 	if (ret)
 		return receive_failed(ret, err);
 
@@ -393,4 +384,19 @@ int socket_ask(int fd, struct r3ring_message *message, size_t bytes, const void 
 					 got, inbox->len, type, least);
 	socket_inbox_close_fds(inbox);
 	return ret;
+}
+
+int socket_ask(int fd, struct r3ring_message *message, size_t bytes, const void *extra,
+	       size_t extra_bytes, const int *fds, unsigned int fd_count,
+	       struct socket_inbox *inbox, uint16_t type, size_t least, int timeout_ms,
+	       struct r3ring_error *err)
+{
+	int ret = socket_send(fd, message, bytes, extra, extra_bytes, fds, fd_count);
+
+	/* A daemon that refuses at once and hangs up leaves its reason to be read. */
+	if (ret && ret != -EPIPE) {
+		errno = -ret;
+		return r3ring_error_set(err, ret, "sending to the daemon: %m");
+	}
+	return socket_answer(fd, inbox, type, least, timeout_ms, err);
 }

@@ -69,6 +69,10 @@ int socket_ask(int fd, struct r3ring_message *message, size_t bytes, const void 
 	       struct socket_inbox *inbox, uint16_t type, size_t least, int timeout_ms,
 	       struct r3ring_error *err);
 
+/* The second half of socket_ask(): receives the answer to what was sent. */
+int socket_answer(int fd, struct socket_inbox *inbox, uint16_t type, size_t least, int timeout_ms,
+		  struct r3ring_error *err);
+
 /* ---- channel names ---------------------------------------------------- */
 
 /*

@@ -184,6 +184,7 @@ static void fill_view(const struct r3ring_cursor *cursor, struct r3ring_view *vi
 	view->seq = desc->seq;
 	view->step = desc->step;
 	view->units = desc->units;
+	view->generation = cursor->segment->header.generation;
 	view->len = desc->len;
 	view->type = desc->type;
 	view->flags = desc->flags;

@@ -245,8 +245,9 @@ enum r3ring_cursor_start {
 struct r3ring_view {
 	uint64_t seq;
 	uint64_t step;
-	uint64_t units;   /* running total up to and including this record */
-	const void *data; /* payload in the ring: may change under the reader, see check */
+	uint64_t units;      /* running total up to and including this record */
+	uint64_t generation; /* of the segment: sequences and handles begin anew in each */
+	const void *data;    /* payload in the ring: may change under the reader, see check */
 	uint32_t len;
 	uint16_t type;
 	uint16_t flags;
