@@ -62,6 +62,20 @@ Test(bells, the_last_layer_of_an_interval_rings_for_all_of_it)
 	rig_free(rig);
 }
 
+Test(bells, rows_before_a_layers_last_ring_nothing)
+{
+	struct rig *rig = rig_create(2, 6, 256, 16, 8);
+
+	rig->next.doorbell_layers = 2;
+	rig_begin(rig);
+	rig_capture_layer(rig, 0);
+	capture_rows(rig, 1, 0, 7);
+	cr_assert_not(rung(rig, 0));
+	capture_rows(rig, 1, 7, 8);
+	cr_assert(rung(rig, 0));
+	rig_free(rig);
+}
+
 Test(bells, a_layer_rings_with_its_last_rows)
 {
 	struct rig *rig = rig_create(2, 6, 256, 16, 8);
@@ -83,7 +97,9 @@ Test(bells, an_incomplete_layer_is_left_out_until_the_end)
 	rig->next.doorbell_layers = 2;
 	rig_begin(rig);
 	capture_rows(rig, 0, 0, 7);
-	rig_capture_layer(rig, 1);
+	capture_rows(rig, 1, 0, 7);
+	cr_assert_not(rung(rig, 1));
+	capture_rows(rig, 1, 7, 8);
 	cr_assert_not(rung(rig, 0));
 	cr_assert(rung(rig, 1));
 	rig_end(rig);
@@ -285,6 +301,8 @@ Test(rows, nothing_is_copied_outside_of_a_step)
 	struct rig *rig = rig_create(2, 6, 256, 16, 5);
 
 	rig->geometry.captures_rows = 1;
+	rig_begin(rig);
+	rig_end(rig);
 	launch_rows(rig, positions, NULL);
 	cr_assert_eq(rig_difference(rig), -1);
 	cr_assert_eq(rig_slot(rig)->rows_step, 0xA5A5A5A5A5A5A5A5u);

@@ -176,6 +176,17 @@ Test(kernels, steps_of_one_row_and_of_very_many_rows_are_whole)
 		     R3RING_UINT16, false);
 }
 
+Test(kernels, ids_that_are_all_no_expert_are_all_counted)
+{
+	for (uint32_t type = R3RING_INT16; type <= R3RING_INT64; type++)
+		expect_equal(&(struct shape){.rows = 5000,
+					     .top_k = 16,
+					     .experts = 10,
+					     .rows_per_record = 5000,
+					     .odd = 1},
+			     type, false);
+}
+
 Test(kernels, a_step_without_rows_is_complete)
 {
 	struct rig *rig = rig_create(2, 6, 256, 16, 0);
