@@ -17,6 +17,7 @@
 #include <r3ring/host_stream.h>
 
 #include "device/device.h"
+#include "device/host_memory.h"
 
 #define BUFFER_SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 
@@ -58,6 +59,24 @@ static int memory_reserve(int fd, uint64_t bytes)
 	return 0;
 }
 
+/* Asked first: taking more than there is gets processes killed, not refused. */
+static int memory_check(uint64_t bytes, struct r3ring_error *err)
+{
+	uint64_t available = host_memory_available();
+
+	if (bytes == 0 || bytes > INT64_MAX)
+		return r3ring_error_set(err, -ENOMEM,
+					"capture buffer of %llu bytes: not a possible size",
+					(unsigned long long)bytes);
+	if (bytes > available)
+		return r3ring_error_set(
+			err, -ENOSPC,
+			"capture buffer of %llu bytes: only %llu bytes of memory are "
+			"available; set a smaller buffer or free memory",
+			(unsigned long long)bytes, (unsigned long long)available);
+	return 0;
+}
+
 static int host_buffer_alloc(struct device *device, uint64_t bytes, struct device_buffer *buffer,
 			     struct r3ring_error *err)
 {
@@ -66,10 +85,9 @@ static int host_buffer_alloc(struct device *device, uint64_t bytes, struct devic
 	int rc;
 
 	(void)device;
-	if (bytes == 0 || bytes > INT64_MAX)
-		return r3ring_error_set(err, -ENOMEM,
-					"capture buffer of %llu bytes: not a possible size",
-					(unsigned long long)bytes);
+	rc = memory_check(bytes, err);
+	if (rc)
+		return rc;
 	made.fd = memfd_create("r3ring-buffer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (made.fd < 0) {
 		rc = -errno;
