@@ -185,13 +185,18 @@ test: $(call packages,build) $(call packages,test)
 	+$(Q)build=ok; $(submake) -k build || build=failed; \
 	MAKE="$(MAKE)" CC="$(CC)" CXX="$(CXX)" NVCC="$(NVCC)" tests/run $(O) $$build
 
-.PHONY: check-asan check-ubsan
-check-asan check-ubsan: check-%:
-	+$(Q)$(submake) test-sanitized SAN=$(if $(filter asan,$*),address,undefined)
+# Criterion does not work with ThreadSanitizer; the race tests are programs of their own.
+.PHONY: check-asan check-ubsan check-tsan
+check-asan: SANITIZER := address
+check-ubsan: SANITIZER := undefined
+check-tsan: SANITIZER := thread
+check-asan check-ubsan check-tsan:
+	+$(Q)$(submake) test-sanitized SAN=$(SANITIZER)
 
 .PHONY: test-sanitized
 test-sanitized: $(call packages,build) $(call packages,test)
-	+$(Q)build=ok; $(submake) -k build || build=failed; tests/run --programs $(O) $$build
+	+$(Q)build=ok; $(submake) -k build || build=failed; \
+	tests/run $(O) $$build $(if $(filter thread,$(SAN)),stress,unit system)
 
 .PHONY: bench
 bench: $(call packages,bench)
@@ -267,6 +272,7 @@ help:
 	@echo 'test           all tests'
 	@echo 'check-asan     unit and system tests with AddressSanitizer'
 	@echo 'check-ubsan    unit and system tests with UndefinedBehaviorSanitizer'
+	@echo 'check-tsan     race tests with ThreadSanitizer'
 	@echo 'bench          measures, beside the floors of this machine'
 	@echo 'build          all, tests and benchmarks, without running them'
 	@echo 'format         formats the C files'
