@@ -58,10 +58,13 @@ R3RING_API void r3ring_reader_close(struct r3ring_reader *reader);
  * Returns 1 (a record), 0 (nothing new), -EOVERFLOW (records were lost, see
  * r3ring_reader_get_stats(); call again), -EPIPE (the channel has ended and no
  * next generation is there yet; call again later to follow), -EBADMSG (corrupt
- * content; the record counts as lost).
+ * content; the record counts as lost), -ENOMEM (for the next generation).
+ * Never blocks.
  *
- * At the end of a generation that names a next one the reader moves on: the
- * first record of the new generation is its SCHEMA.
+ * At the end of a generation the reader moves on to the one that the daemon
+ * says is next, once all was read: view->generation tells them apart. The first
+ * record of the new generation is its SCHEMA; what it has already overwritten
+ * counts as lost.
  */
 R3RING_API int r3ring_reader_next(struct r3ring_reader *reader, struct r3ring_view *view);
 
@@ -74,9 +77,12 @@ R3RING_API int r3ring_reader_read(struct r3ring_reader *reader, struct r3ring_vi
 
 /*
  * Waits until a record is there, for at most @timeout_ms (0: looks once; -1:
- * without end).
- * Returns 1 (something to read or to be told), 0 (timeout), -EOWNERDEAD (the
- * daemon has died and nothing is left to read; wait again to see its successor).
+ * without end). Not between next and check.
+ * Returns 1 (something to read or to be told), 0 (timeout; so also for an end
+ * that next has told of, until there is a next generation), -EOWNERDEAD (the
+ * writer gave no sign of life for 3 s, its daemon does not know the channel or
+ * does not answer, and nothing is left to read; told at once the first time and
+ * then at the timeout, so wait again to see its successor).
  */
 R3RING_API int r3ring_reader_wait(struct r3ring_reader *reader, int timeout_ms);
 
@@ -107,8 +113,10 @@ struct r3ring_requests;
 
 /*
  * A table from request handles to text ids, fed with a channel's records.
- * Attributes nothing until it has seen the beginning of the generation or a
- * whole keyframe; after a gap only what it knows for certain.
+ * Attributes nothing until it has seen the beginning of the generation (SCHEMA
+ * as record 1) or a whole keyframe, read without a gap; after a gap only what it
+ * knows for certain: handles are unique within a generation, so known ones stay
+ * valid. A record of another generation (view->generation) resets it.
  *
  * r3ring_requests_create() returns NULL when memory is out. Pairs with destroy;
  * NULL is fine. One thread.
@@ -118,8 +126,9 @@ R3RING_API void r3ring_requests_destroy(struct r3ring_requests *requests);
 
 /*
  * Takes note of a record that was read and checked (all types may be given).
- * Returns 0, -ENOMEM, or -ENOBUFS (more than 2^20 live requests: the oldest is
- * forgotten and its rows become unattributed).
+ * Returns 0, -ENOMEM (the request stays unattributed), or -ENOBUFS (more than
+ * 2^20 requests since the last keyframe: the oldest is forgotten, ended ones
+ * first, and its rows become unattributed).
  */
 R3RING_API int r3ring_requests_feed(struct r3ring_requests *requests,
 				    const struct r3ring_view *view,

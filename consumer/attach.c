@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Asking the daemon for a channel's segment. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "channel/socket.h"
+#include "consumer/attach.h"
+
+int attach_begin(struct attach_request *request, const struct attach_target *target,
+		 struct r3ring_error *err)
+{
+	struct r3ring_hello_reader_message hello = {
+		.head.type = R3RING_MSG_HELLO_READER,
+		.channel = target->channel,
+		.generation = target->generation,
+	};
+	int fd = socket_connect(target->runtime_dir, err);
+	int rc;
+
+	if (fd < 0)
+		return fd;
+	rc = socket_send(fd, &hello.head, sizeof(hello), NULL, 0, NULL, 0);
+	/* A daemon that hung up at once may have left a refusal to be read. */
+	if (rc && rc != -EPIPE) {
+		close(fd);
+		errno = -rc;
+		return r3ring_error_set(err, rc, "asking the daemon for a channel: %m");
+	}
+	request->fd = fd;
+	return 0;
+}
+
+void attach_cancel(struct attach_request *request)
+{
+	if (request->fd >= 0)
+		close(request->fd);
+	request->fd = -1;
+}
+
+void attachment_release(struct attachment *attachment)
+{
+	r3ring_segment_close(attachment->segment);
+	*attachment = (struct attachment){0};
+}
+
+/* The answer, copied and checked; its descriptor stays in the inbox. */
+static int check_answer(const struct socket_inbox *inbox, struct attachment *attachment,
+			struct r3ring_error *err)
+{
+	struct r3ring_segment_message answer;
+
+	memcpy(&answer, inbox->u.bytes, sizeof(answer));
+	if (inbox->fd_count != 1)
+		return r3ring_error_set(err, -EBADMSG,
+					"the daemon sent %u descriptors with a segment, not 1",
+					inbox->fd_count);
+	if (!memchr(answer.segment, 0, sizeof(answer.segment)))
+		return r3ring_error_set(err, -EBADMSG,
+					"the daemon sent a segment's name without an end");
+	attachment->generation = answer.generation;
+	memcpy(attachment->uuid, answer.uuid, sizeof(attachment->uuid));
+	memcpy(attachment->name, answer.segment, sizeof(attachment->name));
+	return 0;
+}
+
+/* The segment must be the one that the daemon speaks of. */
+static int check_identity(const struct attachment *attachment, struct r3ring_error *err)
+{
+	const struct r3ring_segment_header *header = r3ring_segment_header(attachment->segment);
+
+	if (header->generation != attachment->generation ||
+	    memcmp(header->uuid, attachment->uuid, sizeof(header->uuid)) != 0)
+		return r3ring_error_set(
+			err, -EBADMSG,
+			"segment %s is generation %llu by its own header, "
+			"generation %llu (or another uuid) by the daemon; restart the "
+			"daemon",
+			attachment->name, (unsigned long long)header->generation,
+			(unsigned long long)attachment->generation);
+	return 0;
+}
+
+static int map_answer(const struct socket_inbox *inbox, struct attachment *attachment,
+		      struct r3ring_error *err)
+{
+	struct attachment mapped = {0};
+	int rc = check_answer(inbox, &mapped, err);
+
+	if (!rc)
+		rc = r3ring_segment_open_fd(&mapped.segment, inbox->fds[0], err);
+	if (rc)
+		return rc;
+	rc = check_identity(&mapped, err);
+	if (rc) {
+		attachment_release(&mapped);
+		return rc;
+	}
+	*attachment = mapped;
+	return 0;
+}
+
+int attach_finish(struct attach_request *request, struct attachment *attachment, int timeout_ms,
+		  struct r3ring_error *err)
+{
+	struct socket_inbox inbox;
+	int rc = socket_answer(request->fd, &inbox, R3RING_MSG_SEGMENT,
+			       sizeof(struct r3ring_segment_message), timeout_ms, err);
+
+	if (rc == -ETIMEDOUT)
+		return rc;
+	attach_cancel(request);
+	if (rc)
+		return rc;
+	rc = map_answer(&inbox, attachment, err);
+	socket_inbox_close_fds(&inbox);
+	return rc;
+}

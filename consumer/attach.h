@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Attaching: asking the daemon for a channel's segment, in one go or without
+ * ever waiting.
+ */
+#ifndef CONSUMER_ATTACH_H
+#define CONSUMER_ATTACH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <r3ring/error.h>
+#include <r3ring/proto.h>
+#include <r3ring/ring.h>
+
+/* A segment that the daemon handed out; `segment` NULL when there is none. */
+struct attachment {
+	struct r3ring_segment *segment;
+	uint64_t generation;
+	uint8_t uuid[16];
+	char name[128];
+};
+
+/* A question to the daemon that awaits its answer; -1: none. */
+struct attach_request {
+	int fd;
+};
+
+/* What is asked for, and of whom. Strings stay the caller's. */
+struct attach_target {
+	const char *runtime_dir; /* NULL: the default places */
+	struct r3ring_channel_name channel;
+	uint64_t generation; /* 0: the newest */
+};
+
+/*
+ * Sends the question. Does not wait.
+ * Returns 0 (then attach_finish() or attach_cancel()), -ECONNREFUSED, -EACCES,
+ * -ENAMETOOLONG, or the errno of sending.
+ */
+int attach_begin(struct attach_request *request, const struct attach_target *target,
+		 struct r3ring_error *err);
+
+/*
+ * Takes the answer and maps the segment.
+ *
+ * @attachment: filled on success, untouched otherwise.
+ * @timeout_ms: 0: only looks.
+ *
+ * Returns 0, -ETIMEDOUT (the question still stands), or, the question being
+ * over: -ENOENT and what else the daemon refuses with, -EBADMSG (its answer does
+ * not fit the segment), -EPROTO, or as r3ring_segment_open_fd().
+ */
+int attach_finish(struct attach_request *request, struct attachment *attachment, int timeout_ms,
+		  struct r3ring_error *err);
+
+/* Gives the question up; fine when there is none. */
+void attach_cancel(struct attach_request *request);
+
+/* Unmaps; fine when there is none. */
+void attachment_release(struct attachment *attachment);
+
+#endif

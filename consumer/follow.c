@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From one generation to the next. */
+#include <errno.h>
+#include <string.h>
+
+#include "consumer/internal.h"
+
+#define STALE_NS 3000000000ull     /* no heartbeat for so long: the writer may be dead */
+#define AGAIN_NS 20000000ull       /* between two questions after an end */
+#define AGAIN_DEAD_NS 200000000ull /* and while nobody answers */
+#define ANSWER_NS 1000000000ull    /* a daemon that takes longer does not answer */
+
+void follower_init(struct follower *follower)
+{
+	*follower = (struct follower){.request.fd = -1};
+}
+
+void follower_release(struct follower *follower)
+{
+	attach_cancel(&follower->request);
+	attachment_release(&follower->next);
+}
+
+void follower_enter(struct follower *follower)
+{
+	follower_release(follower);
+	follower_init(follower);
+	follower->alive_ns = clock_ns(CLOCK_MONOTONIC);
+}
+
+/* The name is a hint: the daemon decides what the next generation is. */
+void follower_note(struct follower *follower, const struct r3ring_view *view)
+{
+	struct r3ring_record record;
+
+	if (view->type == R3RING_CLOSED &&
+	    !r3ring_record_decode(&record, view->type, view->data, view->len, NULL))
+		follower->named = record.u.closed.next_generation;
+}
+
+static bool writer_lives(const struct r3ring_reader *reader, uint64_t now)
+{
+	uint64_t beat = r3ring_segment_heartbeat(reader->now.segment);
+
+	if (beat < reader->follower.alive_ns)
+		beat = reader->follower.alive_ns;
+	return now < beat || now - beat < STALE_NS;
+}
+
+/* There is no answer, or one that helps nobody. */
+static void not_found(struct follower *follower, bool ended, uint64_t now)
+{
+	if (follower->named) {
+		/* That one is gone already; is there a newer one? */
+		follower->named = 0;
+		follower->ask_at_ns = now;
+		return;
+	}
+	follower->writer_dead = !ended;
+	follower->ask_at_ns = now + (ended ? AGAIN_NS : AGAIN_DEAD_NS);
+}
+
+static bool same_segment(const struct attachment *a, const struct attachment *b)
+{
+	return memcmp(a->uuid, b->uuid, sizeof(a->uuid)) == 0;
+}
+
+static void take_answer(struct r3ring_reader *reader, bool ended, uint64_t now)
+{
+	struct follower *follower = &reader->follower;
+	int rc = attach_finish(&follower->request, &follower->next, 0, &reader->err);
+
+	if (rc == -ETIMEDOUT) {
+		if (now < follower->give_up_ns)
+			return;
+		attach_cancel(&follower->request);
+	}
+	if (rc) {
+		not_found(follower, ended, now);
+		return;
+	}
+	if (!same_segment(&follower->next, &reader->now))
+		return;
+	attachment_release(&follower->next);
+	follower->named = 0;
+	follower->alive_ns = now;
+	follower->writer_dead = false;
+	follower->ask_at_ns = now + AGAIN_NS;
+}
+
+static void ask(struct r3ring_reader *reader, bool ended, uint64_t now)
+{
+	struct follower *follower = &reader->follower;
+	struct attach_target target = reader->target;
+
+	target.generation = follower->named;
+	if (attach_begin(&follower->request, &target, &reader->err))
+		not_found(follower, ended, now);
+	else
+		follower->give_up_ns = now + ANSWER_NS;
+}
+
+bool follower_look(struct r3ring_reader *reader, bool ended)
+{
+	struct follower *follower = &reader->follower;
+	uint64_t now = clock_ns(CLOCK_MONOTONIC_COARSE);
+
+	if (follower->next.segment)
+		return true;
+	if (follower->request.fd >= 0) {
+		take_answer(reader, ended, now);
+	} else if (!ended && writer_lives(reader, now)) {
+		follower->writer_dead = false;
+	} else if (now >= follower->ask_at_ns) {
+		ask(reader, ended, now);
+	}
+	return follower->next.segment;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The reader from inside. */
+#ifndef CONSUMER_INTERNAL_H
+#define CONSUMER_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include <r3ring/reader.h>
+
+#include "consumer/attach.h"
+
+/* How a reader finds the generation after its present one. */
+struct follower {
+	struct attach_request request;
+	struct attachment next; /* found, not yet moved to */
+	uint64_t named;         /* generation that CLOSED named, 0: none */
+	uint64_t ask_at_ns;     /* not before */
+	uint64_t give_up_ns;    /* the question that stands is given up then */
+	uint64_t alive_ns;      /* the present segment's writer was known to live */
+	bool writer_dead;       /* no sign of life, and no daemon vouches for it */
+};
+
+struct r3ring_reader {
+	struct attach_target target;
+	char *runtime_dir;
+	enum r3ring_cursor_mode mode;
+	bool stay;
+
+	struct attachment now;
+	struct r3ring_cursor *cursor;
+	struct follower follower;
+
+	bool view_open; /* given out by next(), not yet checked */
+	bool found;     /* wait() has found something that next() has yet to tell */
+	int found_code;
+	struct r3ring_view found_view;
+
+	bool end_told;   /* -EPIPE of the present generation */
+	bool death_told; /* -EOWNERDEAD of the present writer */
+
+	struct r3ring_reader_stats sums; /* all but `now` */
+	struct r3ring_error err;
+};
+
+/* Begins reading an attachment, which is taken over on success. */
+int reader_enter(struct r3ring_reader *reader, struct attachment *attachment,
+		 enum r3ring_cursor_start from, uint64_t seq);
+
+/* What next() does, wherever its result goes. Never blocks. */
+int reader_advance(struct r3ring_reader *reader, struct r3ring_view *view);
+
+void follower_init(struct follower *follower);
+void follower_release(struct follower *follower);
+
+/* To be called when a generation is entered. */
+void follower_enter(struct follower *follower);
+
+/* Takes note of CLOSED. */
+void follower_note(struct follower *follower, const struct r3ring_view *view);
+
+/*
+ * Looks for a newer generation when there is reason to: the present one has
+ * @ended, or its writer shows no sign of life. Never blocks: asks in one call and
+ * takes the answer in a later one.
+ * Returns whether follower.next is filled.
+ */
+bool follower_look(struct r3ring_reader *reader, bool ended);
+
+static inline uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+#endif

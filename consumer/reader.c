@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The reader of one channel: opening, reading, accounts. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "channel/socket.h"
+#include "consumer/internal.h"
+
+#define OPEN_TIMEOUT_MS 5000
+
+/* ---- opening ----------------------------------------------------------- */
+
+int reader_enter(struct r3ring_reader *reader, struct attachment *attachment,
+		 enum r3ring_cursor_start from, uint64_t seq)
+{
+	struct r3ring_cursor *cursor;
+	int rc = r3ring_cursor_open(&cursor, attachment->segment, reader->mode, from, seq);
+
+	if (rc)
+		return rc;
+	r3ring_cursor_close(reader->cursor);
+	attachment_release(&reader->now);
+	reader->cursor = cursor;
+	reader->now = *attachment;
+	*attachment = (struct attachment){0};
+	follower_enter(&reader->follower);
+	reader->end_told = false;
+	reader->death_told = false;
+	reader->sums.generation = reader->now.generation;
+	memcpy(reader->sums.uuid, reader->now.uuid, sizeof(reader->sums.uuid));
+	reader->sums.generations++;
+	return 0;
+}
+
+static int attach_and_enter(struct r3ring_reader *reader,
+			    const struct r3ring_reader_options *options, struct r3ring_error *err)
+{
+	struct attach_request request = {.fd = -1};
+	struct attachment attachment = {0};
+	int rc = attach_begin(&request, &reader->target, err);
+
+	if (!rc)
+		rc = attach_finish(&request, &attachment, OPEN_TIMEOUT_MS, err);
+	attach_cancel(&request);
+	if (rc)
+		return rc;
+	rc = reader_enter(reader, &attachment, options->from, options->seq);
+	if (rc == -ERANGE)
+		r3ring_error_set(err, rc,
+				 "sequence %llu is not published yet: the newest of %s is %llu",
+				 (unsigned long long)options->seq, attachment.name,
+				 (unsigned long long)r3ring_segment_tail(attachment.segment));
+	else if (rc)
+		r3ring_error_set(err, rc, "reading %s: %s", attachment.name,
+				 rc == -EINVAL ? "mode or start is not one of the known ones"
+					       : "out of memory");
+	attachment_release(&attachment);
+	return rc;
+}
+
+static int check_options(const struct r3ring_reader_options *options, struct r3ring_error *err)
+{
+	if (options->size < sizeof(*options))
+		return r3ring_error_set(err, -EINVAL,
+					"reader options of %zu bytes, this library needs %zu: set "
+					"size to sizeof(struct r3ring_reader_options)",
+					options->size, sizeof(*options));
+	if (!options->channel)
+		return r3ring_error_set(err, -EINVAL, "no channel named; give \"INSTANCE/RANK\"");
+	return 0;
+}
+
+static int fill_in(struct r3ring_reader *reader, const struct r3ring_reader_options *options,
+		   struct r3ring_error *err)
+{
+	int rc = channel_name_parse(&reader->target.channel, options->channel, err);
+
+	if (rc)
+		return rc;
+	follower_init(&reader->follower);
+	reader->mode = options->mode;
+	reader->stay = options->stay;
+	reader->target.generation = options->generation;
+	if (!options->runtime_dir)
+		return 0;
+	reader->runtime_dir = strdup(options->runtime_dir);
+	if (!reader->runtime_dir)
+		return r3ring_error_set(err, -ENOMEM, "out of memory for a reader");
+	reader->target.runtime_dir = reader->runtime_dir;
+	return 0;
+}
+
+int r3ring_reader_open(struct r3ring_reader **reader, const struct r3ring_reader_options *options,
+		       struct r3ring_error *err)
+{
+	struct r3ring_reader *opened;
+	int rc = check_options(options, err);
+
+	if (rc)
+		return rc;
+	opened = calloc(1, sizeof(*opened));
+	if (!opened)
+		return r3ring_error_set(err, -ENOMEM, "out of memory for a reader");
+	rc = fill_in(opened, options, err);
+	if (!rc)
+		rc = attach_and_enter(opened, options, err);
+	if (rc) {
+		free(opened->runtime_dir);
+		free(opened);
+		return rc;
+	}
+	*reader = opened;
+	return 0;
+}
+
+void r3ring_reader_close(struct r3ring_reader *reader)
+{
+	if (!reader)
+		return;
+	follower_release(&reader->follower);
+	r3ring_cursor_close(reader->cursor);
+	attachment_release(&reader->now);
+	free(reader->runtime_dir);
+	free(reader);
+}
+
+/* ---- reading ----------------------------------------------------------- */
+
+/* Moves to the next generation; what it has already overwritten counts as lost. */
+static int move_on(struct r3ring_reader *reader)
+{
+	struct attachment next = reader->follower.next;
+	struct r3ring_cursor_stats stats;
+	int rc;
+
+	r3ring_cursor_stats(reader->cursor, &stats);
+	reader->follower.next = (struct attachment){0};
+	rc = reader_enter(reader, &next, R3RING_FROM_SEQ,
+			  r3ring_segment_header(next.segment)->first_seq);
+	if (rc) {
+		reader->follower.next = next;
+		return r3ring_error_set(&reader->err, rc,
+					"beginning generation %llu in %s: out of memory",
+					(unsigned long long)next.generation, next.name);
+	}
+	reader->sums.got_before += stats.got;
+	reader->sums.lost_before += stats.lost;
+	reader->sums.skipped_before += stats.skipped;
+	return 0;
+}
+
+static void note_corrupt(struct r3ring_reader *reader)
+{
+	struct r3ring_cursor_stats stats;
+
+	r3ring_cursor_stats(reader->cursor, &stats);
+	reader->sums.corrupt++;
+	r3ring_error_set(&reader->err, -EBADMSG,
+			 "record %llu of %s is corrupt and counts as lost; its writer is broken",
+			 (unsigned long long)stats.gap_to, reader->now.name);
+}
+
+int reader_advance(struct r3ring_reader *reader, struct r3ring_view *view)
+{
+	for (;;) {
+		/* Found before the look below, so that nothing can have come after it. */
+		bool next_found = reader->follower.next.segment;
+		int rc = r3ring_cursor_next(reader->cursor, view);
+
+		if (rc == 1)
+			follower_note(&reader->follower, view);
+		if (rc == -EBADMSG)
+			note_corrupt(reader);
+		if (rc != 0 && rc != -EPIPE)
+			return rc;
+		if (next_found) {
+			rc = move_on(reader);
+			if (rc)
+				return rc;
+		} else if (reader->stay) {
+			return rc;
+		} else if (!follower_look(reader, rc == -EPIPE)) {
+			/* An end that names what follows is no end before the daemon says so. */
+			return reader->follower.named ? 0 : rc;
+		}
+	}
+}
+
+int r3ring_reader_next(struct r3ring_reader *reader, struct r3ring_view *view)
+{
+	int rc;
+
+	if (reader->found) {
+		reader->found = false;
+		rc = reader->found_code;
+		if (rc == 1)
+			*view = reader->found_view;
+	} else {
+		rc = reader_advance(reader, view);
+	}
+	reader->view_open = rc == 1;
+	if (rc == -EPIPE)
+		reader->end_told = true;
+	return rc;
+}
+
+int r3ring_reader_check(struct r3ring_reader *reader)
+{
+	if (!reader->view_open)
+		return -EINVAL;
+	reader->view_open = false;
+	return r3ring_cursor_check(reader->cursor);
+}
+
+int r3ring_reader_read(struct r3ring_reader *reader, struct r3ring_view *view, void *buffer,
+		       size_t capacity)
+{
+	struct r3ring_view found;
+	int rc = r3ring_reader_next(reader, &found);
+
+	if (rc != 1)
+		return rc;
+	if (found.len > capacity) {
+		reader->found = true;
+		reader->found_code = 1;
+		reader->found_view = found;
+		reader->view_open = false;
+		*view = found;
+		view->data = NULL;
+		return -EMSGSIZE;
+	}
+	if (found.len)
+		memcpy(buffer, found.data, found.len);
+	rc = r3ring_reader_check(reader);
+	if (rc)
+		return rc;
+	*view = found;
+	view->data = buffer;
+	return 1;
+}
+
+/* ---- accounts ---------------------------------------------------------- */
+
+size_t r3ring_reader_max_record(const struct r3ring_reader *reader)
+{
+	return r3ring_segment_max_record(reader->now.segment);
+}
+
+void r3ring_reader_get_stats(const struct r3ring_reader *reader, struct r3ring_reader_stats *stats)
+{
+	*stats = reader->sums;
+	r3ring_cursor_stats(reader->cursor, &stats->now);
+}
+
+const char *r3ring_reader_segment(const struct r3ring_reader *reader)
+{
+	return reader->now.name;
+}
+
+const char *r3ring_reader_error(const struct r3ring_reader *reader)
+{
+	return reader->err.text;
+}
