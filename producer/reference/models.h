@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <r3ring/bind.h>
 #include <r3ring/error.h>
 #include <r3ring/producer.h>
 
@@ -34,7 +35,10 @@ struct moe_model {
 	enum score_rule rule;
 	bool biased;                 /* a correction bias moves the selection, not the weights */
 	enum r3ring_id_type id_type; /* of the ids that the engine's router writes */
-	const char *module_path;     /* printf format of a layer's module prefix */
+	enum r3ring_module_kind module_kind;
+	const char *module_class;  /* what runs the experts */
+	const char *module_prefix; /* text before and after the layer number */
+	const char *module_suffix;
 };
 
 /* The model of that name. On an unknown one NULL; @err lists the known ones. */

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Recorded routing: header and file, checked field by field. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <jansson.h>
+
+#include "producer/reference/trace.h"
+
+#define TRACE_DTYPE "uint16 little-endian"
+#define TRACE_ROWS_MAX (1u << 30)
+#define TRACE_REPEAT_MAX 1000u
+#define LAYER_ID_MAX 65535u
+
+/* Where in a header one is, for messages. */
+struct place {
+	const char *header;
+	const char *within; /* "", or "requests[3]." */
+	struct r3ring_error *err;
+};
+
+static int missing_field(const struct place *at, const char *field, const char *kind)
+{
+	return r3ring_error_set(at->err, -EINVAL,
+				"%s: field \"%s%s\" is missing or not %s: add it to the header",
+				at->header, at->within, field, kind);
+}
+
+static int get_number(const struct place *at, const json_t *value, const char *field, uint32_t min,
+		      uint32_t max, uint32_t *number)
+{
+	json_int_t found;
+
+	if (!json_is_integer(value))
+		return missing_field(at, field, "a number");
+	found = json_integer_value(value);
+	if (found < min || found > max)
+		return r3ring_error_set(at->err, -ERANGE,
+					"%s: field \"%s%s\" is %lld, beyond %u to %u: correct it",
+					at->header, at->within, field, (long long)found, min, max);
+	*number = (uint32_t)found;
+	return 0;
+}
+
+static int get_member(const struct place *at, const json_t *object, const char *field, uint32_t min,
+		      uint32_t max, uint32_t *number)
+{
+	return get_number(at, json_object_get(object, field), field, min, max, number);
+}
+
+/* Copies a text of 1 to @size - 1 bytes. */
+static int get_text(const struct place *at, const json_t *object, const char *field, char *text,
+		    size_t size)
+{
+	const json_t *value = json_object_get(object, field);
+	size_t len = json_string_length(value);
+
+	if (!json_is_string(value) || !len)
+		return missing_field(at, field, "a text");
+	if (len >= size)
+		return r3ring_error_set(at->err, -ERANGE,
+					"%s: field \"%s%s\" has %zu bytes: at most %zu are taken",
+					at->header, at->within, field, len, size - 1);
+	memcpy(text, json_string_value(value), len + 1);
+	return 0;
+}
+
+static int get_array(const struct place *at, const json_t *object, const char *field,
+		     const json_t **array)
+{
+	*array = json_object_get(object, field);
+	if (!json_is_array(*array) || !json_array_size(*array))
+		return missing_field(at, field, "an array with something in it");
+	return 0;
+}
+
+static int read_shape(struct trace *t, const struct place *at, const json_t *root)
+{
+	static const char *const names[] = {"shape[0]", "shape[1]", "shape[2]"};
+	const uint32_t max[] = {TRACE_ROWS_MAX, R3RING_LAYERS_MAX, R3RING_TOP_K_MAX};
+	uint32_t *const sizes[] = {&t->rows, &t->layer_count, &t->top_k};
+	const json_t *shape;
+	uint32_t k;
+	int rc = get_array(at, root, "shape", &shape);
+
+	if (!rc && json_array_size(shape) != 3)
+		rc = missing_field(at, "shape", "three numbers: rows, layers, k");
+	for (size_t i = 0; !rc && i < 3; i++)
+		rc = get_number(at, json_array_get(shape, i), names[i], 1, max[i], sizes[i]);
+	if (!rc)
+		rc = get_member(at, root, "num_experts", 1, R3RING_EXPERTS_MAX, &t->experts);
+	if (!rc)
+		rc = get_member(at, root, "k", 1, R3RING_TOP_K_MAX, &k);
+	if (!rc && k != t->top_k)
+		rc = r3ring_error_set(at->err, -ERANGE,
+				      "%s: field \"k\" is %u, but shape[2] is %u: make them equal",
+				      at->header, k, t->top_k);
+	if (!rc && t->top_k > t->experts)
+		rc = r3ring_error_set(at->err, -ERANGE,
+				      "%s: field \"k\" is %u, more than num_experts %u: a token "
+				      "cannot have more experts than there are; correct one",
+				      at->header, t->top_k, t->experts);
+	return rc;
+}
+
+static int read_texts(struct trace *t, const struct place *at, const json_t *root)
+{
+	char dtype[sizeof(TRACE_DTYPE) + 32];
+	uint32_t missing;
+	int rc = get_text(at, root, "dtype", dtype, sizeof(dtype));
+
+	if (!rc && strcmp(dtype, TRACE_DTYPE))
+		rc = r3ring_error_set(at->err, -ERANGE,
+				      "%s: field \"dtype\" is \"%s\": only \"%s\" is read",
+				      at->header, dtype, TRACE_DTYPE);
+	if (!rc)
+		rc = get_member(at, root, "missing_value", R3RING_MISSING, R3RING_MISSING,
+				&missing);
+	if (!rc)
+		rc = get_text(at, root, "model", t->model, sizeof(t->model));
+	return rc;
+}
+
+static int check_layer(const struct trace *t, const struct place *at, uint32_t index)
+{
+	for (uint32_t i = 0; i < index; i++) {
+		if (t->layers[i].layer_id == t->layers[index].layer_id)
+			return r3ring_error_set(at->err, -ERANGE,
+						"%s: field \"layer_ids\" has layer %d twice: a "
+						"layer has one place",
+						at->header, t->layers[i].layer_id);
+	}
+	return 0;
+}
+
+static int read_layers(struct trace *t, const struct place *at, const json_t *root)
+{
+	const json_t *ids;
+	uint32_t id;
+	int rc = get_array(at, root, "layer_ids", &ids);
+
+	if (rc)
+		return rc;
+	if (json_array_size(ids) != t->layer_count)
+		return r3ring_error_set(at->err, -ERANGE,
+					"%s: field \"layer_ids\" names %zu layers, but shape[1] is "
+					"%u: make them equal",
+					at->header, json_array_size(ids), t->layer_count);
+	t->layers = calloc(t->layer_count, sizeof(*t->layers));
+	if (!t->layers)
+		return r3ring_error_set(at->err, -ENOMEM, "%s: no memory for its layers",
+					at->header);
+	for (uint32_t i = 0; !rc && i < t->layer_count; i++) {
+		rc = get_number(at, json_array_get(ids, i), "layer_ids[]", 0, LAYER_ID_MAX, &id);
+		if (rc)
+			return rc;
+		t->layers[i].layer_id = (int32_t)id;
+		rc = check_layer(t, at, i);
+	}
+	return rc;
+}
+
+static int read_request(const struct trace *t, const struct place *header, const json_t *object,
+			uint32_t index, struct workload_request *r)
+{
+	char within[32];
+	struct place at = {header->header, within, header->err};
+	uint32_t first_row;
+	int rc;
+
+	snprintf(within, sizeof(within), "requests[%u].", index);
+	rc = get_text(&at, object, "request_id", r->id, sizeof(r->id));
+	if (!rc)
+		rc = get_member(&at, object, "first_row", 0, t->rows - 1, &first_row);
+	if (!rc)
+		rc = get_member(&at, object, "rows", 1, t->rows, &r->rows);
+	if (!rc)
+		rc = get_member(&at, object, "prompt_tokens", 0, TRACE_ROWS_MAX, &r->prompt_tokens);
+	if (!rc && r->rows > t->rows - first_row)
+		rc = r3ring_error_set(at.err, -ERANGE,
+				      "%s: requests[%u] has rows %u to %u, but shape[0] is %u: "
+				      "correct first_row or rows",
+				      at.header, index, first_row, first_row + r->rows - 1,
+				      t->rows);
+	if (rc)
+		return rc;
+	r->first_position = r->prompt_tokens;
+	r->source = first_row;
+	r->arrival = index;
+	return 0;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct workload_request *const *x = a, *const *y = b;
+
+	return strcmp((*x)->id, (*y)->id);
+}
+
+static int check_ids_differ(const struct trace *t, const struct place *at)
+{
+	const struct workload_request **sorted = calloc(t->request_count, sizeof(*sorted));
+	int rc = 0;
+
+	if (!sorted)
+		return r3ring_error_set(at->err, -ENOMEM, "%s: no memory for its requests",
+					at->header);
+	for (uint32_t i = 0; i < t->request_count; i++)
+		sorted[i] = &t->requests[i];
+	qsort(sorted, t->request_count, sizeof(*sorted), by_id);
+	for (uint32_t i = 1; !rc && i < t->request_count; i++) {
+		if (!by_id(&sorted[i - 1], &sorted[i]))
+			rc = r3ring_error_set(at->err, -ERANGE,
+					      "%s: request_id \"%.64s\" is there twice: give each "
+					      "request its own",
+					      at->header, sorted[i]->id);
+	}
+	free(sorted);
+	return rc;
+}
+
+static int read_requests(struct trace *t, const struct place *at, const json_t *root)
+{
+	const json_t *list;
+	int rc = get_array(at, root, "requests", &list);
+
+	if (rc)
+		return rc;
+	if (json_array_size(list) > WORKLOAD_REQUESTS_MAX)
+		return r3ring_error_set(at->err, -ERANGE, "%s: more than %u requests: split it",
+					at->header, WORKLOAD_REQUESTS_MAX);
+	t->request_count = (uint32_t)json_array_size(list);
+	t->requests = calloc(t->request_count, sizeof(*t->requests));
+	if (!t->requests)
+		return r3ring_error_set(at->err, -ENOMEM, "%s: no memory for its requests",
+					at->header);
+	for (uint32_t i = 0; !rc && i < t->request_count; i++)
+		rc = read_request(t, at, json_array_get(list, i), i, &t->requests[i]);
+	return rc ? rc : check_ids_differ(t, at);
+}
+
+static int check_ids(const struct trace *t, const char *path, struct r3ring_error *err)
+{
+	size_t row_ids = (size_t)t->layer_count * t->top_k;
+
+	for (size_t i = 0; i < t->rows * row_ids; i++) {
+		if (t->ids[i] >= t->experts && t->ids[i] != R3RING_MISSING)
+			return r3ring_error_set(err, -ERANGE,
+						"%s: row %zu has expert %u, but num_experts is %u: "
+						"header and file do not belong together",
+						path, i / row_ids, t->ids[i], t->experts);
+	}
+	return 0;
+}
+
+static int load_ids(struct trace *t, FILE *file, const char *path, struct r3ring_error *err)
+{
+	uint64_t bytes = (uint64_t)t->rows * t->layer_count * t->top_k * sizeof(*t->ids);
+	struct stat st;
+
+	if (fstat(fileno(file), &st))
+		return r3ring_error_set(err, -errno, "%s: %m: make it readable", path);
+	if ((uint64_t)st.st_size != bytes)
+		return r3ring_error_set(err, -EMSGSIZE,
+					"%s: has %lld bytes, but shape [%u, %u, %u] of its header "
+					"needs %llu: correct the shape or the file",
+					path, (long long)st.st_size, t->rows, t->layer_count,
+					t->top_k, (unsigned long long)bytes);
+	t->ids = malloc(bytes);
+	if (!t->ids)
+		return r3ring_error_set(err, -ENOMEM, "%s: no memory for %llu bytes", path,
+					(unsigned long long)bytes);
+	if (fread(t->ids, 1, bytes, file) != bytes)
+		return r3ring_error_set(err, -EIO, "%s: could not be read to its end: try again",
+					path);
+	return check_ids(t, path, err);
+}
+
+/* The raw file lies beside its header. */
+static int read_file(struct trace *t, const struct place *at, const json_t *root)
+{
+	const char *slash = strrchr(at->header, '/');
+	int folder = slash ? (int)(slash - at->header) + 1 : 0;
+	char name[NAME_MAX + 1];
+	char path[PATH_MAX];
+	FILE *file;
+	int rc = get_text(at, root, "file", name, sizeof(name));
+
+	if (rc)
+		return rc;
+	if (strchr(name, '/'))
+		return r3ring_error_set(at->err, -ERANGE,
+					"%s: field \"file\" is \"%s\": it names a file beside the "
+					"header, without '/'",
+					at->header, name);
+	if (snprintf(path, sizeof(path), "%.*s%s", folder, at->header, name) >= (int)sizeof(path))
+		return r3ring_error_set(at->err, -ENAMETOOLONG, "%s: path too long", at->header);
+	file = fopen(path, "rbe");
+	if (!file)
+		return r3ring_error_set(at->err, -errno,
+					"%s: %m: field \"file\" of %s names it; put it there", path,
+					at->header);
+	rc = load_ids(t, file, path, at->err);
+	fclose(file);
+	return rc;
+}
+
+static int read_fields(struct trace *t, const struct place *at, const json_t *root)
+{
+	int rc = read_texts(t, at, root);
+
+	if (!rc)
+		rc = read_shape(t, at, root);
+	if (!rc)
+		rc = read_layers(t, at, root);
+	if (!rc)
+		rc = read_requests(t, at, root);
+	if (!rc)
+		rc = read_file(t, at, root);
+	return rc;
+}
+
+int trace_read(struct trace *trace, const char *header, struct r3ring_error *err)
+{
+	struct place at = {header, "", err};
+	struct trace made = {0};
+	json_error_t problem;
+	json_t *root;
+	FILE *file = fopen(header, "re");
+	int rc;
+
+	if (!file)
+		return r3ring_error_set(err, -errno, "%s: %m: --trace takes a readable JSON header",
+					header);
+	root = json_loadf(file, JSON_REJECT_DUPLICATES, &problem);
+	fclose(file);
+	if (!json_is_object(root)) {
+		rc = r3ring_error_set(err, -EINVAL, "%s: line %d: %s: --trace takes a JSON header",
+				      header, root ? 1 : problem.line,
+				      root ? "not an object" : problem.text);
+		json_decref(root);
+		return rc;
+	}
+	rc = read_fields(&made, &at, root);
+	json_decref(root);
+	if (rc)
+		trace_free(&made);
+	else
+		*trace = made;
+	return rc;
+}
+
+void trace_free(struct trace *trace)
+{
+	free(trace->layers);
+	free(trace->ids);
+	free(trace->requests);
+	*trace = (struct trace){0};
+}
+
+/* Names a request of a later round. */
+static int rename_request(struct workload_request *r, uint32_t round, struct r3ring_error *err)
+{
+	size_t len = strlen(r->id);
+	int more = snprintf(r->id + len, sizeof(r->id) - len, "~%u", round);
+
+	if (len + (size_t)more < sizeof(r->id))
+		return 0;
+	r->id[len] = '\0';
+	return r3ring_error_set(err, -ENAMETOOLONG,
+				"request_id \"%.64s\" is too long to be repeated: shorten it or "
+				"leave --repeat",
+				r->id);
+}
+
+int trace_workload(const struct trace *trace, uint32_t repeat, struct workload *workload,
+		   struct r3ring_error *err)
+{
+	uint64_t count = (uint64_t)trace->request_count * repeat;
+	struct workload_request *requests;
+	int rc = 0;
+
+	if (repeat < 1 || repeat > TRACE_REPEAT_MAX || count > WORKLOAD_REQUESTS_MAX)
+		return r3ring_error_set(err, -EINVAL,
+					"%u repeats: --repeat takes 1 to %u, and at most %u "
+					"requests in all",
+					repeat, TRACE_REPEAT_MAX, WORKLOAD_REQUESTS_MAX);
+	requests = calloc(count, sizeof(*requests));
+	if (!requests)
+		return r3ring_error_set(err, -ENOMEM, "no memory for %llu requests",
+					(unsigned long long)count);
+	for (uint32_t i = 0; !rc && i < count; i++) {
+		requests[i] = trace->requests[i % trace->request_count];
+		requests[i].arrival = i;
+		if (i >= trace->request_count)
+			rc = rename_request(&requests[i], i / trace->request_count + 1, err);
+	}
+	if (rc)
+		free(requests);
+	else
+		*workload = (struct workload){.requests = requests, .count = (uint32_t)count};
+	return rc;
+}
+
+void trace_layer(void *ctx, uint32_t layer, const int32_t *token_ids, uint32_t rows, uint16_t *ids)
+{
+	const struct trace *t = ctx;
+
+	for (uint32_t row = 0; row < rows; row++, ids += t->top_k) {
+		size_t recorded = (size_t)token_ids[row] * t->layer_count + layer;
+
+		memcpy(ids, t->ids + recorded * t->top_k, t->top_k * sizeof(*ids));
+	}
+}
