@@ -66,11 +66,8 @@ static int batch_alloc(struct batch *b)
 		       : -ENOMEM;
 }
 
-int batch_create(struct batch **batch, const struct workload *workload, uint32_t batch_rows,
-		 uint32_t prefill_chunk, struct r3ring_error *err)
+int batch_check(uint32_t batch_rows, uint32_t prefill_chunk, struct r3ring_error *err)
 {
-	struct batch *b;
-
 	if (batch_rows < 1 || batch_max_rows(batch_rows) > R3RING_ROWS_MAX)
 		return r3ring_error_set(err, -EINVAL, "%u rows a batch: --batch takes 1 to %u",
 					batch_rows, R3RING_ROWS_MAX);
@@ -78,6 +75,17 @@ int batch_create(struct batch **batch, const struct workload *workload, uint32_t
 		return r3ring_error_set(err, -EINVAL,
 					"%u rows a chunk: --prefill-chunk takes 1 to %u",
 					prefill_chunk, R3RING_ROWS_MAX);
+	return 0;
+}
+
+int batch_create(struct batch **batch, const struct workload *workload, uint32_t batch_rows,
+		 uint32_t prefill_chunk, struct r3ring_error *err)
+{
+	struct batch *b;
+	int rc = batch_check(batch_rows, prefill_chunk, err);
+
+	if (rc)
+		return rc;
 	b = calloc(1, sizeof(*b));
 	if (!b)
 		return r3ring_error_set(err, -ENOMEM, "no memory for the batch");

@@ -55,9 +55,12 @@ struct batch_step {
 	const struct batch_event *end;   /* [ends] */
 };
 
+/* Whether the sizes are in range: 0 or -EINVAL, with the option's name. */
+int batch_check(uint32_t batch_rows, uint32_t prefill_chunk, struct r3ring_error *err);
+
 /*
  * @workload: must outlive the batch.
- * Returns 0, -EINVAL (@batch_rows or @prefill_chunk is 0 or too large) or
+ * Returns 0, -EINVAL (as batch_check()) or
  * -ENOMEM. Pairs with batch_free(), which takes NULL.
  */
 int batch_create(struct batch **batch, const struct workload *workload, uint32_t batch_rows,

@@ -36,6 +36,7 @@ struct megamoe {
 	uint16_t *selected; /* [max_rows][top_k], of the layer being run */
 	void *ids;          /* [max_rows][stride] of id_type, what capture and mapping see */
 	uint32_t failed;    /* errno of the mapping that refused */
+	uint32_t replay;    /* a monolithic kernel writes out its routes: set by binding */
 };
 
 /* Arguments of work on the stream. */
@@ -91,6 +92,8 @@ static void describe_modules(struct megamoe *m)
 		module->kind = o->module_kind;
 		module->layer_kind = o->layers[i].kind;
 		module->source = &layer->source;
+		if (o->module_kind == R3RING_MODULE_MONOLITHIC)
+			module->replay_enabled = &m->replay;
 	}
 }
 
@@ -254,7 +257,7 @@ static void enqueue_layer(struct megamoe *m, const struct work *work,
 	};
 
 	r3ring_host_stream_enqueue(stream, route_work, work, sizeof(*work));
-	if (source->fn)
+	if (source->fn && (m->options.module_kind != R3RING_MODULE_MONOLITHIC || m->replay))
 		source->fn(source, &topk, stream);
 	r3ring_host_stream_enqueue(stream, map_work, work, sizeof(*work));
 }

@@ -25,7 +25,7 @@ struct place {
 
 static int missing_field(const struct place *at, const char *field, const char *kind)
 {
-	return r3ring_error_set(at->err, -EINVAL,
+	return r3ring_error_set(at->err, -EBADMSG,
 				"%s: field \"%s%s\" is missing or not %s: add it to the header",
 				at->header, at->within, field, kind);
 }
@@ -339,7 +339,7 @@ int trace_read(struct trace *trace, const char *header, struct r3ring_error *err
 	root = json_loadf(file, JSON_REJECT_DUPLICATES, &problem);
 	fclose(file);
 	if (!json_is_object(root)) {
-		rc = r3ring_error_set(err, -EINVAL, "%s: line %d: %s: --trace takes a JSON header",
+		rc = r3ring_error_set(err, -EBADMSG, "%s: line %d: %s: --trace takes a JSON header",
 				      header, root ? 1 : problem.line,
 				      root ? "not an object" : problem.text);
 		json_decref(root);

@@ -30,7 +30,7 @@ struct trace {
 
 /*
  * Reads a header and its file. Every field, the file's size, the requests' rows
- * and each id are checked. Returns 0, an errno (cannot be read), -EINVAL or
+ * and each id are checked. Returns 0, an errno (cannot be read), -EBADMSG or
  * -ERANGE (a field is missing or wrong), -EMSGSIZE (the file has another size
  * than the shape says), -ENOMEM; @err names the file, the field and the remedy.
  * Free with trace_free().
