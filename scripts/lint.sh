@@ -13,12 +13,24 @@ status=0
 
 scripts/house-rules.sh || status=1
 
+# uthash's macros hide from both tools what they initialise and what they free.
+hashing=$(git grep -lE '#include (<uthash\.h>|"capture_daemon/live\.h")' -- '*.c')
+
 cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 -j "$jobs" \
 	--enable=warning,performance,portability --suppress=missingInclude \
-	--suppressions-list=.cppcheck -D__x86_64__ -D__linux__ -Iinclude -I. \
+	--suppressions-list=.cppcheck $(printf -- '--suppress=uninitvar:%s ' $hashing) \
+	-D__x86_64__ -D__linux__ -Iinclude -I. \
 	$(git ls-files '*.c' | grep -v '^tests/install/') || status=1
 
-git ls-files '*.c' | grep -v '^tests/' |
-	xargs -P "$jobs" -n 4 clang-tidy --quiet -p . 2> /dev/null || status=1
+tidy()
+{
+	xargs -r -P "$jobs" -n 4 clang-tidy --quiet -p . "$@" 2> /dev/null
+}
+
+checked=$(git ls-files '*.c' | grep -v '^tests/')
+printf '%s\n' $checked | grep -vxF "$hashing" | tidy || status=1
+printf '%s\n' $checked | grep -xF "$hashing" |
+	tidy --checks=-clang-analyzer-unix.Malloc,-clang-analyzer-core.NullDereference ||
+	status=1
 
 exit $status
