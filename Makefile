@@ -64,11 +64,12 @@ UNIT := $(patsubst %.c,$(O)/%.o,$(wildcard tests/unit/*.c))
 SYSTEM := $(patsubst %.c,$(O)/%.o,$(wildcard tests/system/*.c))
 STRESS := $(patsubst %.c,$(O)/%,$(wildcard tests/stress/*.c))
 BENCH := $(patsubst %.c,$(O)/%.o,$(wildcard tests/bench/*.c))
+DEMO := $(patsubst %.c,$(O)/%.o,$(wildcard tests/demo/*.c))
 HEADERS := $(wildcard include/r3ring/*.h)
 MANUALS := $(wildcard docs/man/*.[1-8])
 
 PROGRAM_OBJECTS := $(LIBRARY) $(REFERENCE) $(DAEMON) $(TOOLS)
-TEST_OBJECTS := $(SUPPORT) $(UNIT) $(SYSTEM) $(STRESS:=.o) $(BENCH)
+TEST_OBJECTS := $(SUPPORT) $(UNIT) $(SYSTEM) $(STRESS:=.o) $(BENCH) $(DEMO)
 OBJECTS := $(PROGRAM_OBJECTS) $(TEST_OBJECTS)
 SOURCES := $(patsubst $(O)/%.o,%.c,$(OBJECTS))
 
@@ -84,7 +85,7 @@ submake = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS))
 all: $(LIBRARIES) $(PROGRAMS)
 
 .PHONY: build
-build: all $(TESTS) $(if $(BENCH),$(O)/tests/run-bench)
+build: all $(TESTS) $(if $(BENCH),$(O)/tests/run-bench) $(if $(DEMO),$(O)/tests/run-demo)
 
 # ---- packages ----------------------------------------------------------
 # A stamp for each group (build, test, bench, lint), so that later runs of make
@@ -170,14 +171,22 @@ $(O)/tests/run-bench: $(BENCH) $(INSIDE)
 	$(call say,LD)
 	$(call link,$(PROGRAM_LIBS))
 
+# Starts the programs as well.
+$(O)/tests/run-demo: $(DEMO) $(INSIDE) | $(PROGRAMS)
+	$(call say,LD)
+	$(call link,$(PROGRAM_LIBS))
+
 -include $(OBJECTS:.o=.d)
 
 # ---- demo, tests, benchmarks -------------------------------------------
 
+# The text that the models read.
+TEXT ?= LICENSE
+
 .PHONY: demo
-demo:
-	+$(Q)$(submake) all
-	$(Q)scripts/demo.sh $(O)
+demo: $(call packages,build)
+	+$(Q)$(submake) $(O)/tests/run-demo
+	$(Q)$(O)/tests/run-demo $(O) $(TEXT)
 
 # A build that fails is one failed test more; the others still run.
 .PHONY: test
