@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon's socket: where it is, connecting, messages with descriptors. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,22 +74,21 @@ static int socket_address(struct sockaddr_un *address, const char *dir)
 	return len < 0 || (size_t)len >= sizeof(address->sun_path) ? -ENAMETOOLONG : 0;
 }
 
-/* A daemon that no longer accepts must hold nobody up for ever: connect() and
- * send() both heed the send timeout. */
+/* A daemon that no longer accepts must hold nobody up: a full backlog is an error
+ * at once, and a send that cannot go on ends after a while. */
 static int connect_to(const struct sockaddr_un *address)
 {
 	struct timeval timeout = {.tv_sec = SEND_TIMEOUT_S};
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int ret = 0;
 
 	if (fd < 0)
 		return -errno;
-	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)))
+	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)))
+		ret = errno == EAGAIN ? -ETIMEDOUT : -errno;
+	else if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) ||
+		 fcntl(fd, F_SETFL, 0))
 		ret = -errno;
-	while (!ret && connect(fd, (const struct sockaddr *)address, sizeof(*address))) {
-		if (errno != EINTR)
-			ret = errno == EAGAIN ? -ETIMEDOUT : -errno;
-	}
 	if (!ret)
 		return fd;
 	close(fd);

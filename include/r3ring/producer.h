@@ -127,8 +127,9 @@ struct r3ring_step {
  *
  * Returns the step's number (1, 2, ...), -EINVAL (rows or spans do not fit each
  * other, or @stream is being captured into a graph), -EMSGSIZE (total_rows >
- * max_rows: counted as lost `too_big`), -EBUSY (a step is open on another
- * stream), -ESTALE. On error no step is open.
+ * max_rows, or more spans than the queue takes: counted as lost `too_big`), -EIO
+ * (the device refused the launch), -ESTALE: no step is open then. -EBUSY: a step
+ * is open on another stream and stays so.
  */
 R3RING_API int64_t r3ring_step_begin(struct r3ring_producer *producer,
 				     const struct r3ring_step *step, r3ring_stream stream);
@@ -161,7 +162,8 @@ struct r3ring_topk {
  *            r3ring_layer_index() and r3ring_capture_layer()).
  *
  * Returns 0, -EINVAL (topk: type, columns, stride, pointer), -ENOENT (no such
- * layer in the schema), -ESTALE. May be recorded in a CUDA graph.
+ * layer in the schema), -EIO (the device refused the launch), -ESTALE. May be
+ * recorded in a CUDA graph.
  */
 R3RING_API int r3ring_capture(struct r3ring_producer *producer, int32_t layer_id,
 			      const struct r3ring_topk *topk, r3ring_stream stream);
@@ -180,8 +182,8 @@ R3RING_API int32_t r3ring_layer_index(const struct r3ring_producer *producer, in
  * @positions: int32[rows of this rank's step], device pointer, or NULL.
  * @token_ids: likewise; the users' content: leave NULL unless asked for.
  *
- * Returns 0, -EINVAL (both NULL), -ENOTSUP (opened without capture_rows),
- * -ESTALE.
+ * Returns 0, -EINVAL (both NULL), -ENOTSUP (opened without capture_rows), -EIO
+ * (the device refused the launch), -ESTALE.
  */
 R3RING_API int r3ring_capture_rows(struct r3ring_producer *producer, const int32_t *positions,
 				   const int32_t *token_ids, r3ring_stream stream);
@@ -189,7 +191,8 @@ R3RING_API int r3ring_capture_rows(struct r3ring_producer *producer, const int32
 /*
  * Ends the step: enqueues the work that reports every layer's row count and
  * disarms the captures. Returns 0, -EINVAL (no step is open, or @stream is
- * being captured), -EBUSY (the step is open on another stream), -ESTALE.
+ * being captured), -EBUSY (the step is open on another stream), -EIO (the device
+ * refused the launch), -ESTALE.
  */
 R3RING_API int r3ring_step_end(struct r3ring_producer *producer, r3ring_stream stream);
 
@@ -258,7 +261,8 @@ struct r3ring_producer_stats {
 	uint64_t rows;  /* their valid rows of this rank */
 	uint64_t dropped_steps[R3RING_CAUSE_COUNT];
 	uint64_t dropped_rows[R3RING_CAUSE_COUNT];
-	uint64_t generation; /* of the channel; 0 while disconnected */
+	uint64_t dropped_records; /* spans, maps and key copies refused with -ENOBUFS */
+	uint64_t generation;      /* of the channel; 0 while disconnected */
 	uint32_t connected;  /* 1 while a daemon serves the channel */
 	uint32_t bound_layers;
 };

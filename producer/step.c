@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Steps: announcing them, taking room for what they route, arming and disarming
+ * the captures. Nothing here allocates, locks, or enters the kernel while the
+ * daemon is awake.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include <r3ring/atomic.h>
+
+#include "producer/producer.h"
+#include "producer/token_map.h"
+
+#define STEP_FLAGS_ALLOWED (R3RING_STEP_WARMUP | R3RING_STEP_GRAPH | R3RING_STEP_SPANS_FOLLOW)
+#define STEP_HEAD_BYTES (sizeof(struct lane_step) + sizeof(struct r3ring_step_record))
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* For words that one thread changes and others read. */
+static void add(uint64_t *word, uint64_t value)
+{
+	r3ring_store_relaxed_u64(word, *word + value);
+}
+
+/* ---- checks ----------------------------------------------------------- */
+
+static const char *rows_fault(const struct r3ring_step *step)
+{
+	if (step->row_begin > step->row_end)
+		return "row_begin is beyond row_end";
+	if (step->row_end > step->total_rows)
+		return "row_end is beyond total_rows";
+	if (step->valid_end > step->total_rows)
+		return "valid_end is beyond total_rows";
+	if (step->flags & ~(uint32_t)STEP_FLAGS_ALLOWED)
+		return "flags has a bit that is not for the caller";
+	return NULL;
+}
+
+static const char *step_fault(const struct r3ring_step *step)
+{
+	const char *fault;
+
+	if (step->size != sizeof(*step))
+		return "size is not sizeof(struct r3ring_step)";
+	fault = rows_fault(step);
+	return fault ? fault : token_map_fault(step, step->total_rows);
+}
+
+/* Tokens among the rank's rows. */
+static uint32_t valid_rows(const struct r3ring_step *step)
+{
+	uint32_t end = step->valid_end < step->row_end ? step->valid_end : step->row_end;
+
+	return end > step->row_begin ? end - step->row_begin : 0;
+}
+
+/* ---- announcing ------------------------------------------------------- */
+
+struct announcement {
+	struct lane_entry *entry;
+	uint64_t number;
+	uint32_t valid_rows;
+	uint32_t cause; /* of the drop, 0: none */
+	bool silent;    /* no record can say it */
+	struct extent extent;
+};
+
+static void write_record(const struct announcement *a, const struct r3ring_step *step, void *out)
+{
+	const struct r3ring_step_record record = {
+		.step = a->number,
+		.total_rows = step->total_rows,
+		.row_begin = step->row_begin,
+		.row_end = step->row_end,
+		.valid_end = step->valid_end,
+		.flags = step->flags,
+		.spans = step->spans,
+		.keys = step->keys,
+		.tokens_per_key = step->tokens_per_key,
+		.key_kind = step->key_kind,
+		.weight_version = step->weight_version,
+		.eplb_epoch = step->eplb_epoch,
+		.host_ns = now_ns(),
+	};
+
+	memcpy(out, &record, sizeof(record));
+	token_map_write(step, (uint8_t *)out + sizeof(record));
+}
+
+static void submit(struct r3ring_producer *producer, const struct announcement *a,
+		   const struct r3ring_step *step)
+{
+	struct lane_step *lane_step = (void *)(a->entry + 1);
+
+	*lane_step = (struct lane_step){
+		.rows_before = producer->rows,
+		.extent_offset = a->cause ? EXTENT_NONE : a->extent.offset,
+		.slot = a->cause ? 0 : a->extent.slot,
+		.cause = a->cause,
+		.extent_end = a->cause ? 0 : a->extent.end,
+	};
+	write_record(a, step, lane_step + 1);
+	a->entry->type = LANE_STEP;
+	a->entry->record_type = R3RING_STEP;
+	a->entry->after = lane_number(&producer->sides);
+	lane_submit(&producer->steps);
+}
+
+/* Steps that no daemon empties the queue or the buffer for are lost to its absence. */
+static uint32_t cause_of(const struct r3ring_producer *producer, uint32_t full)
+{
+	return r3ring_load_relaxed_u32(&producer->connected) ? full : R3RING_CAUSE_DAEMON_RESTART;
+}
+
+/*
+ * Gives the step its number and announces it, unless there is no room: the daemon
+ * then finds it missing among the numbers. Begun is noted last, so that who reads
+ * it finds every entry up to it.
+ */
+static void announce(struct r3ring_producer *producer, struct announcement *a,
+		     const struct r3ring_step *step)
+{
+	uint32_t payload = (uint32_t)(STEP_HEAD_BYTES + token_map_bytes(step));
+
+	a->number = producer->step + 1;
+	a->valid_rows = valid_rows(step);
+	a->entry = a->silent ? NULL : lane_reserve(&producer->steps, payload);
+
+	if (!a->entry) {
+		if (!a->cause)
+			a->cause = cause_of(producer, R3RING_CAUSE_QUEUE_FULL);
+	} else if (!a->cause &&
+		   !extents_take(&producer->extents,
+				 extent_bytes(&producer->geometry, step->row_end - step->row_begin),
+				 &a->extent)) {
+		a->cause = cause_of(producer, R3RING_CAUSE_BUFFER_FULL);
+	}
+	if (a->entry)
+		submit(producer, a, step);
+
+	r3ring_store_relaxed_u64(&producer->step, a->number);
+	add(&producer->rows, a->valid_rows);
+	if (a->cause) {
+		add(&producer->dropped_steps[a->cause], 1);
+		add(&producer->dropped_rows[a->cause], a->valid_rows);
+	}
+	pages_note_begun(&producer->pages, producer->step, producer->rows);
+	pages_wake(&producer->pages);
+}
+
+/* ---- arming and disarming --------------------------------------------- */
+
+static int arm(struct r3ring_producer *producer, const struct announcement *a,
+	       const struct r3ring_step *step, r3ring_stream stream)
+{
+	const struct kernel_begin_args args = {
+		.control = producer->control,
+		.buffer = producer->buffer.base,
+		.bells = producer->bells,
+		.geometry = producer->geometry,
+		.next =
+			{
+				.step = a->number,
+				.offset = a->cause ? EXTENT_NONE : a->extent.offset,
+				.slot = a->extent.slot,
+				.row_begin = step->row_begin,
+				.row_end = step->row_end,
+				.valid_end = step->valid_end,
+				.first_source_row = step->first_source_row,
+				.doorbell_layers = step->doorbell_layers,
+			},
+	};
+
+	return producer->ops->launch_begin(producer->device, stream, &args);
+}
+
+/*
+ * The device refused a launch, so nothing on it will ever end the step: the host
+ * does. No bell was rung, so all of its layers are missing.
+ */
+static int device_failed(struct r3ring_producer *producer, const char *launch)
+{
+	struct extent_slot *slot = pages_slot(&producer->pages, producer->open_slot);
+
+	producer->is_open = false;
+	/* Pairs with the daemon's acquire of end_step. */
+	if (!producer->open_dropped)
+		r3ring_store_release_u64(&slot->end_step, producer->open_step);
+	return producer_step_failed(producer, -EIO,
+				    "step %" PRIu64 ": device \"%s\" refused to launch %s; its "
+				    "layers are missing",
+				    producer->open_step, producer->ops->name, launch);
+}
+
+static int finish(struct r3ring_producer *producer, r3ring_stream stream)
+{
+	const struct kernel_end_args args = {
+		.control = producer->control,
+		.buffer = producer->buffer.base,
+		.bells = producer->bells,
+		.geometry = producer->geometry,
+	};
+
+	if (producer->ops->launch_end(producer->device, stream, &args))
+		return device_failed(producer, "the end");
+	producer->is_open = false;
+	return 0;
+}
+
+/* ---- the calls -------------------------------------------------------- */
+
+/* Ends what may be ended and checks the call; 0 when a step may begin. */
+static int prepare(struct r3ring_producer *producer, const struct r3ring_step *step,
+		   r3ring_stream stream)
+{
+	const char *fault;
+	int ret;
+
+	if (producer->is_open && producer->stream != stream)
+		return producer_step_failed(producer, -EBUSY,
+					    "step %" PRIu64 " is open on another stream; end it "
+					    "there first",
+					    producer->open_step);
+	if (producer->ops->stream_capturing(producer->device, stream))
+		return producer_step_failed(producer, -EINVAL,
+					    "step_begin: the stream is being captured into a "
+					    "graph; begin steps outside of it");
+	if (producer->is_open) {
+		ret = finish(producer, stream);
+		if (ret)
+			return ret;
+	}
+	fault = step_fault(step);
+	if (fault)
+		return producer_step_failed(producer, -EINVAL,
+					    "step_begin: %s (total_rows %u, rows [%u,%u), "
+					    "valid_end %u, spans %u, keys %u)",
+					    fault, step->total_rows, step->row_begin, step->row_end,
+					    step->valid_end, step->spans, step->keys);
+	return 0;
+}
+
+/*
+ * A step that never fits has a number all the same and is counted. Where a record
+ * can say what it was it is announced as lost; else it is a gap in the numbers.
+ */
+static int refuse_too_big(struct r3ring_producer *producer, const struct r3ring_step *step)
+{
+	uint64_t map_most = lane_largest(producer->steps.bytes) - STEP_HEAD_BYTES;
+	uint64_t map_bytes = token_map_bytes(step);
+	struct announcement a = {
+		.cause = R3RING_CAUSE_TOO_BIG,
+		.silent = map_bytes > map_most || step->total_rows > R3RING_ROWS_MAX,
+	};
+
+	announce(producer, &a, step);
+	if (step->total_rows > producer->max_rows)
+		return producer_step_failed(producer, -EMSGSIZE,
+					    "step %" PRIu64 " is too big: total_rows is %u, "
+					    "max_rows %u; its routes are lost",
+					    a.number, step->total_rows, producer->max_rows);
+	return producer_step_failed(producer, -EMSGSIZE,
+				    "step %" PRIu64 " is too big: its spans and keys have %" PRIu64
+				    " bytes, the queue takes %" PRIu64 "; raise queue_bytes; its "
+				    "routes are lost",
+				    a.number, map_bytes, map_most);
+}
+
+static bool too_big(const struct r3ring_producer *producer, const struct r3ring_step *step)
+{
+	return step->total_rows > producer->max_rows ||
+	       STEP_HEAD_BYTES + token_map_bytes(step) > lane_largest(producer->steps.bytes);
+}
+
+int64_t r3ring_step_begin(struct r3ring_producer *producer, const struct r3ring_step *step,
+			  r3ring_stream stream)
+{
+	struct announcement a = {0};
+	int ret;
+
+	if (!producer_is_own(producer))
+		return -ESTALE;
+	ret = prepare(producer, step, stream);
+	if (ret)
+		return ret;
+	if (too_big(producer, step))
+		return refuse_too_big(producer, step);
+
+	announce(producer, &a, step);
+	producer->is_open = true;
+	producer->open_step = a.number;
+	producer->open_slot = a.extent.slot;
+	producer->open_dropped = a.cause != 0;
+	producer->stream = stream;
+	if (arm(producer, &a, step, stream))
+		return device_failed(producer, "the beginning");
+	return (int64_t)a.number;
+}
+
+int r3ring_step_end(struct r3ring_producer *producer, r3ring_stream stream)
+{
+	if (!producer_is_own(producer))
+		return -ESTALE;
+	if (!producer->is_open)
+		return producer_step_failed(producer, -EINVAL,
+					    "step_end: no step is open; begin one first");
+	if (producer->stream != stream)
+		return producer_step_failed(producer, -EBUSY,
+					    "step_end: step %" PRIu64 " is open on another stream",
+					    producer->open_step);
+	if (producer->ops->stream_capturing(producer->device, stream))
+		return producer_step_failed(producer, -EINVAL,
+					    "step_end: the stream is being captured into a graph; "
+					    "end steps outside of it");
+	return finish(producer, stream);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The token map of a step: from the caller's arrays by field to the spans of a
+ * record. Checks what a decoder checks, so that what is sent is never refused.
+ */
+#ifndef PRODUCER_TOKEN_MAP_H
+#define PRODUCER_TOKEN_MAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <r3ring/producer.h>
+
+/* Bytes of spans and keys as a record has them. */
+static inline uint64_t token_map_bytes(const struct r3ring_step *step)
+{
+	return (uint64_t)step->spans * sizeof(struct r3ring_span) +
+	       (uint64_t)step->keys * sizeof(uint64_t);
+}
+
+/*
+ * What is wrong with keys and the arrays that must be there; NULL when nothing
+ * is. @rows: rows that there can be in the step.
+ */
+const char *token_map_fault(const struct r3ring_step *step, uint32_t rows);
+
+/* Writes spans and keys, token_map_bytes() in all, of a map without fault. */
+void token_map_write(const struct r3ring_step *step, void *out);
+
+#endif
