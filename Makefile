@@ -49,7 +49,7 @@ ifneq ($(SAN),)
 R3RING_CFLAGS += -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
 R3RING_LDFLAGS += -fsanitize=$(SAN)
 endif
-PROGRAM_LIBS := -luring -ljansson -lm
+PROGRAM_LIBS := -luring -ljansson -lm -ldl
 TEST_LIBS := -lcriterion $(PROGRAM_LIBS)
 
 # Data flows one way: include <- ring, record, channel <- kernels, device
@@ -152,6 +152,7 @@ $(O)/r3ring: $(TOOLS) $(REFERENCE) $(O)/libr3ring.a $(O)/files
 
 # Tests see the library from inside (the archive hides nothing).
 INSIDE := $(SUPPORT) $(REFERENCE) $(filter-out $(O)/capture_daemon/main.o,$(DAEMON)) \
+	$(filter-out $(O)/tools/r3ring.o,$(TOOLS)) \
 	$(O)/libr3ring.a $(O)/files
 
 $(O)/tests/run-unit: $(UNIT) $(INSIDE)

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * r3ring dump: the loop that reads a channel and hands its records on.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <r3ring/atomic.h>
+
+#include "tools/commands.h"
+#include "tools/dump.h"
+
+#define LOOK_MS 100 /* how often it looks for a signal, its channel or the idle limit */
+#define MS_NS 1000000ull
+#define ALIGNMENT 64
+
+struct dump_loop {
+	const struct dump_options *options;
+	const struct dump_form *form;
+	FILE *out;
+	struct r3ring_error *err;
+	struct r3ring_reader *reader;
+	struct r3ring_requests *requests;
+	void *buffer;
+	size_t capacity;
+	uint64_t lost;       /* told so far */
+	uint64_t last_ns;    /* when something last came; 0: nothing yet */
+	uint64_t generation; /* where a dump that does not follow ends: */
+	uint64_t end_seq;    /* before this record of that generation */
+	uint64_t unreadable;
+	bool request_table_full;
+	bool done;
+};
+
+/* ---- signals ---------------------------------------------------------- */
+
+static uint32_t interrupted;
+
+static void on_interrupt(int signal_number)
+{
+	(void)signal_number;
+	r3ring_store_relaxed_u32(&interrupted, 1);
+}
+
+/* Who reads the pipe has had enough: that ends a dump in good order. */
+static void on_broken_pipe(int signal_number)
+{
+	(void)signal_number;
+	_exit(TOOL_DONE);
+}
+
+static void catch_signals(void)
+{
+	struct sigaction interrupt = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
+	struct sigaction broken_pipe = {.sa_handler = on_broken_pipe};
+
+	sigaction(SIGINT, &interrupt, NULL);
+	sigaction(SIGTERM, &interrupt, NULL);
+	sigaction(SIGPIPE, &broken_pipe, NULL);
+}
+
+static bool was_interrupted(void)
+{
+	return r3ring_load_relaxed_u32(&interrupted) != 0;
+}
+
+/* ---- time ------------------------------------------------------------- */
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Ends early when a signal comes. */
+static void pause_ms(int ms)
+{
+	poll(NULL, 0, ms);
+}
+
+static bool reads_on(const struct dump_options *options)
+{
+	return options->follow || options->until_idle_ns;
+}
+
+/* Nanoseconds until the idle limit; 0 when it is over. */
+static uint64_t idle_left(const struct dump_loop *loop)
+{
+	uint64_t limit = loop->options->until_idle_ns;
+	uint64_t idle;
+
+	if (!limit || !loop->last_ns)
+		return UINT64_MAX;
+	idle = now_ns() - loop->last_ns;
+	return idle < limit ? limit - idle : 0;
+}
+
+/* ---- opening ---------------------------------------------------------- */
+
+static int open_reader(const struct dump_loop *loop, enum r3ring_cursor_start from,
+		       struct r3ring_reader **reader)
+{
+	const struct r3ring_reader_options options = {
+		.size = sizeof(options),
+		.channel = loop->options->channel,
+		.mode = R3RING_LOSSY,
+		.from = from,
+		.seq = loop->options->seq,
+		.stay = !reads_on(loop->options),
+	};
+
+	return r3ring_reader_open(reader, &options, loop->err);
+}
+
+/* A channel that appears while it is waited for is new from its first record. */
+static int open_when_there(struct dump_loop *loop)
+{
+	enum r3ring_cursor_start from = loop->options->from;
+	int code;
+
+	for (;;) {
+		code = open_reader(loop, from, &loop->reader);
+		if (code != -ENOENT || !loop->options->follow || was_interrupted())
+			return code;
+		if (from == R3RING_FROM_LATEST)
+			from = R3RING_FROM_OLDEST;
+		pause_ms(LOOK_MS);
+	}
+}
+
+/* A dump that does not follow ends where the channel ended when it began. */
+static int find_end(struct dump_loop *loop)
+{
+	struct r3ring_reader *latest;
+	struct r3ring_reader_stats stats;
+	int code = open_reader(loop, R3RING_FROM_LATEST, &latest);
+
+	if (code)
+		return code;
+	r3ring_reader_get_stats(latest, &stats);
+	r3ring_reader_close(latest);
+	loop->generation = stats.generation;
+	loop->end_seq = stats.now.cursor;
+	return 0;
+}
+
+static int start(struct dump_loop *loop)
+{
+	struct r3ring_reader_stats stats;
+	int code = open_when_there(loop);
+
+	if (code)
+		return code;
+	loop->requests = r3ring_requests_create();
+	if (!loop->requests)
+		return r3ring_error_set(loop->err, -ENOMEM, "no memory for the table of requests");
+	loop->end_seq = UINT64_MAX;
+	if (reads_on(loop->options))
+		return 0;
+	code = find_end(loop);
+	r3ring_reader_get_stats(loop->reader, &stats);
+	if (stats.generation != loop->generation)
+		loop->end_seq = UINT64_MAX; /* a newer one began: the older ends by itself */
+	return code;
+}
+
+static void stop(struct dump_loop *loop)
+{
+	free(loop->buffer);
+	r3ring_requests_destroy(loop->requests);
+	r3ring_reader_close(loop->reader);
+}
+
+/* ---- records ---------------------------------------------------------- */
+
+bool dump_wants(const struct dump_layer *layer, const struct r3ring_record *record)
+{
+	const struct r3ring_layer_record *head = &record->u.layer.head;
+
+	if (layer->all || record->type != R3RING_LAYER)
+		return true;
+	return head->layer_id == layer->id && (head->kind == R3RING_LAYER_MTP) == layer->mtp;
+}
+
+static int tell_unreadable(struct dump_loop *loop, const struct r3ring_view *view, int code,
+			   const char *why)
+{
+	const struct dump_unreadable unreadable = {.view = view, .code = code, .text = why};
+
+	if (code == -EBADMSG) {
+		loop->unreadable++;
+		r3ring_requests_gap(loop->requests);
+	}
+	return loop->form->unreadable(loop->form->ctx, &unreadable);
+}
+
+static int note_request(struct dump_loop *loop, const struct r3ring_view *view,
+			const struct r3ring_record *record)
+{
+	int code = r3ring_requests_feed(loop->requests, view, record);
+
+	if (code != -ENOBUFS)
+		return code;
+	if (!loop->request_table_full)
+		fputs("r3ring dump: too many live requests: spans of the oldest are no longer"
+		      " attributed\n",
+		      stderr);
+	loop->request_table_full = true;
+	return 0;
+}
+
+static int take_record(struct dump_loop *loop, const struct r3ring_view *view)
+{
+	struct r3ring_error why = {0};
+	struct r3ring_record record;
+	struct dump_item item = {.view = view, .record = &record, .requests = loop->requests};
+	int code;
+
+	loop->last_ns = now_ns();
+	loop->done = view->seq + 1 >= loop->end_seq;
+	code = r3ring_record_decode(&record, view->type, view->data, view->len, &why);
+	if (code)
+		return tell_unreadable(loop, view, code, why.text);
+	code = note_request(loop, view, &record);
+	if (code || !dump_wants(&loop->options->layer, &record))
+		return code;
+	return loop->form->record(loop->form->ctx, &item);
+}
+
+static int tell_gap(struct dump_loop *loop)
+{
+	struct r3ring_reader_stats stats;
+	struct dump_gap gap;
+
+	r3ring_reader_get_stats(loop->reader, &stats);
+	gap.lost = stats.lost_before + stats.now.lost - loop->lost;
+	gap.from_seq = stats.now.gap_from;
+	gap.to_seq = stats.now.gap_to;
+	loop->lost += gap.lost;
+	loop->last_ns = now_ns();
+	r3ring_requests_gap(loop->requests);
+	return loop->form->gap(loop->form->ctx, &gap);
+}
+
+static int grow_buffer(struct dump_loop *loop)
+{
+	size_t capacity = r3ring_reader_max_record(loop->reader);
+	void *buffer;
+
+	capacity = (capacity + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+	if (capacity <= loop->capacity)
+		return -EBADMSG; /* the ring says that a record is longer than it may be */
+	buffer = aligned_alloc(ALIGNMENT, capacity);
+	if (!buffer)
+		return -ENOMEM;
+	free(loop->buffer);
+	loop->buffer = buffer;
+	loop->capacity = capacity;
+	return 0;
+}
+
+/* ---- nothing new ------------------------------------------------------ */
+
+static int wait_for_more(struct dump_loop *loop)
+{
+	uint64_t left = idle_left(loop);
+	int timeout = left < LOOK_MS * MS_NS ? (int)(left / MS_NS) + 1 : LOOK_MS;
+	int code;
+
+	if (!reads_on(loop->options) || !left) {
+		loop->done = true;
+		return 0;
+	}
+	fflush(loop->out);
+	code = r3ring_reader_wait(loop->reader, timeout);
+	return code < 0 && code != -EOWNERDEAD ? code : 0; /* a dead daemon may have a successor */
+}
+
+static int read_next(struct dump_loop *loop)
+{
+	struct r3ring_view view;
+	int code = r3ring_reader_read(loop->reader, &view, loop->buffer, loop->capacity);
+
+	switch (code) {
+	case 1:
+		return take_record(loop, &view);
+	case 0:
+	case -EPIPE:
+		return wait_for_more(loop);
+	case -EOVERFLOW:
+	case -EBADMSG:
+		return tell_gap(loop);
+	case -EMSGSIZE:
+		return grow_buffer(loop);
+	default:
+		return code;
+	}
+}
+
+static int explain(struct dump_loop *loop, int code)
+{
+	const char *reason = r3ring_reader_error(loop->reader);
+
+	return r3ring_error_set(loop->err, code, "%s: %s", loop->options->channel,
+				reason[0] ? reason : strerror(-code));
+}
+
+int dump_run(const struct dump_options *options, const struct dump_form *form, FILE *out,
+	     uint64_t *unreadable, struct r3ring_error *err)
+{
+	struct dump_loop loop = {.options = options, .form = form, .out = out, .err = err};
+	int code;
+
+	catch_signals();
+	code = start(&loop);
+	if (code)
+		goto out;
+	while (!code && !loop.done && !was_interrupted() && !ferror(out))
+		code = read_next(&loop);
+	if (code)
+		explain(&loop, code);
+	else if (form->finish)
+		code = form->finish(form->ctx);
+	*unreadable = loop.unreadable;
+out:
+	stop(&loop);
+	return was_interrupted() && code == -ENOENT ? 0 : code;
+}
