@@ -17,6 +17,7 @@ struct command {
 
 static const struct command commands[] = {
 	{"dump", cmd_dump, "print a channel's records as text, JSON or totals"},
+	{"doctor", cmd_doctor, "say what this machine lacks, each with its remedy"},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Asking the daemon for its state: one message a channel, then one of its own.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <r3ring/proto.h>
+
+#include "channel/socket.h"
+#include "tools/daemon_status.h"
+
+#define ANSWER_TIMEOUT_MS 5000
+#define CHANNELS_MAX 4096 /* more is no daemon of ours */
+
+/* The JSON object behind a message's head. */
+static json_t *message_object(const struct socket_inbox *inbox)
+{
+	size_t head = sizeof(inbox->u.head);
+	json_t *object = json_loadb((const char *)inbox->u.bytes + head, inbox->len - head,
+				    JSON_REJECT_DUPLICATES, NULL);
+
+	if (json_is_object(object))
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+static int receive_object(int fd, struct socket_inbox *inbox, json_t **object,
+			  struct r3ring_error *err)
+{
+	int code = socket_receive(fd, inbox, ANSWER_TIMEOUT_MS);
+
+	if (code)
+		return r3ring_error_set(err, code, "the daemon's status: %s", strerror(-code));
+	socket_inbox_close_fds(inbox);
+	*object = message_object(inbox);
+	if (!*object)
+		return r3ring_error_set(err, -EBADMSG,
+					"the daemon's status is no JSON object; use r3ring and "
+					"r3ringd of one release");
+	return 0;
+}
+
+/* Fills @status with what the daemon sends until it is done. */
+static int receive_all(int fd, json_t *status, json_t *channels, struct r3ring_error *err)
+{
+	struct socket_inbox inbox;
+	json_t *object = NULL;
+
+	for (unsigned int i = 0; i <= CHANNELS_MAX; i++) {
+		int code = receive_object(fd, &inbox, &object, err);
+
+		if (code)
+			return code;
+		if (inbox.u.head.type == R3RING_MSG_STATUS_DONE)
+			return json_object_set_new(status, "daemon", object) ? -ENOMEM : 0;
+		if (inbox.u.head.type == R3RING_MSG_STATUS_CHANNEL)
+			code = json_array_append_new(channels, object) ? -ENOMEM : 0;
+		else
+			json_decref(object); /* of a later version */
+		if (code)
+			return code;
+	}
+	return r3ring_error_set(err, -EBADMSG, "the daemon tells of more than %u channels",
+				CHANNELS_MAX);
+}
+
+static int ask(int fd, json_t **status, struct r3ring_error *err)
+{
+	struct r3ring_message request = {.type = R3RING_MSG_GET_STATUS};
+	json_t *channels = json_array();
+	json_t *answer = json_pack("{s:{}, s:O}", "daemon", "channels", channels);
+	int code = answer ? 0 : -ENOMEM;
+
+	if (!code)
+		code = socket_send(fd, &request, sizeof(request), NULL, 0, NULL, 0);
+	if (code)
+		r3ring_error_set(err, code, "asking the daemon for its status: %s",
+				 strerror(-code));
+	else
+		code = receive_all(fd, answer, channels, err);
+	json_decref(channels);
+	if (code)
+		json_decref(answer);
+	else
+		*status = answer;
+	return code;
+}
+
+int daemon_status_get(json_t **status, struct r3ring_error *err)
+{
+	int fd = socket_connect(NULL, err);
+	int code;
+
+	if (fd < 0)
+		return fd;
+	code = ask(fd, status, err);
+	close(fd);
+	return code;
+}
