@@ -3,9 +3,9 @@
 #
 #	scripts/check-docs.sh OUT-DIR
 #
-# Checks that relative links in the documents lead somewhere and that the manual
-# pages are well formed, and renders the pages into OUT-DIR where mandoc is
-# there. Ends with 1 if something is wrong.
+# Checks that relative links in the documents lead somewhere, that FAILURES.md
+# knows its tests, and that the manual pages are well formed; renders the pages
+# into OUT-DIR where mandoc is there. Ends with 1 if something is wrong.
 set -u
 
 cd "$(dirname "$0")/.." || exit 1
@@ -23,6 +23,14 @@ for document in *.md docs/*.md; do
 				echo "$document:$line: leads nowhere: $target"
 		done
 done > "$broken"
+
+# Numbers in tests' names are rows of FAILURES.md, and it says which rows have tests.
+grep -rhoE 'failure_[0-9]+' tests | sed -E 's/failure_0*//' | sort -nu > "$broken.tested"
+awk -F'|' '/^\| *[0-9]+ \|/ && $6 ~ /yes/ { print $2 + 0 }' docs/FAILURES.md | sort -nu |
+	diff "$broken.tested" - | sed -nE \
+	's/^< (.*)/docs\/FAILURES.md: row \1 has tests and does not say so/p
+	 s/^> (.*)/docs\/FAILURES.md: row \1 has no test/p' >> "$broken"
+rm -f "$broken.tested"
 
 # STYLE is left out: it is mandoc's taste.
 if command -v mandoc > /dev/null; then
