@@ -63,7 +63,7 @@ struct r3ring_module {
 	enum r3ring_module_kind kind;
 	uint8_t layer_kind; /* enum r3ring_layer_kind */
 	struct r3ring_capture_source *source;
-	uint32_t *replay_enabled; /* set to 1 by binding, to 0 by unbinding */
+	uint32_t *replay_enabled; /* set to 1 by binding, given back by unbinding */
 };
 
 /*
@@ -75,15 +75,16 @@ struct r3ring_module {
  *           the binding.
  *
  * Returns the number of layers bound, or
- *   -ENOTSUP  a module is unsupported, or its monolithic kernel cannot write
- *             out its routes (the message names the module),
- *   -EEXIST   two sources have one layer identity,
+ *   -ENOTSUP  a module is unsupported, has no source, or its monolithic kernel
+ *             cannot write out its routes (the message names the module),
+ *   -EEXIST   two sources have one layer identity, or two modules one source,
  *   -ERANGE   a layer id is not in the schema,
  *   -ENODATA  a layer of the schema was bound by nobody (all are named), or the
  *             model has no MoE module at all,
  *   -EINVAL   a prefix without exactly one layer number, or one that differs from
  *             its source's layer_id,
- *   -EBUSY    this producer is bound already.
+ *   -EBUSY    this producer is bound already,
+ *   -ENOMEM, -ESTALE.
  *
  * One thread, while no forward runs. Pairs with r3ring_unbind() (or close).
  */
@@ -91,7 +92,9 @@ R3RING_API int r3ring_bind(struct r3ring_producer *producer, const struct r3ring
 			   size_t count, struct r3ring_error *err);
 
 /*
- * Gives every source back what it had before. One thread, while no forward runs.
+ * Gives every source back what it had before. A source on which somebody else
+ * has bound since keeps that function; behind it nothing is captured any more.
+ * One thread, while no forward runs.
  */
 R3RING_API void r3ring_unbind(struct r3ring_producer *producer);
 
