@@ -211,7 +211,7 @@ Test(binding, a_list_of_unbound_layers_that_is_too_long_says_so)
 	struct r3ring_error err;
 
 	for (uint32_t i = 0; i < R3RING_LAYERS_MAX; i++)
-		table[i].layer_id = (int32_t)i * 2;
+		table[i].layer_id = 2 * (1100 - (int32_t)i); /* shorter ones last */
 	memcpy(table, model.table, sizeof(model.table));
 	model.target.layers = table;
 	model.target.layer_count = R3RING_LAYERS_MAX;
