@@ -6,13 +6,13 @@
 #include "consumer/internal.h"
 
 #define STALE_NS 3000000000ull     /* no heartbeat for so long: the writer may be dead */
-#define AGAIN_NS 20000000ull       /* between two questions after an end */
-#define AGAIN_DEAD_NS 200000000ull /* and while nobody answers */
+#define AGAIN_NS 20000000ull       /* between the first two questions */
+#define AGAIN_MOST_NS 500000000ull /* and at most */
 #define ANSWER_NS 1000000000ull    /* a daemon that takes longer does not answer */
 
 void follower_init(struct follower *follower)
 {
-	*follower = (struct follower){.request.fd = -1};
+	*follower = (struct follower){.request.fd = -1, .again_ns = AGAIN_NS};
 }
 
 void follower_release(struct follower *follower)
@@ -33,9 +33,11 @@ void follower_note(struct follower *follower, const struct r3ring_view *view)
 {
 	struct r3ring_record record;
 
-	if (view->type == R3RING_CLOSED &&
-	    !r3ring_record_decode(&record, view->type, view->data, view->len, NULL))
-		follower->named = record.u.closed.next_generation;
+	if (view->type != R3RING_CLOSED ||
+	    r3ring_record_decode(&record, view->type, view->data, view->len, NULL))
+		return;
+	follower->named = record.u.closed.next_generation;
+	follower->promised = follower->named != 0;
 }
 
 static bool writer_lives(const struct r3ring_reader *reader, uint64_t now)
@@ -47,6 +49,14 @@ static bool writer_lives(const struct r3ring_reader *reader, uint64_t now)
 	return now < beat || now - beat < STALE_NS;
 }
 
+static void ask_later(struct follower *follower, uint64_t now)
+{
+	follower->ask_at_ns = now + follower->again_ns;
+	follower->again_ns *= 2;
+	if (follower->again_ns > AGAIN_MOST_NS)
+		follower->again_ns = AGAIN_MOST_NS;
+}
+
 /* There is no answer, or one that helps nobody. */
 static void not_found(struct follower *follower, bool ended, uint64_t now)
 {
@@ -56,8 +66,9 @@ static void not_found(struct follower *follower, bool ended, uint64_t now)
 		follower->ask_at_ns = now;
 		return;
 	}
+	follower->promised = false;
 	follower->writer_dead = !ended;
-	follower->ask_at_ns = now + (ended ? AGAIN_NS : AGAIN_DEAD_NS);
+	ask_later(follower, now);
 }
 
 static bool same_segment(const struct attachment *a, const struct attachment *b)
@@ -83,9 +94,10 @@ static void take_answer(struct r3ring_reader *reader, bool ended, uint64_t now)
 		return;
 	attachment_release(&follower->next);
 	follower->named = 0;
+	follower->promised = false;
 	follower->alive_ns = now;
 	follower->writer_dead = false;
-	follower->ask_at_ns = now + AGAIN_NS;
+	ask_later(follower, now);
 }
 
 static void ask(struct r3ring_reader *reader, bool ended, uint64_t now)

@@ -16,7 +16,9 @@ struct follower {
 	struct attach_request request;
 	struct attachment next; /* found, not yet moved to */
 	uint64_t named;         /* generation that CLOSED named, 0: none */
+	bool promised;          /* CLOSED named one, and it was not yet looked for in vain */
 	uint64_t ask_at_ns;     /* not before */
+	uint64_t again_ns;      /* between two questions: longer the longer there is no answer */
 	uint64_t give_up_ns;    /* the question that stands is given up then */
 	uint64_t alive_ns;      /* the present segment's writer was known to live */
 	bool writer_dead;       /* no sign of life, and no daemon vouches for it */

@@ -182,7 +182,7 @@ int reader_advance(struct r3ring_reader *reader, struct r3ring_view *view)
 			return rc;
 		} else if (!follower_look(reader, rc == -EPIPE)) {
 			/* An end that names what follows is no end before the daemon says so. */
-			return reader->follower.named ? 0 : rc;
+			return reader->follower.promised ? 0 : rc;
 		}
 	}
 }

@@ -9,7 +9,8 @@
 
 #define SPIN_NS 20000ull      /* what a sleep and a wake would cost */
 #define SLEEP_NS 100000000ull /* between two looks at the heartbeat */
-#define PAUSE_NS 2000000ull   /* while a daemon's answer may come, which wakes nobody */
+#define ANSWER_NS 1000000ull  /* between two looks for a daemon's answer */
+#define ENDED_NS 20000000ull  /* between two looks for the time to ask */
 
 /* Whether next() has something to tell that it has not told yet. */
 static bool look(struct r3ring_reader *reader)
@@ -55,8 +56,10 @@ static void sleep_for(uint64_t ns)
 /* An ended segment wakes nobody any more, and neither does the socket. */
 static void rest(const struct r3ring_reader *reader, uint64_t left_ns)
 {
-	if (reader->end_told || reader->follower.request.fd >= 0)
-		sleep_for(shorter(left_ns, PAUSE_NS));
+	if (reader->follower.request.fd >= 0)
+		sleep_for(shorter(left_ns, ANSWER_NS));
+	else if (reader->end_told)
+		sleep_for(shorter(left_ns, ENDED_NS));
 	else
 		r3ring_cursor_wait(reader->cursor, shorter(left_ns, SLEEP_NS));
 }
