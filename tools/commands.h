@@ -2,7 +2,7 @@
 /*
  * The subcommands of the tool `r3ring` and what their exit codes mean.
  *
- * A subcommand gets its own name as argv[0], prints what was asked for on
+ * A subcommand gets "r3ring NAME" as argv[0], prints what was asked for on
  * stdout and everything else on stderr, and returns the exit code. Its output
  * is flushed, and checked for having arrived, by main().
  */

@@ -16,6 +16,7 @@ struct command {
 };
 
 static const struct command commands[] = {
+	{"status", cmd_status, "show channels, layers bound, rates and losses"},
 	{"dump", cmd_dump, "print a channel's records as text, JSON or totals"},
 	{"doctor", cmd_doctor, "say what this machine lacks, each with its remedy"},
 };
@@ -101,11 +102,17 @@ static int refuse_command(const char *name)
 	return TOOL_USAGE;
 }
 
+/* The command's argv[0] is its full name, which getopt's messages begin with. */
 static int run_command(int argc, char **argv)
 {
+	char name[COMMAND_LENGTH];
+
 	for (size_t i = 0; i < COMMANDS; i++) {
-		if (!strcmp(argv[0], commands[i].name))
-			return commands[i].run(argc, argv);
+		if (strcmp(argv[0], commands[i].name) != 0)
+			continue;
+		snprintf(name, sizeof(name), "r3ring %s", commands[i].name);
+		argv[0] = name;
+		return commands[i].run(argc, argv);
 	}
 	return refuse_command(argv[0]);
 }

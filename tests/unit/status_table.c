@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* r3ring status: what people are shown of what the daemon tells. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/status_table.h"
+
+static char *print(const char *json)
+{
+	json_t *status = json_loads(json, 0, NULL);
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	cr_assert_not_null(status);
+	status_table_print(out, status);
+	fclose(out);
+	json_decref(status);
+	return text;
+}
+
+static void expect_layers(const char *json, const char *expected)
+{
+	json_t *layers = json_loads(json, 0, NULL);
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	status_table_layers(out, layers);
+	fclose(out);
+	cr_expect_str_eq(text, expected);
+	free(text);
+	json_decref(layers);
+}
+
+Test(status_table, layers_are_told_as_ranges)
+{
+	expect_layers("[]", "none");
+	expect_layers("[7]", "7");
+	expect_layers("[0,1,2,5,7,8]", "0-2,5,7-8");
+	expect_layers("[60,61,1]", "60-61,1");
+}
+
+Test(status_table, failure_23_bound_layers_and_their_time_are_shown_for_every_channel)
+{
+	char *text = print("{\"daemon\":{},\"channels\":["
+			   "{\"channel\":\"a/0\",\"bound_layers\":[3,4,5],\"unbound_layers\":[],"
+			   "\"bound_since\":\"2026-01-02T03:04:05Z\"},"
+			   "{\"channel\":\"b/1\",\"bound_layers\":[],\"unbound_layers\":[0,1],"
+			   "\"bound_since\":null},"
+			   "{\"channel\":\"c/0\",\"bound_layers\":[0],\"unbound_layers\":[1,2],"
+			   "\"bound_since\":\"2026-01-02T03:04:06Z\"}]}");
+
+	cr_expect(strstr(text, "bound: layers 3-5 since 2026-01-02T03:04:05Z\n"), "%s", text);
+	cr_expect(strstr(text, "bound: NO LAYER: nothing is captured; NOT BOUND: layers 0-1\n"),
+		  "%s", text);
+	cr_expect(strstr(text, "bound: layers 0 since 2026-01-02T03:04:06Z; NOT BOUND: layers "
+			       "1-2\n"),
+		  "%s", text);
+	cr_expect(strstr(text, " 3/3 "), "%s", text);
+	cr_expect(strstr(text, " 0/2 "), "%s", text);
+	free(text);
+}
+
+Test(status_table, failure_20_losses_are_shown_by_cause)
+{
+	char *text = print("{\"daemon\":{},\"channels\":[{\"channel\":\"a/0\",\"lost\":{"
+			   "\"buffer_full\":{\"steps\":3,\"rows\":96},"
+			   "\"queue_full\":{\"steps\":1,\"rows\":2}},\"steps_partial\":4},"
+			   "{\"channel\":\"b/0\",\"lost\":{}}]}");
+
+	cr_expect(strstr(text, "lost: buffer_full 3 steps (96 rows), queue_full 1 steps (2 rows);"
+			       " 4 steps with missing layers\n"),
+		  "%s", text);
+	cr_expect(strstr(text, "lost: nothing\n"), "%s", text);
+	free(text);
+}
+
+Test(status_table, failure_5_ids_out_of_range_are_shown)
+{
+	char *text = print("{\"daemon\":{},\"channels\":[{\"channel\":\"a/0\","
+			   "\"ids_missing\":0,\"ids_out_of_range\":9}]}");
+
+	cr_expect(strstr(text, "OUT OF RANGE 9"), "%s", text);
+	free(text);
+}
+
+Test(status_table, a_daemon_without_channels_says_so)
+{
+	char *text = print("{\"daemon\":{\"version\":\"9.9.9\",\"pid\":12},\"channels\":[]}");
+
+	cr_expect(strstr(text, "r3ringd 9.9.9, process 12"), "%s", text);
+	cr_expect(strstr(text, "no channels\n"), "%s", text);
+	free(text);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The daemon's state for people.
+ */
+#include <inttypes.h>
+
+#include "tools/quantity.h"
+#include "tools/status_table.h"
+
+#define MS_NS 1000000ull
+
+static const char *string(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "-";
+}
+
+static json_int_t integer(const json_t *object, const char *key)
+{
+	return json_integer_value(json_object_get(object, key));
+}
+
+/* ---- layers ----------------------------------------------------------- */
+
+static json_int_t layer_at(const json_t *layers, size_t index)
+{
+	return json_integer_value(json_array_get(layers, index));
+}
+
+void status_table_layers(FILE *out, const json_t *layers)
+{
+	size_t count = json_array_size(layers);
+	size_t end;
+
+	if (!count)
+		fputs("none", out);
+	for (size_t begin = 0; begin < count; begin = end) {
+		end = begin + 1;
+		while (end < count && layer_at(layers, end) == layer_at(layers, end - 1) + 1)
+			end++;
+		fprintf(out, "%s%" JSON_INTEGER_FORMAT, begin ? "," : "", layer_at(layers, begin));
+		if (end - begin > 1)
+			fprintf(out, "-%" JSON_INTEGER_FORMAT, layer_at(layers, end - 1));
+	}
+}
+
+static void print_binding(FILE *out, const json_t *channel)
+{
+	const json_t *bound = json_object_get(channel, "bound_layers");
+	const json_t *unbound = json_object_get(channel, "unbound_layers");
+
+	fputs("    bound: ", out);
+	if (json_array_size(bound)) {
+		fputs("layers ", out);
+		status_table_layers(out, bound);
+		fprintf(out, " since %s", string(channel, "bound_since"));
+	} else {
+		fputs("NO LAYER: nothing is captured", out);
+	}
+	if (json_array_size(unbound)) {
+		fputs("; NOT BOUND: layers ", out);
+		status_table_layers(out, unbound);
+	}
+	fputc('\n', out);
+}
+
+/* ---- losses ----------------------------------------------------------- */
+
+static void print_losses(FILE *out, const json_t *channel)
+{
+	json_t *lost = json_object_get(channel, "lost");
+	const char *cause, *separator = "";
+	const json_t *counts;
+
+	fputs("    lost: ", out);
+	if (!json_object_size(lost))
+		fputs("nothing", out);
+	json_object_foreach(lost, cause, counts)
+	{
+		fprintf(out, "%s%s %" JSON_INTEGER_FORMAT " steps (%" JSON_INTEGER_FORMAT " rows)",
+			separator, cause, integer(counts, "steps"), integer(counts, "rows"));
+		separator = ", ";
+	}
+	if (integer(channel, "steps_partial"))
+		fprintf(out, "; %" JSON_INTEGER_FORMAT " steps with missing layers",
+			integer(channel, "steps_partial"));
+	if (integer(channel, "ids_missing") || integer(channel, "ids_out_of_range"))
+		fprintf(out,
+			"; ids missing %" JSON_INTEGER_FORMAT
+			", OUT OF RANGE %" JSON_INTEGER_FORMAT,
+			integer(channel, "ids_missing"), integer(channel, "ids_out_of_range"));
+	fputc('\n', out);
+}
+
+/* ---- lines ------------------------------------------------------------ */
+
+static void print_age(FILE *out, const json_t *age_ms)
+{
+	char text[QUANTITY_TEXT];
+
+	if (!json_is_integer(age_ms))
+		fputs("none yet\n", out);
+	else
+		fprintf(out, "%s ago\n",
+			quantity_duration(text, (uint64_t)json_integer_value(age_ms) * MS_NS));
+}
+
+static void print_channel(FILE *out, const json_t *channel)
+{
+	char layers[32];
+	size_t bound = json_array_size(json_object_get(channel, "bound_layers"));
+	size_t unbound = json_array_size(json_object_get(channel, "unbound_layers"));
+
+	snprintf(layers, sizeof(layers), "%zu/%zu", bound, bound + unbound);
+	fprintf(out,
+		"%-20s %-20s %-6s %4" JSON_INTEGER_FORMAT " %8.1f %10" JSON_INTEGER_FORMAT
+		" %12" JSON_INTEGER_FORMAT " %9s %7" JSON_INTEGER_FORMAT " %8" JSON_INTEGER_FORMAT
+		"  ",
+		string(channel, "channel"), string(channel, "model"), string(channel, "state"),
+		integer(channel, "generation"),
+		json_number_value(json_object_get(channel, "steps_per_s")),
+		integer(channel, "steps"), integer(channel, "rows"), layers,
+		integer(channel, "attached_readers"), integer(channel, "producer_pid"));
+	print_age(out, json_object_get(channel, "last_step_age_ms"));
+	print_binding(out, channel);
+	print_losses(out, channel);
+}
+
+static void print_daemon(FILE *out, const json_t *daemon)
+{
+	char uptime[QUANTITY_TEXT];
+
+	quantity_duration(uptime, (uint64_t)integer(daemon, "uptime_s") * 1000 * MS_NS);
+	fprintf(out, "r3ringd %s, process %" JSON_INTEGER_FORMAT ", up %s, %s, in %s\n",
+		string(daemon, "version"), integer(daemon, "pid"), uptime, string(daemon, "loop"),
+		string(daemon, "runtime_dir"));
+}
+
+void status_table_print(FILE *out, const json_t *status)
+{
+	const json_t *channels = json_object_get(status, "channels");
+	const json_t *channel;
+	size_t i;
+
+	print_daemon(out, json_object_get(status, "daemon"));
+	if (!json_array_size(channels)) {
+		fputs("no channels\n", out);
+		return;
+	}
+	fprintf(out, "\n%-20s %-20s %-6s %4s %8s %10s %12s %9s %7s %8s  %s\n", "CHANNEL", "MODEL",
+		"STATE", "GEN", "STEPS/S", "STEPS", "ROWS", "BOUND", "READERS", "PRODUCER",
+		"NEWEST STEP");
+	json_array_foreach(channels, i, channel) print_channel(out, channel);
+}
