@@ -1,17 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A ring of a test's own. */
 #include <criterion/criterion.h>
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "tests/unit/ring_fixture.h"
+
+/* A test that crashed left its names; the next one removes them. */
+static void remove_names_of_dead_tests(void)
+{
+	DIR *directory = opendir("/dev/shm");
+	struct dirent *entry;
+
+	while (directory && (entry = readdir(directory))) {
+		char name[sizeof(entry->d_name) + 1];
+		int pid;
+
+		if (sscanf(entry->d_name, "r3ring-test.%d.", &pid) != 1 || kill(pid, 0) == 0 ||
+		    errno != ESRCH)
+			continue;
+		snprintf(name, sizeof(name), "/%s", entry->d_name);
+		shm_unlink(name);
+	}
+	if (directory)
+		closedir(directory);
+}
 
 struct r3ring_segment_options ring_fixture_options(char name[64], uint32_t depth,
 						   uint64_t arena_bytes)
 {
 	static unsigned int count;
 
+	if (!count)
+		remove_names_of_dead_tests();
 	snprintf(name, 64, "/r3ring-test.%d.%u", getpid(), count++);
 	return (struct r3ring_segment_options){
 		.size = sizeof(struct r3ring_segment_options),
@@ -28,12 +54,9 @@ void ring_fixture_open_options(struct ring_fixture *ring,
 			       const struct r3ring_segment_options *options)
 {
 	struct r3ring_error err = {0};
-	int rc = r3ring_segment_create(&ring->segment, options, &err);
 
-	cr_assert_eq(rc, 0, "%s", err.text);
-	rc = r3ring_segment_open(&ring->seen, options->name, &err);
-	r3ring_segment_unlink(ring->segment);
-	cr_assert_eq(rc, 0, "%s", err.text);
+	cr_assert_eq(r3ring_segment_create(&ring->segment, options, &err), 0, "%s", err.text);
+	cr_assert_eq(r3ring_segment_open(&ring->seen, options->name, &err), 0, "%s", err.text);
 	cr_assert_eq(r3ring_writer_open(&ring->writer, ring->segment), 0);
 }
 
@@ -45,10 +68,28 @@ void ring_fixture_open(struct ring_fixture *ring, uint32_t depth, uint64_t arena
 	ring_fixture_open_options(ring, &options);
 }
 
-void ring_fixture_close(struct ring_fixture *ring)
+void ring_fixture_kill_writer(struct ring_fixture *ring)
 {
 	r3ring_writer_close(ring->writer);
 	r3ring_segment_close(ring->segment);
+	ring->writer = NULL;
+	ring->segment = NULL;
+}
+
+void ring_fixture_adopt(struct ring_fixture *ring)
+{
+	struct r3ring_error err = {0};
+
+	cr_assert_eq(r3ring_segment_adopt(&ring->segment, r3ring_segment_name(ring->seen), &err), 0,
+		     "%s", err.text);
+	cr_assert_eq(r3ring_writer_open(&ring->writer, ring->segment), 0);
+}
+
+void ring_fixture_close(struct ring_fixture *ring)
+{
+	if (ring->seen)
+		r3ring_segment_unlink(ring->seen);
+	ring_fixture_kill_writer(ring);
 	r3ring_segment_close(ring->seen);
 }
 
@@ -98,6 +139,18 @@ int ring_fixture_matches(const struct r3ring_view *view, uint64_t seq, uint32_t 
 		if (data[i] != ring_fixture_byte(seq, i))
 			return 0;
 	return 1;
+}
+
+void ring_fixture_expect(struct r3ring_cursor *cursor, uint64_t seq, uint32_t len)
+{
+	struct r3ring_view view;
+
+	cr_assert_eq(r3ring_cursor_next(cursor, &view), 1);
+	cr_assert_eq(view.seq, seq);
+	cr_assert(ring_fixture_matches(&view, seq, len), "record %llu differs",
+		  (unsigned long long)seq);
+	cr_assert_eq(r3ring_cursor_check(cursor), 0);
+	ring_fixture_account(cursor);
 }
 
 struct r3ring_cursor_stats ring_fixture_account(const struct r3ring_cursor *cursor)

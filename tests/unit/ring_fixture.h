@@ -18,10 +18,18 @@ struct ring_fixture {
 struct r3ring_segment_options ring_fixture_options(char name[64], uint32_t depth,
 						   uint64_t arena_bytes);
 
-/* Makes, opens and unlinks a ring; a failure ends the test. */
+/* Makes and opens a ring; a failure ends the test. */
 void ring_fixture_open(struct ring_fixture *ring, uint32_t depth, uint64_t arena_bytes);
 void ring_fixture_open_options(struct ring_fixture *ring,
 			       const struct r3ring_segment_options *options);
+
+/* The writer's side goes, as when its process dies; readers and name stay. */
+void ring_fixture_kill_writer(struct ring_fixture *ring);
+
+/* A new writer adopts what ring_fixture_kill_writer() left. */
+void ring_fixture_adopt(struct ring_fixture *ring);
+
+/* Closes everything and removes the name. */
 void ring_fixture_close(struct ring_fixture *ring);
 
 struct r3ring_cursor *ring_fixture_cursor(const struct ring_fixture *ring,
@@ -39,6 +47,9 @@ void ring_fixture_put_many(struct ring_fixture *ring, uint64_t count, uint32_t l
 
 /* Whether @view has @seq and exactly its bytes. */
 int ring_fixture_matches(const struct r3ring_view *view, uint64_t seq, uint32_t len);
+
+/* Asserts that the next record is @seq, whole, and takes it. */
+void ring_fixture_expect(struct r3ring_cursor *cursor, uint64_t seq, uint32_t len);
 
 /* Asserts got + lost + skipped == cursor - start; returns the stats. */
 struct r3ring_cursor_stats ring_fixture_account(const struct r3ring_cursor *cursor);
