@@ -39,19 +39,35 @@ struct r3ring_writer {
 
 /* ---- opening and adopting ---------------------------------------------- */
 
-/* What the dead writer published but did not add to the tail any more. Each
- * record was published whole before its tail, so that its boundary and byte
- * count are made up for here. */
-static void walk_behind_tail(struct r3ring_writer *writer)
+static uint64_t end_of(const struct r3ring_desc *desc)
+{
+	if (desc->flags & R3RING_DESC_INLINE)
+		return desc->pos;
+	return desc->pos + ring_align(desc->len, R3RING_RECORD_ALIGN);
+}
+
+/* The newest record up to the tail; false when it is not what the tail says. */
+static bool copy_last(const struct r3ring_segment *segment, uint64_t tail, struct r3ring_desc *last)
+{
+	if (tail == segment->header.first_seq - 1) {
+		*last = (struct r3ring_desc){.seq = tail, .flags = R3RING_DESC_INLINE};
+		return true;
+	}
+	return tail >= segment->header.first_seq && tail < RING_NUMBER_LIMIT &&
+	       desc_copy(segment, tail, last) == DESC_INTACT;
+}
+
+/* What the dead writer published but did not add to the tail any more; what
+ * follows the publishing of a record is made up for here. */
+static void walk_behind_tail(struct r3ring_writer *writer, struct r3ring_desc *last)
 {
 	struct r3ring_writer_lines *lines = writer->segment->lines;
 	struct r3ring_desc desc;
 
 	for (uint64_t steps = 0; steps < writer->segment->depth; steps++) {
-		if (desc_copy(writer->segment, writer->next_seq, &desc) != DESC_INTACT)
+		if (desc_copy(writer->segment, last->seq + 1, &desc) != DESC_INTACT)
 			break;
-		writer->next_seq++;
-		writer->units = desc.units;
+		*last = desc;
 		writer->published_bytes += desc.len;
 		if (desc.flags & R3RING_DESC_BOUNDARY)
 			r3ring_store_relaxed_u64(&lines->boundary_seq, desc.seq);
@@ -66,16 +82,19 @@ static int find_end(struct r3ring_writer *writer)
 	/* Pairs with the release in publish(). */
 	uint64_t tail = r3ring_load_acquire_u64(&lines->tail_seq);
 	uint64_t intent = r3ring_load_relaxed_u64(&lines->intent_pos);
+	struct r3ring_desc last;
 
 	if (r3ring_load_relaxed_u32(&lines->closed))
 		return -EPIPE;
-	if (tail < segment->header.first_seq - 1 || tail >= RING_NUMBER_LIMIT ||
-	    intent >= RING_NUMBER_LIMIT || intent % R3RING_RECORD_ALIGN ||
-	    !window_units_before(segment, tail + 1, &writer->units))
+	if (!copy_last(segment, tail, &last))
 		return -EBADMSG;
-	writer->next_seq = tail + 1;
 	writer->published_bytes = r3ring_load_relaxed_u64(&lines->published_bytes);
-	walk_behind_tail(writer);
+	walk_behind_tail(writer, &last);
+	if (intent % R3RING_RECORD_ALIGN || intent < end_of(&last) ||
+	    intent - end_of(&last) > segment->arena_bytes)
+		return -EBADMSG;
+	writer->units = last.units;
+	writer->next_seq = last.seq + 1;
 	writer->commit_seq = writer->next_seq;
 	writer->position = intent;
 	writer->committed = intent;
@@ -206,8 +225,7 @@ static void publish(struct r3ring_writer *writer, struct r3ring_desc *shared,
 	if (desc->flags & R3RING_DESC_BOUNDARY)
 		/* Pairs with the acquire in the cursor's search for a boundary. */
 		r3ring_store_release_u64(&lines->boundary_seq, desc->seq);
-	if (!(desc->flags & R3RING_DESC_INLINE))
-		writer->committed = desc->pos + ring_align(desc->len, R3RING_RECORD_ALIGN);
+	writer->committed = end_of(desc);
 	r3ring_store_relaxed_u64(&lines->tail_pos, writer->committed);
 	/* Pairs with the acquire of tail_seq in window_find(). */
 	r3ring_store_release_u64(&lines->tail_seq, desc->seq);

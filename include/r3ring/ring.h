@@ -256,15 +256,23 @@ struct r3ring_view {
 /*
  * Exact accounts: got + lost + skipped == cursor - start after every call. A
  * record counts as got once its check has passed.
+ *
+ * When a R3RING_LATEST cursor is overrun, what had been overwritten by then is
+ * lost and what it could still have read up to the boundary is skipped. What
+ * r3ring_cursor_skip() passes over is skipped, overwritten or not: the reader
+ * did not want it.
+ *
+ * Units leave out what nobody can know: those of records refused with -EBADMSG,
+ * and of the first gap of a cursor that began, by R3RING_FROM_SEQ, at a record
+ * that was overwritten already.
  */
 struct r3ring_cursor_stats {
-	uint64_t start;   /* first sequence this cursor could have read */
-	uint64_t cursor;  /* sequence of the next record to read */
-	uint64_t got;     /* records read and found intact */
-	uint64_t lost;    /* records overwritten before they were read */
-	uint64_t skipped; /* records passed over by the reader's own choice */
-	uint64_t
-		lost_units; /* the caller's units in lost records; exact once a later record was read */
+	uint64_t start;            /* first sequence this cursor could have read */
+	uint64_t cursor;           /* sequence of the next record to read */
+	uint64_t got;              /* records read and found intact */
+	uint64_t lost;             /* records overwritten before they were read */
+	uint64_t skipped;          /* records passed over by the reader's own choice */
+	uint64_t lost_units;       /* the caller's units in lost records */
 	uint64_t skipped_units;    /* likewise */
 	uint64_t gap_from, gap_to; /* newest gap, first and last sequence; 0, 0 when none */
 };
@@ -275,8 +283,9 @@ struct r3ring_cursor_stats {
  * @cursor:  receives the handle; untouched on failure.
  * @segment: stays the caller's; must outlive the cursor.
  * @mode, @from: see the enums.
- * @seq:     first sequence to read for R3RING_FROM_SEQ, else ignored. One that
- *           was overwritten already counts as lost up to the oldest readable; one
+ * @seq:     first sequence to read for R3RING_FROM_SEQ, else ignored. Below the
+ *           ring's first it means the first. One that was overwritten already
+ *           counts as lost, as any overrun, in the first r3ring_cursor_next(); one
  *           beyond the next to be published is -ERANGE.
  *
  * Returns 0, -EINVAL, -ERANGE, -ENOMEM. One thread a cursor; any number of
@@ -345,7 +354,11 @@ R3RING_API void r3ring_cursor_skip(struct r3ring_cursor *cursor);
 R3RING_API void r3ring_cursor_stats(const struct r3ring_cursor *cursor,
 				    struct r3ring_cursor_stats *stats);
 
-/* Newest published sequence and how far back it can still be read, now. */
+/*
+ * Newest published sequence, and the oldest that can be read now: its descriptor
+ * and payload are there, and the running total in front of it is known. One more
+ * than the newest when there is none.
+ */
 R3RING_API uint64_t r3ring_segment_tail(const struct r3ring_segment *segment);
 R3RING_API uint64_t r3ring_segment_oldest(const struct r3ring_segment *segment);
 

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A writer that lies: readers neither crash, nor hang, nor read outside. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ring/internal.h"
+#include "tests/unit/ring_fixture.h"
+
+#define DEPTH 64u
+#define ARENA 65536u
+
+static struct ring_fixture ring;
+static struct r3ring_cursor *cursor;
+static struct r3ring_view view;
+
+static void setup(void)
+{
+	ring_fixture_open(&ring, DEPTH, ARENA);
+	cursor = ring_fixture_cursor(&ring, R3RING_LOSSY, R3RING_FROM_OLDEST, 0);
+}
+
+static void teardown(void)
+{
+	r3ring_cursor_close(cursor);
+	ring_fixture_close(&ring);
+}
+
+TestSuite(ring_hostile, .init = setup, .fini = teardown);
+
+/* Puts a record, lets @desc say something else with a checksum that fits. */
+static struct r3ring_desc *forge(uint32_t len)
+{
+	return ring_desc(ring.segment, ring_fixture_put(&ring, len, 1, 0));
+}
+
+static void seal(struct r3ring_desc *desc)
+{
+	desc->check = desc_checksum(desc);
+}
+
+/* The forged record is refused, counted, and the next one is read. */
+static void expect_refused_and_passed(void)
+{
+	uint64_t seq = ring_fixture_account(cursor).cursor;
+
+	cr_assert_eq(r3ring_cursor_next(cursor, &view), -EBADMSG);
+	cr_assert_eq(ring_fixture_account(cursor).lost, 1);
+	cr_assert_eq(ring_fixture_account(cursor).gap_from, seq);
+	ring_fixture_put(&ring, 100, 1, 0);
+	ring_fixture_expect(cursor, seq + 1, 100);
+}
+
+Test(ring_hostile, a_changed_descriptor_fails_its_checksum)
+{
+	forge(100)->type ^= 1;
+	expect_refused_and_passed();
+}
+
+Test(ring_hostile, a_checksum_of_another_sequence_is_refused)
+{
+	struct r3ring_desc *desc = forge(100), copy = *desc;
+
+	copy.seq++;
+	desc->check = desc_checksum(&copy);
+	expect_refused_and_passed();
+}
+
+Test(ring_hostile, a_length_beyond_an_eighth_of_the_arena_is_refused)
+{
+	struct r3ring_desc *desc = forge(100);
+
+	desc->len = ARENA / 8 + 1;
+	seal(desc);
+	expect_refused_and_passed();
+}
+
+Test(ring_hostile, a_length_of_4_gib_is_refused)
+{
+	struct r3ring_desc *desc = forge(100);
+
+	desc->len = UINT32_MAX;
+	seal(desc);
+	expect_refused_and_passed();
+}
+
+Test(ring_hostile, a_record_that_wraps_is_refused)
+{
+	struct r3ring_desc *desc = forge(100);
+
+	desc->pos = ARENA - 64;
+	seal(desc);
+	expect_refused_and_passed();
+}
+
+Test(ring_hostile, an_unaligned_position_is_refused)
+{
+	struct r3ring_desc *desc = forge(100);
+
+	desc->pos += 8;
+	seal(desc);
+	expect_refused_and_passed();
+}
+
+Test(ring_hostile, a_position_near_the_end_of_numbers_is_refused)
+{
+	struct r3ring_desc *desc = forge(100);
+
+	desc->pos = ~0ull - 63;
+	seal(desc);
+	expect_refused_and_passed();
+}
+
+Test(ring_hostile, an_inline_length_beyond_the_descriptor_is_refused)
+{
+	struct r3ring_desc *desc = forge(20);
+
+	desc->len = R3RING_INLINE_MAX + 1;
+	seal(desc);
+	expect_refused_and_passed();
+}
+
+Test(ring_hostile, a_total_that_falls_is_refused)
+{
+	struct r3ring_desc *desc;
+
+	ring_fixture_put(&ring, 100, 5, 0);
+	ring_fixture_expect(cursor, 1, 100);
+	desc = forge(100);
+	desc->units = 4;
+	seal(desc);
+	expect_refused_and_passed();
+}
+
+Test(ring_hostile, a_slot_that_never_fills_under_a_growing_tail_is_refused)
+{
+	int rc = 0;
+
+	forge(100)->seq = 0;
+	for (int looks = 0; !rc && looks < 1000; looks++)
+		rc = r3ring_cursor_next(cursor, &view);
+	cr_assert_eq(rc, -EBADMSG);
+	cr_assert_eq(ring_fixture_account(cursor).lost, 1);
+}
+
+Test(ring_hostile, a_slot_from_the_future_without_a_tail_is_refused)
+{
+	ring_desc(ring.segment, 1)->seq = 1 + DEPTH;
+	cr_assert_eq(r3ring_cursor_next(cursor, &view), -EBADMSG);
+	cr_assert_eq(ring_fixture_account(cursor).lost, 1);
+}
+
+Test(ring_hostile, a_tail_beyond_all_numbers_is_refused)
+{
+	ring_desc(ring.segment, 1)->seq = 1 + DEPTH;
+	ring.segment->lines->tail_seq = ~0ull;
+	cr_assert_eq(r3ring_cursor_next(cursor, &view), -EBADMSG);
+	ring_fixture_account(cursor);
+	cr_assert_eq(r3ring_segment_oldest(ring.seen), 0);
+	r3ring_cursor_skip(cursor);
+	ring_fixture_account(cursor);
+}
+
+Test(ring_hostile, boundary_and_keyframe_words_that_lie_are_not_followed)
+{
+	static const uint64_t lies[] = {1, 199, 4000, ~0ull};
+
+	ring_fixture_put_many(&ring, 200, 4);
+	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+		struct r3ring_cursor *other;
+
+		ring.segment->lines->boundary_seq = lies[i];
+		ring.segment->lines->keyframe_seq = lies[i];
+		other = ring_fixture_cursor(&ring, R3RING_LATEST, R3RING_FROM_KEYFRAME, 0);
+		cr_assert_eq(ring_fixture_account(other).start, r3ring_segment_oldest(ring.seen));
+		r3ring_cursor_skip(other);
+		cr_assert_eq(ring_fixture_account(other).cursor, 201);
+		r3ring_cursor_close(other);
+	}
+}
+
+/* ---- random lies ---------------------------------------------------------- */
+
+static uint64_t random_state;
+
+static uint64_t next_random(void)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state;
+}
+
+static void spoil(void)
+{
+	static const uint64_t values[] = {0, 1, ~0ull, 1ull << 62, 1ull << 63, 64, ARENA};
+	uint64_t value = values[next_random() % (sizeof(values) / sizeof(values[0]))];
+	struct r3ring_writer_lines *lines = ring.segment->lines;
+	uint64_t *words[] = {&lines->intent_pos, &lines->tail_seq, &lines->boundary_seq,
+			     &lines->keyframe_seq};
+	struct r3ring_desc *desc = ring_desc(ring.segment, next_random());
+
+	if (next_random() % 4 == 0)
+		value = r3ring_writer_next_seq(ring.writer) + next_random() % 200 - 100;
+	if (next_random() % 3 == 0) {
+		*words[next_random() % 4] = value;
+		return;
+	}
+	memcpy((uint8_t *)desc + next_random() % 8 * 8, &value, sizeof(value));
+	if (next_random() % 2)
+		seal(desc);
+}
+
+static void read_a_bit(struct r3ring_cursor *of, uint8_t *buffer)
+{
+	for (int i = 0; i < 20; i++) {
+		int rc = r3ring_cursor_read(of, &view, buffer, ARENA / 8);
+
+		cr_assert(rc == 1 || rc == 0 || rc == -EOVERFLOW || rc == -EBADMSG, "%d", rc);
+		ring_fixture_account(of);
+		if (!rc)
+			return;
+	}
+}
+
+Test(ring_hostile, random_lies_neither_crash_nor_hang_nor_spoil_the_accounts, .timeout = 60)
+{
+	uint8_t *buffer = malloc(ARENA / 8);
+
+	cr_assert_not_null(buffer);
+	for (uint64_t seed = 1; seed <= 300; seed++) {
+		struct r3ring_cursor *latest =
+			ring_fixture_cursor(&ring, R3RING_LATEST, R3RING_FROM_KEYFRAME, 0);
+
+		random_state = seed * 0x9e3779b97f4a7c15ull;
+		for (int i = 0; i < 40; i++) {
+			ring_fixture_put(&ring, (uint32_t)(next_random() % 8193), 1,
+					 next_random() % 2 ? R3RING_DESC_BOUNDARY : 0);
+			if (next_random() % 2)
+				spoil();
+			if (next_random() % 8 == 0)
+				r3ring_cursor_skip(latest);
+			read_a_bit(cursor, buffer);
+			read_a_bit(latest, buffer);
+		}
+		r3ring_cursor_close(latest);
+	}
+	free(buffer);
+}
