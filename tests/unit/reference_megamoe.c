@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <malloc.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +24,10 @@ struct stage {
 	struct megamoe *megamoe;
 	uint16_t *captured; /* [layers][TOTAL_ROWS][top_k] */
 	uint32_t captures, mappings;
-	int map_result; /* what the mapping answers; refusing ones touch nothing */
+	int64_t lowest, highest;      /* ids captured, as the engine has them */
+	int map_result;               /* what the mapping answers */
+	uint32_t captured_at_refusal; /* captures that were done when it refused */
+	bool nothing_known;           /* the router knows no ids */
 	uint32_t wrong_order;
 	uint32_t not_masked; /* ids of padding rows that the mapping left */
 };
@@ -49,9 +53,14 @@ static void copy_work(void *args)
 	stage.wrong_order += !stage.map_result && stage.mappings != stage.captures;
 	stage.captures++;
 	for (uint32_t row = 0; row < copy->topk.rows; row++) {
-		for (uint32_t k = 0; k < stage.model->top_k; k++)
-			copy->to[row * stage.model->top_k + k] = (uint16_t)id_of(
-				copy->topk.ids, copy->topk.type, row * copy->topk.row_stride + k);
+		for (uint32_t k = 0; k < stage.model->top_k; k++) {
+			int64_t id = id_of(copy->topk.ids, copy->topk.type,
+					   row * copy->topk.row_stride + k);
+
+			stage.lowest = id < stage.lowest ? id : stage.lowest;
+			stage.highest = id > stage.highest ? id : stage.highest;
+			copy->to[row * stage.model->top_k + k] = (uint16_t)id;
+		}
 	}
 }
 
@@ -69,8 +78,10 @@ static void capture(const struct r3ring_capture_source *source, const struct r3r
 static int map(void *ctx, uint32_t layer, const struct eplb_ids *ids)
 {
 	(void)ctx;
-	if (stage.map_result)
+	if (stage.map_result) {
+		stage.captured_at_refusal = stage.captures;
 		return stage.map_result;
+	}
 	stage.mappings++;
 	eplb_apply(stage.eplb, layer, ids);
 	for (size_t row = ids->rows; row < ids->total_rows; row++) {
@@ -88,7 +99,10 @@ static void embed(void *ctx, const int32_t *token_ids, const int32_t *at, uint32
 static void select_layer(void *ctx, uint32_t layer, const int32_t *token_ids, uint32_t rows,
 			 uint16_t *ids)
 {
-	forward_layer(ctx, layer, token_ids, rows, ids);
+	if (stage.nothing_known)
+		memset(ids, 0xff, rows * stage.model->top_k * sizeof(*ids));
+	else
+		forward_layer(ctx, layer, token_ids, rows, ids);
 }
 
 static void make_megamoe(void)
@@ -120,6 +134,8 @@ static void open_stage(const char *name)
 	uint32_t layers;
 
 	stage.model = moe_model_find(name, NULL);
+	stage.lowest = INT64_MAX;
+	stage.highest = INT64_MIN;
 	layers = moe_model_layers(stage.model);
 	cr_assert_eq(forward_create(&stage.forward, stage.model, HIDDEN, SEED, TOTAL_ROWS, NULL),
 		     0);
@@ -191,6 +207,7 @@ static void capture_comes_before_a_mapping_that_refuses(const char *name)
 	cr_assert_eq(run_forward(stream), -EPERM, "a later forward must be refused");
 	r3ring_host_stream_destroy(stream);
 	cr_assert_eq(stage.mappings, 0);
+	cr_assert_eq(stage.captured_at_refusal, 1);
 	expect_logical_ids(1);
 	close_stage();
 }
@@ -232,6 +249,17 @@ Test(reference_megamoe, failure_05_ids_stay_logical_under_replicas_of_deepseek_v
 Test(reference_megamoe, failure_05_ids_stay_logical_under_replicas_of_kimi_k3)
 {
 	captured_ids_are_logical_with_replicas("kimi-k3");
+}
+
+Test(reference_megamoe, failure_26_an_id_that_is_not_known_is_minus_one)
+{
+	open_stage("kimi-k3");
+	bind_all();
+	stage.nothing_known = true;
+	cr_assert_eq(run_forward(NULL), 0);
+	cr_assert_eq(stage.lowest, -1);
+	cr_assert_eq(stage.highest, -1);
+	close_stage();
 }
 
 Test(reference_megamoe, failure_28_padding_rows_are_masked_and_no_load)
