@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests, late spans, maps and key copies; their order; a daemon that goes away. */
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <criterion/criterion.h>
+
+#include <r3ring/producer.h>
+
+#include "producer/producer.h"
+#include "tests/support/fake_service.h"
+
+#define DEADLINE_S 10
+
+static struct fake_service service;
+static struct r3ring_producer *producer;
+
+static void open_with(struct r3ring_producer_options options)
+{
+	struct r3ring_error err = {0};
+
+	cr_assert_eq(fake_service_open(&service, &producer, &options, &err), 0, "%s", err.text);
+}
+
+static void start(void)
+{
+	cr_assert_eq(fake_service_start(&service), 0);
+	open_with(fake_service_options(&service));
+}
+
+static void start_small(void)
+{
+	struct r3ring_producer_options options = fake_service_options(&service);
+
+	cr_assert_eq(fake_service_start(&service), 0);
+	options = fake_service_options(&service);
+	options.queue_bytes = 128 << 10;
+	open_with(options);
+}
+
+static void stop(void)
+{
+	r3ring_producer_close(producer);
+	fake_service_stop(&service);
+}
+
+TestSuite(producer_announce, .init = start, .fini = stop, .timeout = 30);
+TestSuite(producer_spill, .init = start_small, .fini = stop, .timeout = 60);
+TestSuite(producer_reconnect, .init = start_small, .fini = stop, .timeout = 60);
+
+static struct r3ring_producer_stats stats_now(void)
+{
+	struct r3ring_producer_stats stats;
+
+	r3ring_producer_get_stats(producer, &stats);
+	return stats;
+}
+
+static int64_t begin_request(const char *id)
+{
+	const struct r3ring_request request = {.size = sizeof(request), .id = id};
+
+	return r3ring_request_begin(producer, &request);
+}
+
+static const struct r3ring_step step = {
+	.size = sizeof(struct r3ring_step),
+	.total_rows = 1,
+	.row_end = 1,
+	.valid_end = 1,
+};
+
+static void run_step(void)
+{
+	cr_assert_gt(r3ring_step_begin(producer, &step, NULL), 0);
+	cr_assert_eq(r3ring_step_end(producer, NULL), 0);
+}
+
+static struct timespec deadline_after(int seconds)
+{
+	struct timespec deadline;
+
+	clock_gettime(CLOCK_MONOTONIC, &deadline);
+	deadline.tv_sec += seconds;
+	return deadline;
+}
+
+static bool is_over(const struct timespec *deadline)
+{
+	struct timespec now;
+
+	sched_yield();
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec > deadline->tv_sec ||
+	       (now.tv_sec == deadline->tv_sec && now.tv_nsec > deadline->tv_nsec);
+}
+
+/* The next entry, waited for; it must be a record of @type. */
+static void next_record(uint16_t type, struct r3ring_record *record)
+{
+	struct timespec deadline = deadline_after(DEADLINE_S);
+	struct r3ring_error err = {0};
+	const uint8_t *payload;
+	int error = 0;
+
+	while (!(payload = fake_service_next(&service, &error)))
+		cr_assert(!error && !is_over(&deadline), "no entry came (%d)", error);
+	cr_assert_eq(service.entry.type, type == R3RING_STEP ? LANE_STEP : LANE_RECORD);
+	cr_assert_eq(service.entry.record_type, type);
+	if (type == R3RING_STEP) {
+		payload += sizeof(struct lane_step);
+		service.entry.payload_bytes -= (uint32_t)sizeof(struct lane_step);
+	}
+	cr_assert_eq(r3ring_record_decode(record, type, payload, service.entry.payload_bytes, &err),
+		     0, "%s", err.text);
+}
+
+static void assert_says(const char *what)
+{
+	cr_assert_not_null(strstr(r3ring_producer_error(producer), what),
+			   "\"%s\" does not say \"%s\"", r3ring_producer_error(producer), what);
+}
+
+/* ---- requests --------------------------------------------------------- */
+
+Test(producer_announce, a_request_arrives_with_all_its_texts)
+{
+	const struct r3ring_request request = {
+		.size = sizeof(request),
+		.id = "chat-1",
+		.session = "s",
+		.sample = "a sample",
+		.prompt_tokens = 77,
+		.attempt = 2,
+	};
+	struct r3ring_record record;
+
+	cr_assert_eq(r3ring_request_begin(producer, &request), 1);
+	next_record(R3RING_REQUEST, &record);
+	cr_assert_eq(record.u.request.head.handle, 1);
+	cr_assert_eq(record.u.request.head.event, R3RING_REQUEST_BEGIN);
+	cr_assert_eq(record.u.request.head.prompt_tokens, 77);
+	cr_assert_eq(record.u.request.head.attempt, 2);
+	cr_assert_eq(record.u.request.head.accepted_tokens, R3RING_UNKNOWN_U32);
+	cr_assert_eq(record.u.request.head.id_len, 6);
+	cr_assert_arr_eq(record.u.request.id, "chat-1", 6);
+	cr_assert_arr_eq(record.u.request.session, "s", 1);
+	cr_assert_eq(record.u.request.head.turn_len, 0);
+	cr_assert_arr_eq(record.u.request.sample, "a sample", 8);
+}
+
+Test(producer_announce, failure_17_the_end_carries_the_accepted_length)
+{
+	struct r3ring_record record;
+
+	cr_assert_eq(begin_request("r"), 1);
+	cr_assert_eq(r3ring_request_end(producer, 1, R3RING_END_PREEMPTED, 3, 42), 0);
+	next_record(R3RING_REQUEST, &record);
+	next_record(R3RING_REQUEST, &record);
+	cr_assert_eq(record.u.request.head.event, R3RING_REQUEST_END);
+	cr_assert_eq(record.u.request.head.reason, R3RING_END_PREEMPTED);
+	cr_assert_eq(record.u.request.head.attempt, 3);
+	cr_assert_eq(record.u.request.head.accepted_tokens, 42);
+}
+
+Test(producer_announce, a_text_too_long_is_named)
+{
+	char text[R3RING_TEXT_ID_MAX + 2];
+	struct r3ring_request request = {.size = sizeof(request), .id = text};
+
+	memset(text, 'x', sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	cr_assert_eq(r3ring_request_begin(producer, &request), -ENAMETOOLONG);
+	assert_says("id \"xxxx");
+	assert_says("longer than 256 bytes");
+	request.id = "r";
+	request.turn = text;
+	cr_assert_eq(r3ring_request_begin(producer, &request), -ENAMETOOLONG);
+	assert_says("turn \"xxxx");
+	text[R3RING_TEXT_ID_MAX] = '\0';
+	cr_assert_eq(r3ring_request_begin(producer, &request), 1, "256 bytes are allowed");
+}
+
+Test(producer_announce, a_request_without_id_or_with_bad_numbers_is_refused)
+{
+	struct r3ring_request request = {.size = sizeof(request), .id = ""};
+
+	cr_assert_eq(r3ring_request_begin(producer, &request), -EINVAL);
+	request.id = NULL;
+	cr_assert_eq(r3ring_request_begin(producer, &request), -EINVAL);
+	assert_says("id is missing");
+	request.id = "r";
+	request.attempt = 65536;
+	cr_assert_eq(r3ring_request_begin(producer, &request), -EINVAL);
+	assert_says("attempt is 65536");
+	request.attempt = 0;
+	request.size = 8;
+	cr_assert_eq(r3ring_request_begin(producer, &request), -EINVAL);
+	cr_assert_eq(r3ring_request_end(producer, 1, R3RING_END_FINISHED, 0, 0), -EINVAL);
+	assert_says("handle 1 was never given");
+	cr_assert_eq(begin_request("r"), 1);
+	cr_assert_eq(r3ring_request_end(producer, 1, (enum r3ring_end_reason)4, 0, 0), -EINVAL);
+	assert_says("reason is 4");
+}
+
+/* ---- spans, maps, keys ------------------------------------------------ */
+
+Test(producer_announce, late_spans_replace_those_of_their_step)
+{
+	const uint64_t request[] = {1};
+	const uint32_t position[] = {9}, rows[] = {4}, accepted[] = {2};
+	const uint8_t flags[] = {R3RING_SPAN_DRAFT};
+	const struct r3ring_step spans = {
+		.spans = 1,
+		.span_request = request,
+		.span_position = position,
+		.span_rows = rows,
+		.span_accepted = accepted,
+		.span_flags = flags,
+	};
+	struct r3ring_record record;
+
+	cr_assert_eq(r3ring_step_spans(producer, 1, &spans), -EINVAL);
+	assert_says("step 1 has not begun");
+	run_step();
+	cr_assert_eq(r3ring_step_spans(producer, 1, &spans), 0);
+	next_record(R3RING_STEP, &record);
+	next_record(R3RING_SPANS, &record);
+	cr_assert_eq(record.u.spans.head.step, 1);
+	cr_assert_eq(record.u.spans.head.flags, R3RING_SPANS_REPLACE);
+	cr_assert_eq(record.u.spans.spans[0].accepted, 2);
+}
+
+Test(producer_announce, a_map_arrives_whole_or_is_refused)
+{
+	uint16_t map[4 * 16 * 2];
+	struct r3ring_eplb_record head = {
+		.epoch = 3,
+		.first_step = 7,
+		.layers = 4,
+		.experts = 16,
+		.replicas = 2,
+		.physical = 32,
+		.gpus = 4,
+	};
+	struct r3ring_record record;
+
+	for (uint16_t i = 0; i < 4 * 16 * 2; i++)
+		map[i] = i % 32;
+	cr_assert_eq(r3ring_eplb(producer, &head, map), 0);
+	next_record(R3RING_EPLB, &record);
+	cr_assert_eq(record.u.eplb.head.epoch, 3);
+	cr_assert_arr_eq(record.u.eplb.map, map, sizeof(map));
+
+	map[5] = 32;
+	cr_assert_eq(r3ring_eplb(producer, &head, map), -EINVAL);
+	assert_says("32");
+	head.first_layer = 1;
+	cr_assert_eq(r3ring_eplb(producer, &head, map), -EINVAL);
+	assert_says("beyond the schema's layers");
+	head.first_layer = 0;
+	head.experts = 8;
+	cr_assert_eq(r3ring_eplb(producer, &head, map), -EINVAL);
+	assert_says("experts");
+}
+
+Test(producer_spill, a_map_larger_than_the_queue_is_too_big)
+{
+	const struct r3ring_eplb_record head = {
+		.layers = 4, .experts = 16, .replicas = 500, .physical = 500, .gpus = 1};
+	static uint16_t map[4 * 16 * 500];
+
+	cr_assert_eq(r3ring_eplb(producer, &head, map), -EMSGSIZE);
+	assert_says("raise queue_bytes");
+}
+
+Test(producer_announce, a_key_copy_comes_before_the_next_step)
+{
+	const struct r3ring_key_pair pairs[] = {{1, 2}, {3, 4}};
+	struct r3ring_record record;
+
+	run_step();
+	cr_assert_eq(r3ring_key_copy(producer, R3RING_KEYS_SLOT, 1, pairs, 2), 0);
+	run_step();
+	next_record(R3RING_STEP, &record);
+	next_record(R3RING_KEY_COPY, &record);
+	cr_assert_eq(record.u.key_copy.head.step, 2);
+	cr_assert_eq(record.u.key_copy.pairs[1].to, 4);
+	next_record(R3RING_STEP, &record);
+	cr_assert_eq(r3ring_key_copy(producer, 9, 1, pairs, 2), -EINVAL);
+}
+
+Test(producer_announce, steps_and_requests_merge_in_the_order_of_submission)
+{
+	struct r3ring_record record;
+	int64_t handle = 0;
+
+	for (int round = 0; round < 50; round++) {
+		for (int i = 0; i < round % 4; i++)
+			run_step();
+		handle = begin_request("r");
+		run_step();
+		cr_assert_eq(r3ring_request_end(producer, handle, R3RING_END_FINISHED, 0, 1), 0);
+	}
+	for (int round = 0; round < 50; round++) {
+		for (int i = 0; i < round % 4; i++)
+			next_record(R3RING_STEP, &record);
+		next_record(R3RING_REQUEST, &record);
+		cr_assert_eq(record.u.request.head.event, R3RING_REQUEST_BEGIN);
+		next_record(R3RING_STEP, &record);
+		next_record(R3RING_REQUEST, &record);
+		cr_assert_eq(record.u.request.head.event, R3RING_REQUEST_END);
+		cr_assert_eq(record.u.request.head.handle, (uint64_t)round + 1);
+	}
+}
+
+Test(producer_announce, failure_23_what_is_bound_is_announced)
+{
+	const uint8_t bound[] = {1, 0, 1, 1};
+	struct r3ring_record record;
+
+	producer_note_bound(producer, bound);
+	cr_assert_eq(stats_now().bound_layers, 3);
+	next_record(R3RING_SCHEMA, &record);
+	for (int i = 0; i < 4; i++)
+		cr_assert_eq(record.u.schema.layers[i].bound, bound[i]);
+	cr_assert_gt(record.u.schema.head.bound_since_ns, 0);
+	producer_note_bound(producer, NULL);
+	next_record(R3RING_SCHEMA, &record);
+	cr_assert_eq(record.u.schema.layers[0].bound, 0);
+	cr_assert_eq(record.u.schema.head.bound_since_ns, 0);
+	cr_assert_eq(stats_now().bound_layers, 0);
+}
+
+/* ---- the spill -------------------------------------------------------- */
+
+Test(producer_spill, requests_are_never_dropped_and_keep_their_order)
+{
+	const int count = 2000; /* the side lane holds some 340 of them */
+	struct r3ring_record record;
+	char id[100];
+
+	memset(id, '.', sizeof(id));
+	for (int i = 1; i <= count; i++) {
+		snprintf(id, sizeof(id), "%080d", i);
+		cr_assert_eq(begin_request(id), i);
+	}
+	cr_assert_neq(producer->spill.bytes, 0, "this test must fill the lane");
+	for (int i = 1; i <= count; i++) {
+		next_record(R3RING_REQUEST, &record);
+		cr_assert_eq(record.u.request.head.handle, (uint64_t)i);
+		cr_assert_eq(record.u.request.head.id_len, 80);
+		memcpy(id, record.u.request.id, 80);
+		id[80] = '\0';
+		cr_assert_eq(strtol(id, NULL, 10), i);
+	}
+}
+
+Test(producer_spill, what_may_be_dropped_does_not_overtake_a_request)
+{
+	const struct r3ring_key_pair pair = {1, 2};
+	struct r3ring_record record;
+	int64_t requests = 0;
+
+	while (!producer->spill.first)
+		requests = begin_request("r");
+	cr_assert_eq(r3ring_key_copy(producer, R3RING_KEYS_SLOT, 1, &pair, 1), -ENOBUFS);
+	assert_says("queue is full");
+	cr_assert_eq(r3ring_step_spans(producer, 1, &step), -EINVAL);
+	cr_assert_eq(stats_now().dropped_records, 1);
+	for (int64_t i = 1; i <= requests; i++)
+		next_record(R3RING_REQUEST, &record);
+	cr_assert_eq(r3ring_key_copy(producer, R3RING_KEYS_SLOT, 1, &pair, 1), 0);
+	next_record(R3RING_KEY_COPY, &record);
+}
+
+Test(producer_spill, it_is_bounded_and_then_nothing_is_announced)
+{
+	char text[R3RING_TEXT_ID_MAX + 1];
+	const struct r3ring_request request = {
+		.size = sizeof(request), .id = text, .session = text, .turn = text, .sample = text};
+	struct r3ring_record record;
+	int64_t last = 0, handle;
+
+	memset(text, 't', sizeof(text));
+	text[R3RING_TEXT_ID_MAX] = '\0';
+	while ((handle = r3ring_request_begin(producer, &request)) > 0)
+		last = handle;
+	cr_assert_eq(handle, -ENOBUFS);
+	assert_says("64 MiB");
+	cr_assert_gt(last, 50000);
+	for (int64_t i = 1; i <= last; i++) {
+		next_record(R3RING_REQUEST, &record);
+		cr_assert_eq(record.u.request.head.handle, (uint64_t)i);
+	}
+	cr_assert_eq(r3ring_request_begin(producer, &request), last + 1, "no handle was used up");
+}
+
+/* ---- a daemon that goes away ------------------------------------------ */
+
+static void await_connected(uint32_t connected)
+{
+	struct timespec deadline = deadline_after(DEADLINE_S);
+
+	while (stats_now().connected != connected)
+		cr_assert_not(is_over(&deadline), "connected is not %u", connected);
+}
+
+/* The daemon dies; the test sees what it would have left behind. */
+static void daemon_dies(void)
+{
+	fake_service_hang_up(&service);
+	await_connected(0);
+	cr_assert_eq(stats_now().generation, 0);
+}
+
+static void daemon_returns(uint64_t generation)
+{
+	service.generation = generation;
+	fake_service_expect(&service);
+	cr_assert_eq(fake_service_await(&service), 0);
+	await_connected(1);
+	cr_assert_eq(stats_now().generation, generation);
+}
+
+Test(producer_reconnect, the_same_producer_comes_back_with_the_same_pages)
+{
+	struct r3ring_record record;
+
+	run_step();
+	cr_assert_eq(begin_request("r"), 1);
+	daemon_dies();
+	run_step();
+	daemon_returns(5);
+	cr_assert_eq(service.hello.reconnect, 1);
+	cr_assert_eq(service.hello.last_generation, 1);
+	cr_assert_eq(r3ring_record_decode(&record, R3RING_SCHEMA, service.schema,
+					  service.hello.schema_len, NULL),
+		     0);
+	cr_assert_eq(record.u.schema.head.rows_per_record, 16, "as the first daemon said");
+	next_record(R3RING_STEP, &record);
+	next_record(R3RING_REQUEST, &record);
+	next_record(R3RING_STEP, &record);
+	cr_assert_eq(record.u.step.head.step, 2);
+}
+
+Test(producer_reconnect, steps_without_a_daemon_take_room_and_are_then_lost_to_its_absence)
+{
+	uint64_t kept = 0;
+
+	daemon_dies();
+	for (int i = 0; i < 1000; i++)
+		run_step();
+	cr_assert_gt(stats_now().dropped_steps[R3RING_CAUSE_DAEMON_RESTART], 0);
+	cr_assert_eq(stats_now().dropped_steps[R3RING_CAUSE_BUFFER_FULL], 0);
+	cr_assert_eq(stats_now().dropped_steps[R3RING_CAUSE_QUEUE_FULL], 0);
+	daemon_returns(2);
+	for (;;) {
+		const uint8_t *payload = fake_service_next(&service, NULL);
+		struct lane_step lane_step;
+
+		if (!payload)
+			break;
+		memcpy(&lane_step, payload, sizeof(lane_step));
+		kept += lane_step.extent_offset != EXTENT_NONE;
+		if (lane_step.extent_offset == EXTENT_NONE)
+			cr_assert_eq(lane_step.cause, R3RING_CAUSE_DAEMON_RESTART);
+	}
+	cr_assert_gt(kept, 0);
+	cr_assert_eq(kept + stats_now().dropped_steps[R3RING_CAUSE_DAEMON_RESTART], 1000);
+	cr_assert_eq(pages_read_begun(&service.pages).step, 1000);
+}
+
+Test(producer_reconnect, requests_begun_without_a_daemon_reach_the_next_one)
+{
+	struct r3ring_record record;
+
+	daemon_dies();
+	for (int64_t i = 1; i <= 1000; i++)
+		cr_assert_eq(begin_request("r"), i);
+	daemon_returns(2);
+	for (uint64_t i = 1; i <= 1000; i++) {
+		next_record(R3RING_REQUEST, &record);
+		cr_assert_eq(record.u.request.head.handle, i);
+	}
+}
+
+Test(producer_reconnect, a_daemon_with_other_rows_per_record_is_not_taken)
+{
+	daemon_dies();
+	service.rows_per_record = 8;
+	fake_service_expect(&service);
+	cr_assert_eq(fake_service_await(&service), 0);
+	fake_service_hang_up(&service);
+	cr_assert_eq(stats_now().connected, 0);
+	service.rows_per_record = 16;
+	daemon_returns(3);
+}
+
+Test(producer_reconnect, closing_without_a_daemon_does_not_wait_for_one)
+{
+	run_step();
+	daemon_dies();
+	run_step();
+	r3ring_producer_close(producer);
+	producer = NULL;
+}
+
+/* Accepts and never answers. */
+Test(producer_reconnect, closing_does_not_wait_for_a_daemon_that_does_not_answer)
+{
+	struct timespec deadline;
+	int peer;
+
+	daemon_dies();
+	peer = accept(service.listener, NULL, NULL);
+	cr_assert_geq(peer, 0);
+	deadline = deadline_after(5);
+	r3ring_producer_close(producer);
+	producer = NULL;
+	cr_assert_not(is_over(&deadline), "an answer is waited for up to 10 s");
+	close(peer);
+}
