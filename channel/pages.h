@@ -61,7 +61,9 @@ struct pages_words {
 	/* daemon's */
 	uint64_t step_tail;
 	uint64_t side_tail;
-	uint8_t pad3[R3RING_LINE - 16];
+	uint64_t taken_step; /* newest step that was taken, stored before step_tail; */
+	uint64_t taken_rows; /* valid rows up to it: where the next daemon goes on */
+	uint8_t pad3[R3RING_LINE - 32];
 	uint64_t extents_released; /* how many extents the daemon has given back, ever */
 	uint64_t heartbeat_ns;
 	uint8_t pad4[R3RING_LINE - 16];
