@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A channel's later life: its producer goes, it is drained, it makes room. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <utlist.h>
+
+#include "capture_daemon/daemon.h"
+#include "capture_daemon/log.h"
+
+static bool same_name(const struct r3ring_channel_name *a, const struct r3ring_channel_name *b)
+{
+	return a->rank == b->rank && a->draft == b->draft && strcmp(a->instance, b->instance) == 0;
+}
+
+struct channel *channel_find(struct daemon *daemon, const struct r3ring_channel_name *name)
+{
+	struct channel *channel;
+
+	DL_FOREACH(daemon->channels, channel)
+	{
+		if (!channel->retiring && same_name(&channel->name, name))
+			return channel;
+	}
+	return NULL;
+}
+
+bool channel_draining(const struct channel *channel)
+{
+	return channel->drain.running;
+}
+
+static void unwatch(struct channel *channel)
+{
+	loop_remove(channel->daemon->loop, &channel->pidfd);
+	loop_remove(channel->daemon->loop, &channel->done);
+	if (channel->pidfd.fd >= 0)
+		close(channel->pidfd.fd);
+	channel->pidfd.fd = -1;
+}
+
+void channel_producer_gone(struct channel *channel, enum drain_producer how)
+{
+	struct session *session = channel->producer;
+
+	channel->producer = NULL;
+	loop_remove(channel->daemon->loop, &channel->pidfd);
+	drain_producer_gone(&channel->drain, how);
+	if (session) {
+		session->channel = NULL;
+		session_close(session);
+	}
+}
+
+void channel_producer_lost(struct channel *channel)
+{
+	enum drain_producer how = drain_closing(&channel->drain) ? DRAIN_PRODUCER_CLOSED
+								 : DRAIN_PRODUCER_DIED;
+
+	if (how == DRAIN_PRODUCER_DIED)
+		log_warn("channel %s: producer %d died or hung up", channel->text,
+			 channel->producer_pid);
+	channel_producer_gone(channel, how);
+}
+
+/* The producer learns why it was cut off. */
+static void refuse_producer(struct channel *channel, const struct drain_report *report)
+{
+	struct session *session = channel->producer;
+	struct r3ring_error why;
+
+	channel->producer = NULL;
+	if (!session)
+		return;
+	session->channel = NULL;
+	r3ring_error_set(&why, -EBADMSG, "channel %s: %.400s", channel->text, report->failure);
+	session_refuse(session, &why);
+}
+
+void channel_drained(struct channel *channel)
+{
+	struct drain_report report;
+
+	unwatch(channel);
+	drain_join(&channel->drain);
+	drain_get_report(&channel->drain, &report);
+	if (report.failed)
+		refuse_producer(channel, &report);
+	channel->state = CHANNEL_ENDED;
+	channel->memory -= channel->drain.imported_bytes;
+	log_info("channel %s: drained, %" PRIu64 " of %" PRIu64 " steps complete, %" PRIu64
+		 " partial",
+		 channel->text, report.totals.steps_complete, report.totals.steps,
+		 report.totals.steps_partial);
+	if (channel->retiring)
+		channel_retire(channel, R3RING_CLOSED_NEXT);
+}
+
+/* Frees what the channel holds; the segment's name goes too. */
+static void channel_free(struct channel *channel)
+{
+	unwatch(channel);
+	drain_close(&channel->drain);
+	if (channel->segment) {
+		const char *name = r3ring_segment_name(channel->segment);
+		int r = r3ring_segment_unlink(channel->segment);
+
+		if (r < 0)
+			log_warn("segment %s cannot be removed: %s", name, strerror(-r));
+		runtime_dir_unlist_segment(&channel->daemon->dir, name);
+		r3ring_segment_close(channel->segment);
+	}
+	free(channel);
+}
+
+void channel_abandon(struct channel *channel)
+{
+	channel_free(channel);
+}
+
+void channel_retire(struct channel *channel, enum r3ring_closed_reason reason)
+{
+	struct publisher *publisher = &channel->drain.publisher;
+	int r;
+
+	if (channel->state == CHANNEL_ORPHAN)
+		publish_lost(publisher, &channel->drain.cut_short);
+	r = publish_closed(publisher, reason, channel->next_generation, channel->next_name);
+
+	if (r < 0)
+		log_warn("channel %s: CLOSED cannot be published: %s", channel->text, strerror(-r));
+	log_debug("channel %s: generation %" PRIu64 " closed", channel->text,
+		  r3ring_segment_header(channel->segment)->generation);
+	if (channel->producer)
+		channel->producer->channel = NULL;
+	DL_DELETE(channel->daemon->channels, channel);
+	channel_free(channel);
+}
+
+void channel_supersede(struct channel *channel, uint64_t generation, const char *segment_name)
+{
+	channel->retiring = true;
+	channel->next_generation = generation;
+	strncpy(channel->next_name, segment_name, sizeof(channel->next_name) - 1);
+	if (channel->state == CHANNEL_ORPHAN)
+		channel_retire(channel, R3RING_CLOSED_CRASHED);
+	else if (!channel_draining(channel))
+		channel_retire(channel, R3RING_CLOSED_NEXT);
+}

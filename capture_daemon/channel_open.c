@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A producer's hello: checked, answered with a new generation of its channel. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <utlist.h>
+
+#include "capture_daemon/clock.h"
+#include "capture_daemon/daemon.h"
+#include "capture_daemon/limits.h"
+#include "capture_daemon/log.h"
+#include "capture_daemon/peers.h"
+#include "capture_daemon/sizing.h"
+
+/* Numbers that another runtime directory of the same user may have taken. */
+#define GENERATIONS_TRIED 1024
+
+/* A hello, taken apart; descriptors are -1 once they have an owner. */
+struct hello {
+	const struct r3ring_hello_producer_message *message;
+	struct r3ring_record schema;
+	struct ring_sizes sizes;
+	int *pages_fd;
+	int *buffer_fd;
+	int *pidfd;
+};
+
+static int no_fd = -1;
+
+/* ---- checks ------------------------------------------------------------- */
+
+static int take_fds(struct socket_inbox *inbox, struct hello *hello, struct r3ring_error *err)
+{
+	const struct r3ring_hello_producer_message *message = hello->message;
+	bool has_buffer = message->buffer_kind != R3RING_BUFFER_CUDA_IPC;
+	bool has_pidfd = message->has_pidfd == 1;
+	unsigned int expected = 1u + has_buffer + has_pidfd;
+
+	if (inbox->fd_count != expected)
+		return r3ring_error_set(err, -EBADMSG,
+					"hello with %u descriptors where %u belong to it",
+					inbox->fd_count, expected);
+	hello->pages_fd = &inbox->fds[0];
+	hello->buffer_fd = has_buffer ? &inbox->fds[1] : &no_fd;
+	hello->pidfd = has_pidfd ? &inbox->fds[expected - 1] : &no_fd;
+	if (*hello->pidfd >= 0 && !peers_is_pidfd(*hello->pidfd))
+		return r3ring_error_set(err, -EBADMSG, "hello's last descriptor is no pidfd");
+	return 0;
+}
+
+static int check_schema(const struct r3ring_schema_record *schema, struct r3ring_error *err)
+{
+	if (schema->layers == 0)
+		return r3ring_error_set(err, -EINVAL,
+					"the schema has no layer: a model without MoE layers has "
+					"no routes to capture");
+	if (schema->top_k > schema->experts)
+		return r3ring_error_set(err, -EINVAL, "top-k %u of %u experts", schema->top_k,
+					schema->experts);
+	return 0;
+}
+
+static int parse_schema(struct socket_inbox *inbox, struct hello *hello, struct r3ring_error *err)
+{
+	size_t bytes = inbox->len - sizeof(*hello->message);
+	int r;
+
+	if (bytes != hello->message->schema_len)
+		return r3ring_error_set(err, -EBADMSG, "hello with %zu bytes of schema, says %u",
+					bytes, hello->message->schema_len);
+	r = r3ring_record_decode(&hello->schema, R3RING_SCHEMA,
+				 inbox->u.bytes + sizeof(*hello->message), bytes, err);
+	if (r < 0)
+		return r;
+	/* One that comes back has laid out its buffer; for others it is chosen here. */
+	if (hello->message->reconnect != 1)
+		hello->schema.u.schema.head.rows_per_record = 0;
+	return check_schema(&hello->schema.u.schema.head, err);
+}
+
+static int check_name(struct daemon *daemon, const struct r3ring_channel_name *name,
+		      struct r3ring_error *err)
+{
+	struct channel *old;
+	int r = channel_name_check(name, err);
+
+	if (r < 0)
+		return r;
+	old = channel_find(daemon, name);
+	if (!old || old->state != CHANNEL_LIVE || !old->producer)
+		return 0;
+	return r3ring_error_set(err, -EBUSY,
+				"channel %s has a live producer (pid %d): close that one, or use "
+				"another --instance or --rank",
+				old->text, old->producer_pid);
+}
+
+/* Host memory that the producer brings along. */
+static uint64_t imported_bytes(const struct r3ring_hello_producer_message *message)
+{
+	if (message->buffer_kind != R3RING_BUFFER_HOST)
+		return message->pages_bytes;
+	return message->pages_bytes + message->buffer_bytes;
+}
+
+static int check_sizes(struct session *session, struct hello *hello, struct r3ring_error *err)
+{
+	struct daemon *daemon = session->daemon;
+	int r;
+
+	if (hello->message->buffer_bytes > daemon->options.buffer_size)
+		return r3ring_error_set(err, -EDQUOT,
+					"a capture buffer of %" PRIu64 " bytes is larger than the "
+					"%" PRIu64 " that r3ringd --buffer-size allows",
+					hello->message->buffer_bytes, daemon->options.buffer_size);
+	r = sizing_choose(&hello->sizes, &hello->schema.u.schema.head, daemon->options.ring_size,
+			  err);
+	if (r < 0)
+		return r;
+	return limits_check_channel(daemon, session->peer.uid,
+				    hello->sizes.segment_bytes + imported_bytes(hello->message),
+				    err);
+}
+
+static int hello_check(struct session *session, struct hello *hello, struct r3ring_error *err)
+{
+	struct socket_inbox *inbox = &session->daemon->inbox;
+	int r;
+
+	if (inbox->len < sizeof(*hello->message))
+		return r3ring_error_set(err, -EBADMSG, "hello of %zu bytes, expected %zu",
+					inbox->len, sizeof(*hello->message));
+	hello->message = (const void *)inbox->u.bytes;
+	if (session->channel)
+		return r3ring_error_set(err, -EBADMSG, "this connection has a channel already");
+	r = take_fds(inbox, hello, err);
+	if (r == 0)
+		r = check_name(session->daemon, &hello->message->channel, err);
+	if (r == 0)
+		r = parse_schema(inbox, hello, err);
+	if (r == 0)
+		r = check_sizes(session, hello, err);
+	return r;
+}
+
+/* ---- the new generation ------------------------------------------------- */
+
+static void name_segment(const struct channel *channel, uint64_t generation, char name[128])
+{
+	channel_segment_name(&channel->name, geteuid(), generation, name);
+}
+
+/* Listed before it is made, so that a crash leaves nothing behind unlisted. */
+static int make_segment(struct channel *channel, struct r3ring_segment_options *options,
+			struct r3ring_error *err)
+{
+	struct runtime_dir *dir = &channel->daemon->dir;
+	int r = runtime_dir_list_segment(dir, options->name);
+
+	if (r < 0)
+		return r3ring_error_set(err, r, "%s/segments%s: %s", dir->path, options->name,
+					strerror(-r));
+	r = r3ring_segment_create(&channel->segment, options, err);
+	if (r < 0)
+		runtime_dir_unlist_segment(dir, options->name);
+	return r;
+}
+
+static int next_segment(struct channel *channel, const struct hello *hello,
+			struct r3ring_error *err)
+{
+	uint64_t last = runtime_dir_last_generation(&channel->daemon->dir, &channel->name);
+	struct r3ring_segment_options options = {
+		.size = sizeof(options),
+		.label = channel->text,
+		.arena_bytes = hello->sizes.arena_bytes,
+		.depth = hello->sizes.depth,
+	};
+	char name[128];
+	int r;
+
+	if (hello->message->reconnect == 1 && hello->message->last_generation > last &&
+	    hello->message->last_generation < UINT32_MAX)
+		last = hello->message->last_generation;
+	options.name = name;
+	if (getrandom(options.uuid, sizeof(options.uuid), 0) != sizeof(options.uuid))
+		return r3ring_error_set(err, -EIO, "getrandom: %s", strerror(errno));
+	for (unsigned int i = 1; i <= GENERATIONS_TRIED; i++) {
+		options.generation = last + i;
+		name_segment(channel, options.generation, name);
+		r = make_segment(channel, &options, err);
+		if (r != -EEXIST)
+			break;
+	}
+	if (r < 0)
+		return r;
+	r = runtime_dir_store_generation(&channel->daemon->dir, &channel->name, options.generation);
+	return r < 0 ? r3ring_error_set(err, r, "%s/generations: %s", channel->daemon->dir.path,
+					strerror(-r))
+		     : 0;
+}
+
+static int share_with_group(const struct channel *channel, struct r3ring_error *err)
+{
+	int fd, r = 0;
+
+	if (channel->daemon->gid == PEERS_NO_GROUP)
+		return 0;
+	fd = r3ring_segment_reader_fd(channel->segment);
+	if (fd < 0 || fchown(fd, (uid_t)-1, channel->daemon->gid) < 0)
+		r = r3ring_error_set(
+			err, fd < 0 ? fd : -errno, "segment %s cannot be given to --group %s",
+			r3ring_segment_name(channel->segment), channel->daemon->options.group);
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+static void fill_schema(struct r3ring_schema_record *schema, const struct channel *channel,
+			const struct ring_sizes *sizes)
+{
+	const struct r3ring_segment_header *header = r3ring_segment_header(channel->segment);
+
+	schema->rows_per_record = sizes->rows_per_record;
+	schema->generation = header->generation;
+	schema->clock = CLOCK_MONOTONIC;
+	schema->realtime_offset_ns = (int64_t)(clock_read_ns(CLOCK_REALTIME) - clock_now_ns());
+	memcpy(schema->uuid, header->uuid, sizeof(schema->uuid));
+	memcpy(schema->boot_id, header->boot_id, sizeof(schema->boot_id));
+}
+
+/* Requests that were live when a former daemon died: they still are. */
+static struct live *carried(const struct channel *channel, const struct hello *hello)
+{
+	struct channel *old = channel_find(channel->daemon, &channel->name);
+
+	if (hello->message->reconnect != 1 || !old || old->state != CHANNEL_ORPHAN)
+		return NULL;
+	return &old->drain.publisher.live;
+}
+
+static int start_drain(struct channel *channel, struct hello *hello, struct r3ring_error *err)
+{
+	const struct drain_options options = {
+		.hello = hello->message,
+		.pages_fd = *hello->pages_fd,
+		.buffer_fd = *hello->buffer_fd,
+		.imported_bytes = imported_bytes(hello->message),
+	};
+	struct r3ring_schema_record *schema = &hello->schema.u.schema.head;
+	int r;
+
+	schema->rows_per_record = hello->sizes.rows_per_record;
+	r = drain_attach(&channel->drain, &options, schema, err);
+	if (channel->drain.pages.base)
+		*hello->pages_fd = -1;
+	if (channel->drain.buffer.base)
+		*hello->buffer_fd = -1;
+	if (r == 0)
+		r = next_segment(channel, hello, err);
+	if (r == 0)
+		r = share_with_group(channel, err);
+	if (r < 0)
+		return r;
+	fill_schema(schema, channel, &hello->sizes);
+	return drain_start(&channel->drain, channel->segment, &hello->schema,
+			   carried(channel, hello), err);
+}
+
+/* ---- watching ----------------------------------------------------------- */
+
+static void producer_died(struct loop_source *source, uint32_t events)
+{
+	(void)events;
+	channel_producer_lost(source->owner);
+}
+
+static void drain_ended(struct loop_source *source, uint32_t events)
+{
+	(void)events;
+	channel_drained(source->owner);
+}
+
+static int watch(struct channel *channel, struct hello *hello, struct r3ring_error *err)
+{
+	struct loop *loop = channel->daemon->loop;
+	int r;
+
+	channel->done = (struct loop_source){.fd = channel->drain.done_fd,
+					     .events = POLLIN,
+					     .ready = drain_ended,
+					     .owner = channel};
+	r = loop_add(loop, &channel->done);
+	if (r == 0 && *hello->pidfd >= 0) {
+		channel->pidfd = (struct loop_source){.fd = *hello->pidfd,
+						      .events = POLLIN,
+						      .ready = producer_died,
+						      .owner = channel};
+		*hello->pidfd = -1;
+		r = loop_add(loop, &channel->pidfd);
+	}
+	return r < 0 ? r3ring_error_set(err, r, "the control loop: %s", strerror(-r)) : 0;
+}
+
+/* ---- answering ---------------------------------------------------------- */
+
+static int welcome(struct channel *channel)
+{
+	const struct r3ring_segment_header *header = r3ring_segment_header(channel->segment);
+	struct r3ring_welcome_producer_message message = {
+		.head.type = R3RING_MSG_WELCOME_PRODUCER,
+		.generation = header->generation,
+		.rows_per_record = channel->drain.geometry.rows_per_record,
+	};
+
+	memcpy(message.uuid, header->uuid, sizeof(message.uuid));
+	strncpy(message.segment, r3ring_segment_name(channel->segment),
+		sizeof(message.segment) - 1);
+	return session_send(channel->producer, &message.head, sizeof(message), NULL, 0, NULL);
+}
+
+static struct channel *channel_new(struct session *session, const struct hello *hello)
+{
+	struct channel *channel = calloc(1, sizeof(*channel));
+
+	if (!channel)
+		return NULL;
+	channel->daemon = session->daemon;
+	channel->name = hello->message->channel;
+	channel_name_format(&channel->name, channel->text);
+	channel->user = session->peer.uid;
+	channel->producer_pid = session->peer.pid;
+	channel->memory = hello->sizes.segment_bytes + imported_bytes(hello->message);
+	channel->buffer_bytes = hello->message->buffer_bytes;
+	channel->since = time(NULL);
+	channel->pidfd.fd = -1;
+	channel->done.fd = -1;
+	drain_init(&channel->drain, channel->text);
+	return channel;
+}
+
+int channel_open(struct session *session, struct r3ring_error *err)
+{
+	struct daemon *daemon = session->daemon;
+	struct hello hello = {0};
+	struct channel *channel, *old;
+	int r = hello_check(session, &hello, err);
+
+	if (r < 0)
+		return r;
+	channel = channel_new(session, &hello);
+	if (!channel)
+		return r3ring_error_set(err, -ENOMEM, "no memory for a channel");
+	r = start_drain(channel, &hello, err);
+	if (r == 0)
+		r = watch(channel, &hello, err);
+	if (r < 0) {
+		channel_abandon(channel);
+		return r;
+	}
+	strncpy(channel->device, channel->drain.ops->name, sizeof(channel->device) - 1);
+	old = channel_find(daemon, &channel->name);
+	DL_APPEND(daemon->channels, channel);
+	channel->producer = session;
+	session->channel = channel;
+	log_info("channel %s: generation %" PRIu64 " in %s, producer %d%s", channel->text,
+		 r3ring_segment_header(channel->segment)->generation,
+		 r3ring_segment_name(channel->segment), channel->producer_pid,
+		 hello.message->reconnect == 1 ? " (came back)" : "");
+	if (old)
+		channel_supersede(old, r3ring_segment_header(channel->segment)->generation,
+				  r3ring_segment_name(channel->segment));
+	if (welcome(channel) < 0)
+		session_close(session);
+	return 0;
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon as a whole: opened, run until a signal, closed. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <utlist.h>
+
+#include "capture_daemon/clock.h"
+#include "capture_daemon/daemon.h"
+#include "capture_daemon/log.h"
+#include "capture_daemon/notify.h"
+#include "capture_daemon/orphans.h"
+#include "capture_daemon/peers.h"
+
+#define PATIENCE_NS (2 * NS_PER_SECOND)
+#define TICK_MS 1000
+
+/* ---- signals ------------------------------------------------------------ */
+
+/* Only what may change while channels are open. */
+static void reload(struct daemon *daemon)
+{
+	struct r3ring_error err = {0};
+	struct options fresh;
+
+	if (options_parse(&fresh, daemon->argc, daemon->argv, &err) != OPTIONS_RUN) {
+		log_error("configuration not read again, the old one holds: %s", err.text);
+		return;
+	}
+	daemon->options.log_level = fresh.log_level;
+	daemon->options.buffer_size = fresh.buffer_size;
+	daemon->options.max_channels = fresh.max_channels;
+	daemon->options.max_memory = fresh.max_memory;
+	daemon->options.max_readers = fresh.max_readers;
+	log_set_level((enum r3ring_log_level)fresh.log_level);
+	log_info("configuration read again: log level and limits hold from now on");
+}
+
+static void stop(struct daemon *daemon)
+{
+	struct channel *channel;
+
+	if (daemon->stopping)
+		return;
+	log_info("stopping: draining what was submitted");
+	notify_send("STOPPING=1");
+	daemon->stopping = true;
+	daemon->stop_deadline_ns = clock_now_ns() + PATIENCE_NS;
+	loop_remove(daemon->loop, &daemon->listener);
+	DL_FOREACH(daemon->channels, channel)
+	drain_stop(&channel->drain, daemon->stop_deadline_ns);
+}
+
+static void signal_ready(struct loop_source *source, uint32_t events)
+{
+	struct daemon *daemon = source->owner;
+	struct signalfd_siginfo info;
+
+	(void)events;
+	if (read(source->fd, &info, sizeof(info)) != sizeof(info))
+		return;
+	if (info.ssi_signo == SIGHUP)
+		reload(daemon);
+	else
+		stop(daemon);
+}
+
+static int signals_open(struct daemon *daemon, struct r3ring_error *err)
+{
+	sigset_t set;
+	int fd;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (fd < 0)
+		return r3ring_error_set(err, -errno, "signalfd: %s", strerror(errno));
+	daemon->signals = (struct loop_source){
+		.fd = fd, .events = POLLIN, .ready = signal_ready, .owner = daemon};
+	return 0;
+}
+
+/* ---- opening ------------------------------------------------------------ */
+
+/* Three or four descriptors a channel: the soft limit of 1024 may be too few. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+			log_debug("the limit on descriptors stays: %s", strerror(errno));
+	}
+}
+
+static int watch(struct daemon *daemon, struct r3ring_error *err)
+{
+	int r = loop_create(&daemon->loop);
+
+	daemon->listener = (struct loop_source){.fd = daemon->dir.listen_fd,
+						.events = POLLIN,
+						.ready = session_accept,
+						.owner = daemon};
+	if (r == 0)
+		r = loop_add(daemon->loop, &daemon->signals);
+	if (r == 0)
+		r = loop_add(daemon->loop, &daemon->listener);
+	return r < 0 ? r3ring_error_set(err, r, "the control loop: %s", strerror(-r)) : 0;
+}
+
+int daemon_open(struct daemon *daemon, struct r3ring_error *err)
+{
+	int r = 0;
+
+	daemon->started_ns = clock_now_ns();
+	daemon->dir.lock_fd = -1;
+	daemon->signals.fd = -1;
+	daemon->gid = PEERS_NO_GROUP;
+	daemon->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	raise_descriptor_limit();
+	if (daemon->options.group[0])
+		r = peers_find_group(daemon->options.group, &daemon->gid, err);
+	if (r == 0)
+		r = signals_open(daemon, err);
+	if (r == 0)
+		r = runtime_dir_open(&daemon->dir, daemon->options.runtime_dir, daemon->gid, err);
+	if (r == 0)
+		r = watch(daemon, err);
+	if (r < 0) {
+		daemon_close(daemon);
+		return r;
+	}
+	orphans_adopt(daemon);
+	return 0;
+}
+
+/* ---- running ------------------------------------------------------------ */
+
+static bool any_draining(const struct daemon *daemon)
+{
+	for (const struct channel *c = daemon->channels; c; c = c->next) {
+		if (channel_draining(c))
+			return true;
+	}
+	return false;
+}
+
+/* Channels that nobody drains have no thread that shows a sign of life. */
+static bool heartbeat(struct daemon *daemon)
+{
+	uint64_t now = clock_now_ns();
+	bool any = false;
+
+	for (struct channel *c = daemon->channels; c; c = c->next) {
+		if (channel_draining(c))
+			continue;
+		r3ring_writer_heartbeat(c->drain.publisher.writer, now);
+		any = true;
+	}
+	return any;
+}
+
+int daemon_run(struct daemon *daemon)
+{
+	log_info("ready: %s", daemon->dir.socket_path);
+	notify_send("READY=1");
+	for (;;) {
+		int timeout_ms = heartbeat(daemon) || daemon->stopping ? TICK_MS : -1;
+		int r;
+
+		if (daemon->stopping && !any_draining(daemon))
+			return 0;
+		r = loop_turn(daemon->loop, timeout_ms);
+		if (r < 0) {
+			log_error("control loop: %s", strerror(-r));
+			return r;
+		}
+		orphans_expire(daemon);
+	}
+}
+
+/* ---- closing ------------------------------------------------------------ */
+
+static void close_channel(struct channel *channel)
+{
+	if (channel->producer) {
+		channel->producer->channel = NULL;
+		channel->producer = NULL;
+	}
+	drain_stop(&channel->drain, 0);
+	drain_join(&channel->drain);
+	if (channel->state == CHANNEL_ORPHAN)
+		channel_retire(channel, R3RING_CLOSED_CRASHED);
+	else
+		channel_retire(channel,
+			       channel->retiring ? R3RING_CLOSED_NEXT : R3RING_CLOSED_SHUTDOWN);
+}
+
+void daemon_close(struct daemon *daemon)
+{
+	while (daemon->channels)
+		close_channel(daemon->channels);
+	while (daemon->sessions)
+		session_close(daemon->sessions);
+	loop_destroy(daemon->loop);
+	runtime_dir_close(&daemon->dir);
+	if (daemon->signals.fd >= 0)
+		close(daemon->signals.fd);
+	if (daemon->spare_fd >= 0)
+		close(daemon->spare_fd);
+}

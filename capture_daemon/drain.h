@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The data plane: one thread per channel takes what the producer submitted,
+ * copies ids from its buffer into the ring, and publishes. Nothing that the
+ * producer wrote is trusted; a fault in it ends this channel and no other.
+ */
+#ifndef DAEMON_DRAIN_H
+#define DAEMON_DRAIN_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "capture_daemon/pace.h"
+#include "capture_daemon/publish.h"
+#include "channel/lane.h"
+#include "channel/pages.h"
+#include "device/device.h"
+
+/* What became of the producer, as the control plane knows it. */
+enum drain_producer {
+	DRAIN_PRODUCER_ALIVE = 0,
+	DRAIN_PRODUCER_CLOSED = 1, /* said BYE */
+	DRAIN_PRODUCER_DIED = 2,
+};
+
+/* What `status` says of a channel; a copy that is whole. */
+struct drain_report {
+	struct r3ring_totals totals;
+	uint64_t bytes;          /* payload of layer records */
+	uint64_t tail_seq;       /* newest record */
+	uint64_t last_step_ns;   /* when the newest step ended; 0 when none has */
+	uint64_t step_period_ns; /* moving mean; 0 until two steps have ended */
+	uint64_t bound_since_ns;
+	bool failed; /* the producer was cut off for what it submitted */
+	char failure[R3RING_ERROR_TEXT];
+};
+
+/* One layer's part whose room in the ring is reserved. */
+struct drain_part {
+	struct r3ring_slot slot;
+	const uint8_t *from;
+	uint32_t layer;
+	uint32_t part;
+	uint32_t missing; /* of the layer, as its bell said */
+	uint32_t out_of_range;
+};
+
+struct drain {
+	const char *label; /* for the log */
+	struct pages pages;
+	struct lane_reader steps, side;
+	const struct device_ops *ops;
+	struct device *device;
+	struct device_buffer buffer;
+	struct extent_geometry geometry;
+	struct publisher publisher;
+	struct pace pace;
+
+	uint64_t last_step; /* newest step number taken from the lane */
+	uint64_t rows_seen; /* valid rows of all steps up to it */
+	uint64_t extents_released;
+	bool resumed;                        /* another daemon drained these pages before */
+	struct r3ring_lost_record cut_short; /* steps that the producer's death cut */
+
+	uint8_t *payload; /* private copy of one entry's payload */
+	size_t payload_bytes;
+	uint8_t *layer_state;                 /* [layers] of the step at work */
+	struct r3ring_missing_layer *missing; /* [layers] */
+	struct drain_part *parts;             /* [parts_max]: reserved, not yet copied */
+	uint32_t parts_max;
+	uint32_t part_count;
+	uint64_t report_bytes;   /* payload of layer records so far */
+	uint64_t imported_bytes; /* of the producer's pages and host buffer */
+
+	pthread_t thread;
+	bool running;
+	int done_fd;               /* eventfd, readable once the thread is about to end */
+	uint32_t producer;         /* enum drain_producer; stored by the control plane */
+	uint32_t stopping;         /* likewise */
+	uint64_t stop_deadline_ns; /* stored before stopping */
+
+	pthread_mutex_t report_lock;
+	struct drain_report report;
+};
+
+struct drain_options {
+	const struct r3ring_hello_producer_message *hello;
+	int pages_fd; /* taken over on success, as is buffer_fd (-1 when none) */
+	int buffer_fd;
+	uint64_t imported_bytes;
+};
+
+/* Makes it one that drain_close() takes. @label must live as long. */
+void drain_init(struct drain *drain, const char *label);
+
+/*
+ * Takes the producer's pages and buffer over: maps and checks them.
+ * Returns 0 or a negative errno with a message for the producer.
+ */
+int drain_attach(struct drain *drain, const struct drain_options *options,
+		 const struct r3ring_schema_record *schema, struct r3ring_error *err);
+
+/* Publishes SCHEMA into @segment, then BEGIN of the requests in @carried (NULL: none;
+ * emptied), and starts the thread. */
+int drain_start(struct drain *drain, struct r3ring_segment *segment,
+		const struct r3ring_record *schema, struct live *carried, struct r3ring_error *err);
+
+/* Tells the thread what became of the producer; it drains the rest and ends. */
+void drain_producer_gone(struct drain *drain, enum drain_producer how);
+
+/* Whether the producer says that it will submit nothing more. */
+bool drain_closing(const struct drain *drain);
+
+/* Tells the thread to drain what was submitted, until @deadline_ns, and end. */
+void drain_stop(struct drain *drain, uint64_t deadline_ns);
+
+/* Waits for the thread (at once, when done_fd is readable) and lets go of the
+ * producer's pages and buffer. The publisher stays, for the last record. */
+void drain_join(struct drain *drain);
+
+/* Frees all; the thread must be joined, or never have been started. */
+void drain_close(struct drain *drain);
+
+/* Any thread. */
+void drain_get_report(struct drain *drain, struct drain_report *report);
+/* Whether layer @index of the schema is bound. Any thread. */
+bool drain_layer_bound(struct drain *drain, uint32_t index);
+
+/* ---- within the data plane --------------------------------------------- */
+
+/* Works one STEP entry off, up to its end bell. Returns 0, or -EBADMSG when the
+ * producer is to be cut off. */
+int drain_step(struct drain *drain, const uint8_t *payload, size_t bytes, struct r3ring_error *err);
+
+/* Works one entry of another kind off. Returns likewise. */
+int drain_record(struct drain *drain, const uint8_t *payload, size_t bytes, uint16_t type,
+		 struct r3ring_error *err);
+
+/* Publishes what has to be said of a producer that is gone. */
+void drain_say_gone(struct drain *drain, enum drain_producer how);
+
+enum drain_producer drain_producer_state(const struct drain *drain);
+/* Whether the daemon ends and its patience is over. */
+bool drain_expired(const struct drain *drain);
+/* Makes what changed visible to drain_get_report(). */
+void drain_update_report(struct drain *drain);
+
+#endif

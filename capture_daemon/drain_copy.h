@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Within the data plane: one step at work, and its copies into the ring. */
+#ifndef DAEMON_DRAIN_COPY_H
+#define DAEMON_DRAIN_COPY_H
+
+#include "capture_daemon/drain.h"
+
+/* What is known of a layer of the step at work. */
+enum step_layer_state {
+	STEP_LAYER_PENDING = 0,
+	STEP_LAYER_COPIED = 1,      /* its records are published */
+	STEP_LAYER_COPY_FAILED = 2, /* published with all ids missing */
+};
+
+/* A STEP entry, checked. */
+struct step_work {
+	struct r3ring_step_record head;
+	const uint8_t *extent;
+	struct extent_slot *slot;
+	uint32_t rows;  /* of this rank */
+	uint32_t valid; /* of them, tokens */
+};
+
+/* What a bell says, read once. */
+struct bell_counts {
+	uint32_t rows;
+	uint32_t missing;
+	uint32_t out_of_range;
+};
+
+/* Publishes the records of every layer whose bell rang with all of its rows.
+ * Returns how many layers. */
+uint32_t step_copy_ready(struct drain *drain, const struct step_work *work);
+
+/* Publishes ROWS of the step, where its positions or token ids were captured. */
+void step_copy_rows(struct drain *drain, const struct step_work *work);
+
+/* Whether the layer's bell rang for this step, and what it says. */
+bool step_bell(const struct drain *drain, const struct step_work *work, uint32_t layer,
+	       struct bell_counts *counts);
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Entries that are no step, and what is said of a producer that is gone. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "capture_daemon/drain.h"
+#include "capture_daemon/log.h"
+
+static int say_request(struct drain *drain, const struct r3ring_record *record,
+		       const uint8_t *payload, size_t bytes)
+{
+	int r = live_note_request(&drain->publisher.live, &record->u.request.head, payload, bytes);
+
+	if (r < 0)
+		log_warn("channel %s: request %" PRIu64 " is not repeated for late readers: %s",
+			 drain->label, record->u.request.head.handle, strerror(-r));
+	return publish_record(&drain->publisher, record, 0);
+}
+
+/* The schema comes again when layers were bound or unbound; nothing else of it
+ * may change within a generation. */
+static int say_schema(struct drain *drain, const struct r3ring_record *record,
+		      struct r3ring_error *err)
+{
+	struct publisher *publisher = &drain->publisher;
+	const struct r3ring_schema_record *head = &record->u.schema.head;
+
+	if (head->layers != publisher->schema.layers)
+		return r3ring_error_set(err, -EBADMSG, "a schema with %u layers instead of %u",
+					head->layers, publisher->schema.layers);
+	for (uint32_t i = 0; i < head->layers; i++) {
+		if (record->u.schema.layers[i].layer_id != publisher->layers[i].layer_id ||
+		    record->u.schema.layers[i].kind != publisher->layers[i].kind)
+			return r3ring_error_set(err, -EBADMSG, "a schema with other layers");
+	}
+	pthread_mutex_lock(&drain->report_lock);
+	for (uint32_t i = 0; i < head->layers; i++)
+		publisher->layers[i].bound = record->u.schema.layers[i].bound;
+	publisher->schema.bound_since_ns = head->bound_since_ns;
+	pthread_mutex_unlock(&drain->report_lock);
+	return publish_schema(publisher, 0);
+}
+
+static int say(struct drain *drain, const struct r3ring_record *record, const uint8_t *payload,
+	       size_t bytes, struct r3ring_error *err)
+{
+	switch (record->type) {
+	case R3RING_REQUEST:
+		return say_request(drain, record, payload, bytes);
+	case R3RING_SPANS:
+		return publish_spans(&drain->publisher, record);
+	case R3RING_EPLB:
+		return publish_map(&drain->publisher, record);
+	case R3RING_KEY_COPY:
+		return publish_record(&drain->publisher, record, 0);
+	case R3RING_SCHEMA:
+		return say_schema(drain, record, err);
+	default:
+		return r3ring_error_set(err, -EBADMSG, "a producer may not submit %s records",
+					r3ring_record_type_name(record->type));
+	}
+}
+
+/* What cannot be said leaves keys in doubt: readers must forget theirs. */
+static void say_too_big(struct drain *drain, uint16_t type, size_t bytes)
+{
+	const struct r3ring_lost_record lost = {
+		.cause = R3RING_CAUSE_TOO_BIG,
+		.spans_unknown = 1,
+	};
+
+	log_warn("channel %s: a %s record of %zu bytes does not fit the ring (at most %zu): give "
+		 "r3ringd a larger --ring-size",
+		 drain->label, r3ring_record_type_name(type), bytes,
+		 drain->publisher.scratch_bytes);
+	publish_lost(&drain->publisher, &lost);
+}
+
+int drain_record(struct drain *drain, const uint8_t *payload, size_t bytes, uint16_t type,
+		 struct r3ring_error *err)
+{
+	struct r3ring_record record;
+	int r = r3ring_record_decode(&record, type, payload, bytes, err);
+
+	if (r < 0)
+		return r;
+	r = say(drain, &record, payload, bytes, err);
+	if (r == -EMSGSIZE) {
+		say_too_big(drain, type, bytes);
+		r = 0;
+	}
+	r3ring_writer_wake(drain->publisher.writer);
+	drain_update_report(drain);
+	return r;
+}
+
+/* ---- a producer that is gone -------------------------------------------- */
+
+/* Steps that were begun and never reached the queue. */
+static void add_unqueued(struct drain *drain, struct r3ring_lost_record *lost)
+{
+	struct pages_begun begun = pages_read_begun(&drain->pages);
+	uint64_t rows;
+
+	if (begun.step <= drain->last_step)
+		return;
+	rows = begun.rows > drain->rows_seen ? begun.rows - drain->rows_seen : 0;
+	if (!lost->from_step)
+		lost->from_step = drain->last_step + 1;
+	lost->to_step = begun.step;
+	lost->steps += begun.step - drain->last_step;
+	lost->rows += rows;
+	lost->layer_rows += rows * drain->geometry.layers;
+	lost->spans_unknown = 1;
+	drain->publisher.totals.steps += begun.step - drain->last_step;
+}
+
+static void abort_requests(struct drain *drain)
+{
+	struct live *live = &drain->publisher.live;
+	struct live_payload *request, *next;
+
+	HASH_ITER (hh, live->requests, request, next) {
+		struct r3ring_record record = {.type = R3RING_REQUEST};
+		struct r3ring_request_record begin;
+
+		memcpy(&begin, request->bytes, sizeof(begin));
+		record.u.request.head = (struct r3ring_request_record){
+			.handle = request->key,
+			.accepted_tokens = R3RING_UNKNOWN_U32,
+			.attempt = begin.attempt,
+			.event = R3RING_REQUEST_END,
+			.reason = R3RING_END_ABORTED,
+		};
+		publish_record(&drain->publisher, &record, 0);
+		live_note_request(live, &record.u.request.head, NULL, 0);
+	}
+}
+
+void drain_say_gone(struct drain *drain, enum drain_producer how)
+{
+	struct r3ring_lost_record lost = drain->cut_short;
+
+	lost.cause = how == DRAIN_PRODUCER_DIED ? R3RING_CAUSE_PRODUCER_DIED
+						: R3RING_CAUSE_QUEUE_FULL;
+	add_unqueued(drain, &lost);
+	if (lost.steps)
+		publish_lost(&drain->publisher, &lost);
+	abort_requests(drain);
+	if (keyframe_due(&drain->publisher))
+		publish_keyframe(&drain->publisher);
+}

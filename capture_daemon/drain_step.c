@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One step: announced, worked off layer by layer as its bells ring, and closed
+ * with what came and what did not.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include <r3ring/atomic.h>
+
+#include "capture_daemon/clock.h"
+#include "capture_daemon/drain_copy.h"
+#include "capture_daemon/log.h"
+
+/* Why a step is worked on no longer. */
+enum step_outcome {
+	STEP_WAITING,
+	STEP_ENDED,     /* its end bell rang */
+	STEP_CUT_SHORT, /* the producer is gone */
+	STEP_ABANDONED, /* the daemon ends */
+};
+
+/* ---- checks ------------------------------------------------------------- */
+
+static uint32_t valid_rows(const struct r3ring_step_record *head)
+{
+	uint32_t end = head->valid_end < head->row_end ? head->valid_end : head->row_end;
+
+	return end > head->row_begin ? end - head->row_begin : 0;
+}
+
+static int check_place(const struct drain *drain, const struct r3ring_step_record *head,
+		       const struct lane_step *lane, struct r3ring_error *err)
+{
+	uint32_t rows = head->row_end - head->row_begin;
+	uint64_t bytes = extent_bytes(&drain->geometry, rows);
+
+	if (head->total_rows > drain->publisher.schema.max_rows)
+		return r3ring_error_set(
+			err, -EBADMSG, "step %" PRIu64 " has %u rows, the schema allows %u",
+			head->step, head->total_rows, drain->publisher.schema.max_rows);
+	if (lane->slot >= drain->pages.slots)
+		return r3ring_error_set(err, -EBADMSG, "step %" PRIu64 " names slot %u of %u",
+					head->step, lane->slot, drain->pages.slots);
+	if (lane->extent_offset % EXTENT_ALIGN || bytes > drain->buffer.bytes ||
+	    lane->extent_offset > drain->buffer.bytes - bytes)
+		return r3ring_error_set(err, -EBADMSG,
+					"step %" PRIu64 " names an extent at %" PRIu64
+					" of %" PRIu64 " bytes, the buffer has %" PRIu64,
+					head->step, lane->extent_offset, bytes,
+					drain->buffer.bytes);
+	return 0;
+}
+
+/* A daemon that died may have published this step: then it is said again here. */
+static bool number_fits(const struct drain *drain, uint64_t step)
+{
+	return step > drain->last_step || (drain->resumed && step == drain->last_step);
+}
+
+static int decode(struct drain *drain, const uint8_t *payload, size_t bytes,
+		  struct r3ring_record *record, struct lane_step *lane, struct r3ring_error *err)
+{
+	int r;
+
+	memcpy(lane, payload, sizeof(*lane));
+	r = r3ring_record_decode(record, R3RING_STEP, payload + sizeof(*lane),
+				 bytes - sizeof(*lane), err);
+	if (r < 0)
+		return r;
+	if (!number_fits(drain, record->u.step.head.step))
+		return r3ring_error_set(err, -EBADMSG, "step %" PRIu64 " after step %" PRIu64,
+					record->u.step.head.step, drain->last_step);
+	if (lane->extent_offset == EXTENT_NONE)
+		return 0;
+	return check_place(drain, &record->u.step.head, lane, err);
+}
+
+/* ---- accounts ----------------------------------------------------------- */
+
+/*
+ * Steps are numbered without gaps: a jump says how many found the queue full. The
+ * first one after another daemon's death filled it while there was none.
+ */
+static void say_gap(struct drain *drain, uint64_t step, uint64_t rows_before)
+{
+	struct r3ring_lost_record lost = {
+		.from_step = drain->last_step + 1,
+		.to_step = step - 1,
+		.cause = drain->resumed ? R3RING_CAUSE_DAEMON_RESTART : R3RING_CAUSE_QUEUE_FULL,
+		.spans_unknown = 1,
+	};
+
+	if (step <= drain->last_step + 1)
+		return;
+	drain->resumed = false;
+	lost.steps = step - 1 - drain->last_step;
+	lost.rows = rows_before > drain->rows_seen ? rows_before - drain->rows_seen : 0;
+	lost.layer_rows = lost.rows * drain->geometry.layers;
+	drain->publisher.totals.steps += lost.steps;
+	publish_lost(&drain->publisher, &lost);
+}
+
+static void say_step_lost(struct drain *drain, const struct r3ring_step_record *head,
+			  enum r3ring_cause cause, bool spans_unknown)
+{
+	const struct r3ring_lost_record lost = {
+		.from_step = head->step,
+		.to_step = head->step,
+		.steps = 1,
+		.rows = valid_rows(head),
+		.layer_rows = (uint64_t)valid_rows(head) * drain->geometry.layers,
+		.cause = cause,
+		.spans_unknown = spans_unknown,
+	};
+
+	publish_lost(&drain->publisher, &lost);
+}
+
+/* Where the next daemon goes on, should this one die. */
+static void note_taken(struct drain *drain, const struct r3ring_step_record *head,
+		       uint64_t rows_before)
+{
+	struct pages_words *words = drain->pages.words;
+
+	drain->last_step = head->step;
+	drain->rows_seen = rows_before + valid_rows(head);
+	r3ring_store_relaxed_u64(&words->taken_rows, drain->rows_seen);
+	r3ring_store_relaxed_u64(&words->taken_step, drain->last_step);
+}
+
+static void release_extent(struct drain *drain)
+{
+	/* Pairs with the acquire of the producer when it looks for room: the
+	 * copies out of the extent are done. */
+	r3ring_store_release_u64(&drain->pages.words->extents_released, ++drain->extents_released);
+}
+
+/* ---- dropped steps ------------------------------------------------------ */
+
+/* Its keys still matter: rows that they stood for are missing now. */
+static void say_dropped(struct drain *drain, const struct r3ring_record *record, uint32_t cause)
+{
+	struct r3ring_record dropped = *record;
+	bool unknown = false;
+
+	if (cause == R3RING_CAUSE_NONE || cause > R3RING_CAUSE_CONFLICT)
+		cause = R3RING_CAUSE_BUFFER_FULL;
+	dropped.u.step.head.flags |= R3RING_STEP_DROPPED;
+	if (publish_step(&drain->publisher, &dropped) < 0) {
+		dropped.u.step.head.spans = 0;
+		dropped.u.step.head.keys = 0;
+		publish_step(&drain->publisher, &dropped);
+		unknown = true;
+	}
+	say_step_lost(drain, &record->u.step.head, (enum r3ring_cause)cause, unknown);
+}
+
+/* ---- the end ------------------------------------------------------------ */
+
+static enum r3ring_cause layer_cause(const struct step_work *work, enum step_outcome outcome,
+				     bool rang, uint32_t rows)
+{
+	if (!rang && outcome == STEP_CUT_SHORT)
+		return R3RING_CAUSE_PRODUCER_DIED;
+	if (!rang && outcome == STEP_ABANDONED)
+		return R3RING_CAUSE_DAEMON_RESTART;
+	if (!rang || (rows == 0 && work->rows))
+		return R3RING_CAUSE_NOT_CAPTURED;
+	return rows < work->rows ? R3RING_CAUSE_TOO_FEW_ROWS : R3RING_CAUSE_OVERLAP;
+}
+
+/* Fills drain->missing; returns how many layers are. A bell is looked at again
+ * also where its layer came: rows that came too often are known only now. */
+static uint32_t find_missing(struct drain *drain, const struct step_work *work,
+			     enum step_outcome outcome)
+{
+	struct r3ring_missing_layer *missing = drain->missing;
+
+	for (uint32_t layer = 0; layer < drain->geometry.layers; layer++) {
+		const struct r3ring_layer_entry *entry = &drain->publisher.layers[layer];
+		struct bell_counts counts = {0};
+		bool rang = step_bell(drain, work, layer, &counts);
+		enum r3ring_cause cause = layer_cause(work, outcome, rang, counts.rows);
+
+		if (drain->layer_state[layer] == STEP_LAYER_COPIED &&
+		    (!rang || counts.rows == work->rows))
+			continue;
+		if (drain->layer_state[layer] == STEP_LAYER_COPY_FAILED)
+			cause = R3RING_CAUSE_COPY_FAILED;
+		*missing++ = (struct r3ring_missing_layer){
+			.layer_id = entry->layer_id,
+			.kind = entry->kind,
+			.cause = (uint16_t)cause,
+			.captured = counts.rows,
+			.expected = work->rows,
+		};
+	}
+	return (uint32_t)(missing - drain->missing);
+}
+
+static void count_step(struct drain *drain, const struct step_work *work, uint32_t missing)
+{
+	struct r3ring_totals *totals = &drain->publisher.totals;
+	uint64_t now = clock_now_ns();
+	struct drain_report *report = &drain->report;
+
+	if (missing)
+		totals->steps_partial++;
+	else
+		totals->steps_complete++;
+	totals->rows += work->valid;
+	totals->layers_missing += missing;
+	totals->layer_rows += (uint64_t)work->valid * (drain->geometry.layers - missing);
+	pthread_mutex_lock(&drain->report_lock);
+	if (report->last_step_ns) {
+		uint64_t period = now - report->last_step_ns;
+
+		report->step_period_ns =
+			report->step_period_ns ? (7 * report->step_period_ns + period) / 8 : period;
+	}
+	report->last_step_ns = now;
+	pthread_mutex_unlock(&drain->report_lock);
+}
+
+/* Remembered for the LOST record that follows when all is drained. */
+static void note_cut_short(struct drain *drain, const struct step_work *work, uint32_t missing)
+{
+	struct r3ring_lost_record *lost = &drain->cut_short;
+
+	if (!lost->from_step)
+		lost->from_step = work->head.step;
+	lost->to_step = work->head.step;
+	lost->steps++;
+	lost->rows += work->valid;
+	lost->layer_rows += (uint64_t)work->valid * missing;
+}
+
+static void say_end(struct drain *drain, const struct step_work *work, enum step_outcome outcome)
+{
+	uint32_t missing = find_missing(drain, work, outcome);
+	struct r3ring_record record = {.type = R3RING_STEP_END};
+	bool ended = outcome == STEP_ENDED;
+	/* Pairs with the release in the begin kernel. */
+	bool began = r3ring_load_acquire_u64(&work->slot->begin_step) == work->head.step;
+
+	record.u.step_end.head = (struct r3ring_step_end_record){
+		.step = work->head.step,
+		.status = missing ? R3RING_STEP_PARTIAL : R3RING_STEP_COMPLETE,
+		.missing = missing,
+		.host_begin_ns = work->head.host_ns,
+		.device_begin_ns = began ? r3ring_load_relaxed_u64(&work->slot->begin_ns) : 0,
+		.device_end_ns = ended ? r3ring_load_relaxed_u64(&work->slot->end_ns) : 0,
+		.publish_ns = clock_now_ns(),
+	};
+	record.u.step_end.missing = drain->missing;
+	publish_record(&drain->publisher, &record, 0);
+	r3ring_writer_wake(drain->publisher.writer);
+	count_step(drain, work, missing);
+	if (outcome == STEP_CUT_SHORT && missing)
+		note_cut_short(drain, work, missing);
+}
+
+/* ---- at work ------------------------------------------------------------ */
+
+/* Looked at before the bells: what rang before it is then seen. */
+static enum step_outcome step_state(const struct drain *drain, const struct step_work *work)
+{
+	enum step_outcome outcome = STEP_WAITING;
+
+	if (drain_producer_state(drain) != DRAIN_PRODUCER_ALIVE)
+		outcome = STEP_CUT_SHORT;
+	else if (drain_expired(drain))
+		outcome = STEP_ABANDONED;
+	/* Pairs with the release in the end kernel: all bells rang before it. */
+	if (r3ring_load_acquire_u64(&work->slot->end_step) == work->head.step)
+		outcome = STEP_ENDED;
+	return outcome;
+}
+
+static void step_nap(struct drain *drain, uint64_t elapsed_ns)
+{
+	uint64_t ns = pace_nap_ns(&drain->pace, elapsed_ns);
+	struct timespec nap = {(time_t)(ns / NS_PER_SECOND), (long)(ns % NS_PER_SECOND)};
+
+	clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
+}
+
+static enum step_outcome step_wait(struct drain *drain, const struct step_work *work)
+{
+	uint64_t event_ns = clock_now_ns();
+
+	for (;;) {
+		enum step_outcome outcome = step_state(drain, work);
+		uint32_t ready = step_copy_ready(drain, work);
+		uint64_t now = clock_now_ns();
+
+		if (ready || outcome == STEP_ENDED) {
+			pace_observe(&drain->pace, now - event_ns);
+			event_ns = now;
+		}
+		if (outcome != STEP_WAITING)
+			return outcome;
+		if (!ready)
+			step_nap(drain, now - event_ns);
+	}
+}
+
+static void step_work_off(struct drain *drain, const struct r3ring_record *record,
+			  const struct lane_step *lane)
+{
+	const struct r3ring_step_record *head = &record->u.step.head;
+	struct step_work work = {
+		.head = *head,
+		.extent = drain->buffer.base + lane->extent_offset,
+		.slot = pages_slot(&drain->pages, lane->slot),
+		.rows = head->row_end - head->row_begin,
+		.valid = valid_rows(head),
+	};
+	enum step_outcome outcome;
+
+	memset(drain->layer_state, STEP_LAYER_PENDING, drain->geometry.layers);
+	r3ring_writer_wake(drain->publisher.writer);
+	outcome = step_wait(drain, &work);
+	if (outcome == STEP_ENDED)
+		step_copy_rows(drain, &work);
+	say_end(drain, &work, outcome);
+}
+
+int drain_step(struct drain *drain, const uint8_t *payload, size_t bytes, struct r3ring_error *err)
+{
+	struct r3ring_record record;
+	struct lane_step lane;
+	int r = decode(drain, payload, bytes, &record, &lane, err);
+
+	if (r < 0)
+		return r;
+	say_gap(drain, record.u.step.head.step, lane.rows_before);
+	drain->publisher.totals.steps++;
+	drain->publisher.newest_step = record.u.step.head.step;
+	if (lane.extent_offset == EXTENT_NONE)
+		say_dropped(drain, &record, lane.cause);
+	else if (publish_step(&drain->publisher, &record) == 0)
+		step_work_off(drain, &record, &lane);
+	else
+		say_dropped(drain, &record, R3RING_CAUSE_TOO_BIG);
+	note_taken(drain, &record.u.step.head, lane.rows_before);
+	if (lane.extent_offset != EXTENT_NONE)
+		release_extent(drain);
+	if (keyframe_due(&drain->publisher))
+		publish_keyframe(&drain->publisher);
+	drain_update_report(drain);
+	return 0;
+}

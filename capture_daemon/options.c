@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Command line and configuration file. Both know the same settings from one
+ * table: `--ring-size 64M` and `ring-size = 64M` are the same.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture_daemon/log.h"
+#include "capture_daemon/options.h"
+#include "channel/socket.h"
+
+#define CONFIG_LINE_MAX 4096
+
+const char options_help[] =
+	"usage: r3ringd [--runtime-dir DIR] [options]\n"
+	"Moves captured MoE routes from producers into rings that any program may read.\n"
+	"\n"
+	"  --runtime-dir DIR    where the socket is (default $R3RING_RUNTIME_DIR, else\n"
+	"                       $XDG_RUNTIME_DIR/r3ring, else /run/r3ring)\n"
+	"  --ring-size SIZE     shared memory of a ring (default 32M, more where four of the\n"
+	"                       schema's largest steps need more)\n"
+	"  --buffer-size SIZE   largest capture buffer accepted from a producer (default 4G)\n"
+	"  --config FILE        settings as `name = value` lines, names as here without dashes\n"
+	"  --log-level LEVEL    error, warn, info (default) or debug\n"
+	"  --group NAME         members of this group may connect too\n"
+	"  --max-channels N     per user (default 64)\n"
+	"  --max-memory SIZE    rings and host buffers, per user (default 64G)\n"
+	"  --max-readers N      connections, per user (default 256)\n"
+	"  --help, --version\n"
+	"\n"
+	"SIZE: bytes, or with K, M, G, T. SIGHUP reads the file again (log level and limits).\n"
+	"SIGTERM and SIGINT drain what was submitted and end. Exit: 0 ended in good order,\n"
+	"1 failed, 2 usage.\n";
+
+enum setting_kind {
+	SETTING_TEXT,
+	SETTING_SIZE,
+	SETTING_COUNT,
+	SETTING_LEVEL,
+};
+
+struct setting {
+	const char *name;
+	enum setting_kind kind;
+	size_t offset;
+	size_t capacity; /* texts */
+};
+
+#define TEXT(name, field)                                                                          \
+	{                                                                                          \
+		name, SETTING_TEXT, offsetof(struct options, field),                               \
+			sizeof(((struct options *)0)->field)                                       \
+	}
+#define NUMBER(name, kind, field)                                                                  \
+	{                                                                                          \
+		name, kind, offsetof(struct options, field), 0                                     \
+	}
+
+static const struct setting settings[] = {
+	TEXT("runtime-dir", runtime_dir),
+	TEXT("config", config),
+	TEXT("group", group),
+	NUMBER("ring-size", SETTING_SIZE, ring_size),
+	NUMBER("buffer-size", SETTING_SIZE, buffer_size),
+	NUMBER("max-memory", SETTING_SIZE, max_memory),
+	NUMBER("max-channels", SETTING_COUNT, max_channels),
+	NUMBER("max-readers", SETTING_COUNT, max_readers),
+	NUMBER("log-level", SETTING_LEVEL, log_level),
+};
+
+#define SETTINGS (sizeof(settings) / sizeof(settings[0]))
+
+static const struct setting *setting_find(const char *name)
+{
+	for (size_t i = 0; i < SETTINGS; i++) {
+		if (strcmp(settings[i].name, name) == 0)
+			return &settings[i];
+	}
+	return NULL;
+}
+
+static int parse_number(const char *text, char **end, uint64_t *value)
+{
+	if (text[0] < '0' || text[0] > '9')
+		return -EINVAL;
+	errno = 0;
+	*value = strtoull(text, end, 10);
+	return errno ? -errno : 0;
+}
+
+static int parse_size(const char *text, uint64_t *value)
+{
+	static const char units[] = "KMGT";
+	const char *unit;
+	uint64_t number;
+	char *end;
+	int r = parse_number(text, &end, &number);
+
+	if (r < 0)
+		return r;
+	if (*end) {
+		unit = strchr(units, *end);
+		if (!unit || end[1])
+			return -EINVAL;
+		if (number >> (64 - 10 * (unit - units + 1)))
+			return -ERANGE;
+		number <<= 10 * (unit - units + 1);
+	}
+	*value = number;
+	return number ? 0 : -EINVAL;
+}
+
+static int parse_count(const char *text, uint64_t *value)
+{
+	uint64_t number;
+	char *end;
+	int r = parse_number(text, &end, &number);
+
+	if (r < 0)
+		return r;
+	if (*end || number == 0 || number > 1000000)
+		return -EINVAL;
+	*value = number;
+	return 0;
+}
+
+static int parse_level(const char *text, uint64_t *value)
+{
+	enum r3ring_log_level level;
+	int r = log_level_parse(text, &level);
+
+	if (r == 0)
+		*value = level;
+	return r;
+}
+
+static int parse_text(const char *text, char *to, size_t capacity)
+{
+	size_t len = strlen(text);
+
+	if (len == 0 || len >= capacity)
+		return -EINVAL;
+	memcpy(to, text, len + 1);
+	return 0;
+}
+
+static const char *setting_allowed(const struct setting *setting)
+{
+	static const char *const allowed[] = {
+		[SETTING_TEXT] = "a text that is not empty and not that long",
+		[SETTING_SIZE] = "a size such as 33554432, 32M or 1G",
+		[SETTING_COUNT] = "a number from 1 to 1000000",
+		[SETTING_LEVEL] = "error, warn, info or debug",
+	};
+
+	return allowed[setting->kind];
+}
+
+static int setting_apply(const struct setting *setting, struct options *options, const char *text)
+{
+	void *field = (char *)options + setting->offset;
+
+	switch (setting->kind) {
+	case SETTING_TEXT:
+		return parse_text(text, field, setting->capacity);
+	case SETTING_SIZE:
+		return parse_size(text, field);
+	case SETTING_COUNT:
+		return parse_count(text, field);
+	case SETTING_LEVEL:
+		return parse_level(text, field);
+	}
+	return -EINVAL;
+}
+
+/* ---- configuration file ------------------------------------------------ */
+
+static char *trim(char *text)
+{
+	size_t len;
+
+	text += strspn(text, " \t\r\n");
+	len = strlen(text);
+	while (len && strchr(" \t\r\n", text[len - 1]))
+		text[--len] = '\0';
+	return text;
+}
+
+static int config_line(struct options *options, const char *file, unsigned int number, char *line,
+		       struct r3ring_error *err)
+{
+	const struct setting *setting;
+	char *equals, *name, *value;
+
+	line[strcspn(line, "#")] = '\0';
+	name = trim(line);
+	if (!*name)
+		return 0;
+	equals = strchr(name, '=');
+	if (!equals)
+		return r3ring_error_set(err, -EINVAL, "%s:%u: '%s' is no `name = value` line", file,
+					number, name);
+	*equals = '\0';
+	name = trim(name);
+	value = trim(equals + 1);
+	setting = setting_find(name);
+	if (!setting || strcmp(name, "config") == 0)
+		return r3ring_error_set(err, -EINVAL,
+					"%s:%u: no setting is called '%s' (see r3ringd --help)",
+					file, number, name);
+	if (setting_apply(setting, options, value) < 0)
+		return r3ring_error_set(err, -EINVAL, "%s:%u: %s = '%s': must be %s", file, number,
+					name, value, setting_allowed(setting));
+	return 0;
+}
+
+static int config_read(struct options *options, struct r3ring_error *err)
+{
+	char line[CONFIG_LINE_MAX];
+	unsigned int number = 0;
+	FILE *file;
+	int r = 0;
+
+	file = fopen(options->config, "re");
+	if (!file)
+		return r3ring_error_set(err, -EINVAL, "--config %s: %s", options->config,
+					strerror(errno));
+	while (r == 0 && fgets(line, sizeof(line), file)) {
+		number++;
+		if (!strchr(line, '\n') && !feof(file))
+			r = r3ring_error_set(err, -EINVAL, "%s:%u: line longer than %d bytes",
+					     options->config, number, CONFIG_LINE_MAX - 2);
+		else
+			r = config_line(options, options->config, number, line, err);
+	}
+	if (r == 0 && ferror(file))
+		r = r3ring_error_set(err, -EINVAL, "--config %s: cannot be read", options->config);
+	fclose(file);
+	return r;
+}
+
+/* ---- command line ------------------------------------------------------ */
+
+#define OPTION_HELP 1000
+#define OPTION_VERSION 1001
+
+static void long_options_fill(struct option long_options[SETTINGS + 3])
+{
+	memset(long_options, 0, (SETTINGS + 3) * sizeof(*long_options));
+	for (size_t i = 0; i < SETTINGS; i++) {
+		long_options[i].name = settings[i].name;
+		long_options[i].has_arg = required_argument;
+		long_options[i].val = (int)i + 1;
+	}
+	long_options[SETTINGS] = (struct option){"help", no_argument, NULL, OPTION_HELP};
+	long_options[SETTINGS + 1] = (struct option){"version", no_argument, NULL, OPTION_VERSION};
+}
+
+/* One pass over the arguments; -EINVAL with a message, or enum options_result. */
+static int arguments_apply(struct options *options, int argc, char *const argv[],
+			   struct r3ring_error *err)
+{
+	struct option long_options[SETTINGS + 3];
+	int c;
+
+	long_options_fill(long_options);
+	optind = 0;
+	while ((c = getopt_long(argc, argv, "+:", long_options, NULL)) != -1) {
+		if (c == OPTION_HELP)
+			return OPTIONS_HELP;
+		if (c == OPTION_VERSION)
+			return OPTIONS_VERSION;
+		if (c == ':')
+			return r3ring_error_set(err, -EINVAL, "%s needs a value (see --help)",
+						argv[optind - 1]);
+		if (c == '?')
+			return r3ring_error_set(err, -EINVAL, "unknown option %s (see --help)",
+						argv[optind - 1]);
+		if (setting_apply(&settings[c - 1], options, optarg) < 0)
+			return r3ring_error_set(err, -EINVAL, "--%s '%s': must be %s",
+						settings[c - 1].name, optarg,
+						setting_allowed(&settings[c - 1]));
+	}
+	if (optind < argc)
+		return r3ring_error_set(err, -EINVAL, "unexpected argument '%s' (see --help)",
+					argv[optind]);
+	return OPTIONS_RUN;
+}
+
+static void options_defaults(struct options *options)
+{
+	*options = (struct options){
+		.buffer_size = 4ull << 30,
+		.max_channels = 64,
+		.max_memory = 64ull << 30,
+		.max_readers = 256,
+		.log_level = R3RING_LOG_INFO,
+	};
+}
+
+int options_parse(struct options *options, int argc, char *const argv[], struct r3ring_error *err)
+{
+	struct options parsed;
+	int r;
+
+	options_defaults(&parsed);
+	r = arguments_apply(&parsed, argc, argv, err);
+	if (r != OPTIONS_RUN)
+		return r;
+	if (parsed.config[0]) {
+		char config[PATH_MAX];
+
+		memcpy(config, parsed.config, sizeof(config));
+		options_defaults(&parsed);
+		memcpy(parsed.config, config, sizeof(config));
+		r = config_read(&parsed, err);
+		if (r == 0)
+			r = arguments_apply(&parsed, argc, argv, err);
+		if (r < 0)
+			return r;
+	}
+	if (!parsed.runtime_dir[0] &&
+	    socket_default_dir(parsed.runtime_dir, sizeof(parsed.runtime_dir)) < 0)
+		return r3ring_error_set(err, -EINVAL,
+					"the default runtime directory's path is too "
+					"long: give --runtime-dir");
+	*options = parsed;
+	return OPTIONS_RUN;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the daemon was told: command line and configuration file. */
+#ifndef DAEMON_OPTIONS_H
+#define DAEMON_OPTIONS_H
+
+#include <limits.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <r3ring/error.h>
+
+struct options {
+	char runtime_dir[PATH_MAX];
+	char config[PATH_MAX]; /* "" when there is none */
+	char group[64];        /* "" when there is none */
+	uint64_t ring_size;    /* bytes of a segment; 0: by the schema */
+	uint64_t buffer_size;  /* largest capture buffer accepted from a producer */
+	uint64_t max_channels; /* these three per user */
+	uint64_t max_memory;
+	uint64_t max_readers;
+	uint64_t log_level; /* enum r3ring_log_level */
+};
+
+enum options_result {
+	OPTIONS_RUN = 0,
+	OPTIONS_HELP = 1,
+	OPTIONS_VERSION = 2,
+};
+
+/*
+ * Reads the command line and, where it names one, the configuration file; the
+ * command line wins.
+ *
+ * @options: receives the result; untouched on failure.
+ *
+ * Returns enum options_result, or -EINVAL with a message that names the option,
+ * or the file and the line.
+ */
+int options_parse(struct options *options, int argc, char *const argv[], struct r3ring_error *err);
+
+/* Text of --help. */
+extern const char options_help[];
+
+#endif

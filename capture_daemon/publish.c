@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Records of one generation into its ring. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture_daemon/clock.h"
+#include "capture_daemon/publish.h"
+
+int publisher_open(struct publisher *publisher, struct r3ring_segment *segment,
+		   const struct r3ring_record *schema)
+{
+	size_t table = schema->u.schema.head.layers * sizeof(struct r3ring_layer_entry);
+	struct publisher made = {
+		.segment = segment,
+		.schema = schema->u.schema.head,
+		.scratch_bytes = r3ring_segment_max_record(segment),
+	};
+	int r = -ENOMEM;
+
+	r3ring_segment_arena(segment, &made.arena_bytes);
+	made.depth = 1u << r3ring_segment_header(segment)->regions[R3RING_REGION_DESCS].count_log2;
+	made.layers = malloc(table ? table : 1);
+	made.scratch = malloc(made.scratch_bytes);
+	if (!made.layers || !made.scratch)
+		goto failed;
+	if (table)
+		memcpy(made.layers, schema->u.schema.layers, table);
+	r = r3ring_writer_open(&made.writer, segment);
+	if (r < 0)
+		goto failed;
+	made.keyframe_position = r3ring_writer_position(made.writer);
+	made.keyframe_seq = r3ring_writer_next_seq(made.writer);
+	*publisher = made;
+	return 0;
+failed:
+	free(made.layers);
+	free(made.scratch);
+	return r;
+}
+
+void publisher_close(struct publisher *publisher)
+{
+	live_clear(&publisher->live);
+	if (publisher->writer)
+		r3ring_writer_close(publisher->writer);
+	free(publisher->layers);
+	free(publisher->scratch);
+	*publisher = (struct publisher){0};
+}
+
+static uint64_t record_step(const struct r3ring_record *record)
+{
+	switch (record->type) {
+	case R3RING_STEP:
+		return record->u.step.head.step;
+	case R3RING_SPANS:
+		return record->u.spans.head.step;
+	case R3RING_ROWS:
+		return record->u.rows.head.step;
+	case R3RING_STEP_END:
+		return record->u.step_end.head.step;
+	case R3RING_LOST:
+		return record->u.lost.to_step;
+	case R3RING_KEY_COPY:
+		return record->u.key_copy.head.step;
+	case R3RING_KEYFRAME:
+		return record->u.keyframe.step;
+	default:
+		return 0;
+	}
+}
+
+int publish_record(struct publisher *publisher, const struct r3ring_record *record, uint16_t flags)
+{
+	struct r3ring_record_spec spec = {
+		.step = record_step(record),
+		.type = record->type,
+		.flags = flags,
+	};
+	long len;
+
+	len = r3ring_record_encode(record, publisher->scratch, publisher->scratch_bytes, NULL);
+	if (len == -ENOBUFS)
+		return -EMSGSIZE;
+	if (len < 0)
+		return (int)len;
+	spec.len = (uint32_t)len;
+	return r3ring_writer_put(publisher->writer, &spec, publisher->scratch);
+}
+
+int publish_schema(struct publisher *publisher, uint16_t flags)
+{
+	struct r3ring_record record = {.type = R3RING_SCHEMA};
+
+	record.u.schema.head = publisher->schema;
+	record.u.schema.layers = publisher->layers;
+	return publish_record(publisher, &record, flags);
+}
+
+int publish_lost(struct publisher *publisher, const struct r3ring_lost_record *lost)
+{
+	struct r3ring_record record = {.type = R3RING_LOST};
+
+	record.u.lost = *lost;
+	publisher->totals.lost_steps[lost->cause] += lost->steps;
+	publisher->totals.lost_rows[lost->cause] += lost->rows;
+	return publish_record(publisher, &record, 0);
+}
+
+int publish_closed(struct publisher *publisher, enum r3ring_closed_reason reason,
+		   uint64_t next_generation, const char *next_name)
+{
+	struct r3ring_record record = {.type = R3RING_CLOSED};
+	int r;
+
+	record.u.closed.reason = reason;
+	record.u.closed.next_generation = next_generation;
+	memcpy(record.u.closed.next_name, next_name,
+	       strnlen(next_name, sizeof(record.u.closed.next_name) - 1));
+	r = publish_record(publisher, &record, 0);
+	r3ring_writer_finish(publisher->writer);
+	r3ring_writer_wake(publisher->writer);
+	return r;
+}
+
+static int put_all(struct publisher *publisher, const struct live_payload *table, uint16_t type)
+{
+	int r = 0;
+
+	for (const struct live_payload *p = table; r == 0 && p; p = p->hh.next) {
+		const struct r3ring_record_spec spec = {.len = (uint32_t)p->len, .type = type};
+
+		r = r3ring_writer_put(publisher->writer, &spec, p->bytes);
+	}
+	return r;
+}
+
+int publish_carried(struct publisher *publisher, struct live *live)
+{
+	int r;
+
+	publisher->live = *live;
+	*live = (struct live){0};
+	r = put_all(publisher, publisher->live.maps, R3RING_EPLB);
+	return r < 0 ? r : put_all(publisher, publisher->live.requests, R3RING_REQUEST);
+}
+
+/* ---- EPLB -------------------------------------------------------------- */
+
+static int publish_map_part(struct publisher *publisher, const struct r3ring_record *part)
+{
+	long len;
+	int r = publish_record(publisher, part, 0);
+
+	if (r < 0)
+		return r;
+	/* publish_record() left the encoded record in scratch. */
+	len = (long)r3ring_record_size(part);
+	live_note_map(&publisher->live, &part->u.eplb.head, publisher->scratch, (size_t)len);
+	return 0;
+}
+
+int publish_map(struct publisher *publisher, const struct r3ring_record *record)
+{
+	const struct r3ring_eplb_record *head = &record->u.eplb.head;
+	uint64_t layer_ids = (uint64_t)head->experts * head->replicas;
+	uint64_t room = publisher->scratch_bytes - sizeof(*head);
+	uint64_t most = layer_ids ? room / (layer_ids * sizeof(uint16_t)) : head->layers;
+	struct r3ring_record part = *record;
+	int r = 0;
+
+	if (most == 0)
+		return -EMSGSIZE;
+	for (uint32_t layer = 0; r == 0 && layer < head->layers; layer += part.u.eplb.head.layers) {
+		uint32_t rest = head->layers - layer;
+
+		part.u.eplb.head.first_layer = head->first_layer + layer;
+		part.u.eplb.head.layers = rest < most ? rest : (uint32_t)most;
+		part.u.eplb.map = record->u.eplb.map + layer * layer_ids;
+		r = publish_map_part(publisher, &part);
+	}
+	return r;
+}

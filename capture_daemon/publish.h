@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The data plane's writing end: records of one channel's generation into its
+ * ring, with running totals, and keyframes when they are due.
+ */
+#ifndef DAEMON_PUBLISH_H
+#define DAEMON_PUBLISH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <r3ring/record.h>
+#include <r3ring/ring.h>
+
+#include "capture_daemon/live.h"
+
+/* One thread at a time. */
+struct publisher {
+	struct r3ring_segment *segment;
+	struct r3ring_writer *writer;
+	struct r3ring_schema_record schema;
+	struct r3ring_layer_entry *layers; /* [schema.layers], owned */
+	struct live live;
+	struct r3ring_totals totals;
+	uint64_t newest_step;
+	uint64_t keyframe_position; /* arena position and sequence behind the newest keyframe */
+	uint64_t keyframe_seq;
+	size_t arena_bytes;
+	uint32_t depth;
+	uint8_t *scratch; /* one record's bytes */
+	size_t scratch_bytes;
+};
+
+/*
+ * Starts writing into @segment with the schema that @schema says; copies it.
+ * Publishes nothing yet. Returns 0, -ENOMEM or what the ring refused.
+ * Pairs with publisher_close(), which leaves the segment alone.
+ */
+int publisher_open(struct publisher *publisher, struct r3ring_segment *segment,
+		   const struct r3ring_record *schema);
+void publisher_close(struct publisher *publisher);
+
+/* Publishes one record. Returns 0, -EMSGSIZE (longer than the ring takes), or
+ * -EINVAL (what no decoder would take). */
+int publish_record(struct publisher *publisher, const struct r3ring_record *record, uint16_t flags);
+
+/*
+ * Publishes STEP (@record), its spans in further SPANS records where they do not fit
+ * one. Returns 0, or -EMSGSIZE when one span alone does not fit; then nothing
+ * was published.
+ */
+int publish_step(struct publisher *publisher, const struct r3ring_record *record);
+
+/* Publishes SPANS likewise. */
+int publish_spans(struct publisher *publisher, const struct r3ring_record *record);
+
+/* Publishes EPLB, by layers where the map does not fit one record, and keeps it
+ * for keyframes. Returns 0 or -EMSGSIZE (one layer alone does not fit). */
+int publish_map(struct publisher *publisher, const struct r3ring_record *record);
+
+/* Publishes BEGIN of requests that an earlier generation left live, and keeps them;
+ * @live is empty afterwards. */
+int publish_carried(struct publisher *publisher, struct live *live);
+
+/* Publishes LOST and counts it. */
+int publish_lost(struct publisher *publisher, const struct r3ring_lost_record *lost);
+
+/* Publishes SCHEMA again, after what is bound has changed. */
+int publish_schema(struct publisher *publisher, uint16_t flags);
+
+/* Publishes the last record and finishes the ring. */
+int publish_closed(struct publisher *publisher, enum r3ring_closed_reason reason,
+		   uint64_t next_generation, const char *next_name);
+
+/* Only between steps. */
+bool keyframe_due(const struct publisher *publisher);
+int publish_keyframe(struct publisher *publisher);
+
+#endif

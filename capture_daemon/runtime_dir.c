@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The runtime directory: lock, socket, lists of segments and generations. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "capture_daemon/runtime_dir.h"
+
+#define DIR_MODE 0750
+#define SOCKET_MODE 0660
+#define BACKLOG 128
+
+static int socket_path_write(struct runtime_dir *dir, const char *path, struct r3ring_error *err)
+{
+	int len = snprintf(dir->socket_path, sizeof(dir->socket_path), "%s/%s", path,
+			   R3RING_SOCKET_NAME);
+
+	if ((size_t)len >= sizeof(dir->socket_path))
+		return r3ring_error_set(err, -ENAMETOOLONG,
+					"the socket's path %s/%s has %d bytes, a Unix socket takes "
+					"at most %zu: choose a shorter --runtime-dir",
+					path, R3RING_SOCKET_NAME, len,
+					sizeof(dir->socket_path) - 1);
+	snprintf(dir->path, sizeof(dir->path), "%s", path);
+	return 0;
+}
+
+static int directory_open(struct runtime_dir *dir, gid_t gid, struct r3ring_error *err)
+{
+	struct stat status;
+
+	if (mkdir(dir->path, DIR_MODE) < 0 && errno != EEXIST)
+		return r3ring_error_set(err, -errno, "runtime directory %s cannot be made: %s",
+					dir->path, strerror(errno));
+	dir->fd = open(dir->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir->fd < 0 || fstat(dir->fd, &status) < 0)
+		return r3ring_error_set(err, -errno, "runtime directory %s: %s", dir->path,
+					strerror(errno));
+	if (status.st_uid != geteuid())
+		return r3ring_error_set(err, -EACCES,
+					"runtime directory %s belongs to user %u, this is user %u: "
+					"choose one of your own with --runtime-dir",
+					dir->path, status.st_uid, geteuid());
+	if (status.st_mode & 0022)
+		return r3ring_error_set(
+			err, -EACCES,
+			"runtime directory %s may be written by others (mode %04o): "
+			"chmod go-w it",
+			dir->path, status.st_mode & 07777);
+	if (gid != (gid_t)-1 &&
+	    (fchown(dir->fd, (uid_t)-1, gid) < 0 || fchmod(dir->fd, DIR_MODE) < 0))
+		return r3ring_error_set(err, -errno,
+					"runtime directory %s cannot be given to group %u: %s",
+					dir->path, gid, strerror(errno));
+	return 0;
+}
+
+static long lock_owner(int fd)
+{
+	char text[32] = "";
+
+	if (pread(fd, text, sizeof(text) - 1, 0) < 0)
+		return 0;
+	return strtol(text, NULL, 10);
+}
+
+static int lock_take(struct runtime_dir *dir, struct r3ring_error *err)
+{
+	char text[32];
+	int len;
+
+	dir->lock_fd =
+		openat(dir->fd, R3RING_LOCK_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+	if (dir->lock_fd < 0)
+		return r3ring_error_set(err, -errno, "lock %s/%s: %s", dir->path, R3RING_LOCK_NAME,
+					strerror(errno));
+	if (flock(dir->lock_fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK)
+			return r3ring_error_set(err, -errno, "lock %s/%s: %s", dir->path,
+						R3RING_LOCK_NAME, strerror(errno));
+		return r3ring_error_set(err, -EBUSY,
+					"another r3ringd (pid %ld) serves %s: use it, or choose "
+					"another --runtime-dir",
+					lock_owner(dir->lock_fd), dir->path);
+	}
+	len = snprintf(text, sizeof(text), "%d\n", getpid());
+	if (ftruncate(dir->lock_fd, 0) < 0 || pwrite(dir->lock_fd, text, (size_t)len, 0) != len)
+		return r3ring_error_set(err, -EIO, "lock %s/%s cannot be written: %s", dir->path,
+					R3RING_LOCK_NAME, strerror(errno));
+	return 0;
+}
+
+static int list_open(struct runtime_dir *dir, const char *name, int *fd, struct r3ring_error *err)
+{
+	if (mkdirat(dir->fd, name, DIR_MODE) < 0 && errno != EEXIST)
+		goto failed;
+	*fd = openat(dir->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (*fd >= 0)
+		return 0;
+failed:
+	return r3ring_error_set(err, -errno, "%s/%s: %s", dir->path, name, strerror(errno));
+}
+
+/* The lock is held: a socket that lies there belongs to a dead daemon. */
+static int listen_open(struct runtime_dir *dir, gid_t gid, struct r3ring_error *err)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+	memcpy(address.sun_path, dir->socket_path, sizeof(address.sun_path));
+	if (unlinkat(dir->fd, R3RING_SOCKET_NAME, 0) < 0 && errno != ENOENT)
+		goto failed;
+	dir->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (dir->listen_fd < 0 ||
+	    bind(dir->listen_fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+	    fchmodat(dir->fd, R3RING_SOCKET_NAME, SOCKET_MODE, 0) < 0)
+		goto failed;
+	if (gid != (gid_t)-1 && fchownat(dir->fd, R3RING_SOCKET_NAME, (uid_t)-1, gid, 0) < 0)
+		goto failed;
+	if (listen(dir->listen_fd, BACKLOG) == 0)
+		return 0;
+failed:
+	return r3ring_error_set(err, -errno, "socket %s: %s", dir->socket_path, strerror(errno));
+}
+
+static void descriptor_close(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static void runtime_dir_release(struct runtime_dir *dir)
+{
+	descriptor_close(&dir->listen_fd);
+	descriptor_close(&dir->segments_fd);
+	descriptor_close(&dir->generations_fd);
+	descriptor_close(&dir->fd);
+	descriptor_close(&dir->lock_fd); /* last: the lock covers the rest */
+}
+
+int runtime_dir_open(struct runtime_dir *dir, const char *path, gid_t gid, struct r3ring_error *err)
+{
+	int r;
+
+	*dir = (struct runtime_dir){
+		.fd = -1, .lock_fd = -1, .listen_fd = -1, .segments_fd = -1, .generations_fd = -1};
+	r = socket_path_write(dir, path, err);
+	if (r == 0)
+		r = directory_open(dir, gid, err);
+	if (r == 0)
+		r = lock_take(dir, err);
+	if (r == 0)
+		r = list_open(dir, "segments", &dir->segments_fd, err);
+	if (r == 0)
+		r = list_open(dir, "generations", &dir->generations_fd, err);
+	if (r == 0)
+		r = listen_open(dir, gid, err);
+	if (r < 0)
+		runtime_dir_release(dir);
+	return r;
+}
+
+void runtime_dir_close(struct runtime_dir *dir)
+{
+	if (dir->lock_fd < 0)
+		return;
+	unlinkat(dir->fd, R3RING_SOCKET_NAME, 0);
+	runtime_dir_release(dir);
+}
+
+/* ---- lists ------------------------------------------------------------- */
+
+int runtime_dir_list_segment(struct runtime_dir *dir, const char *name)
+{
+	int fd = openat(dir->segments_fd, name + 1, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
+			0640);
+
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	return 0;
+}
+
+void runtime_dir_unlist_segment(struct runtime_dir *dir, const char *name)
+{
+	unlinkat(dir->segments_fd, name + 1, 0);
+}
+
+int runtime_dir_each_segment(struct runtime_dir *dir, void (*each)(void *ctx, const char *name),
+			     void *ctx)
+{
+	struct dirent **entries;
+	int count = scandirat(dir->segments_fd, ".", &entries, NULL, alphasort);
+	char name[NAME_MAX + 2];
+
+	if (count < 0)
+		return -errno;
+	for (int i = 0; i < count; i++) {
+		if (strncmp(entries[i]->d_name, "r3ring.", 7) == 0) {
+			snprintf(name, sizeof(name), "/%s", entries[i]->d_name);
+			each(ctx, name);
+		}
+		free(entries[i]);
+	}
+	free(entries);
+	return 0;
+}
+
+static void generation_file(const struct r3ring_channel_name *channel, const char *suffix,
+			    char *file, size_t capacity)
+{
+	snprintf(file, capacity, "%s.%u%s%s", channel->instance, channel->rank,
+		 channel->draft ? ".draft" : "", suffix);
+}
+
+uint64_t runtime_dir_last_generation(struct runtime_dir *dir,
+				     const struct r3ring_channel_name *channel)
+{
+	char file[NAME_MAX + 1], text[32] = "";
+	uint64_t generation = 0;
+	int fd;
+
+	generation_file(channel, "", file, sizeof(file));
+	fd = openat(dir->generations_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return 0;
+	if (read(fd, text, sizeof(text) - 1) > 0)
+		generation = strtoull(text, NULL, 10);
+	close(fd);
+	return generation;
+}
+
+int runtime_dir_store_generation(struct runtime_dir *dir, const struct r3ring_channel_name *channel,
+				 uint64_t generation)
+{
+	char file[NAME_MAX + 1], fresh[NAME_MAX + 1], text[32];
+	int fd, len, r = 0;
+
+	generation_file(channel, "", file, sizeof(file));
+	generation_file(channel, "~", fresh, sizeof(fresh));
+	fd = openat(dir->generations_fd, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+	if (fd < 0)
+		return -errno;
+	len = snprintf(text, sizeof(text), "%" PRIu64 "\n", generation);
+	if (write(fd, text, (size_t)len) != len)
+		r = -EIO;
+	close(fd);
+	if (r == 0 && renameat(dir->generations_fd, fresh, dir->generations_fd, file) < 0)
+		r = -errno;
+	return r;
+}
