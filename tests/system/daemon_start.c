@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon's beginning and end: options, runtime directory, signals. */
+#include <criterion/criterion.h>
+
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "channel/socket.h"
+#include "tests/support/daemon.h"
+
+static struct test_daemon daemon_a, daemon_b;
+
+/* ---- options ------------------------------------------------------------ */
+
+static void expect_usage(const char *const *args, const char *text)
+{
+	cr_expect_eq(test_daemon_run(&daemon_a, args), 2);
+	cr_expect(strstr(daemon_a.log, text), "\"%s\" is not in: %s", text, daemon_a.log);
+}
+
+Test(daemon_options, an_unknown_option_is_named)
+{
+	expect_usage((const char *[]){"--frobnicate", NULL}, "--frobnicate");
+}
+
+Test(daemon_options, an_option_without_its_value_is_named)
+{
+	expect_usage((const char *[]){"--ring-size", NULL}, "--ring-size needs a value");
+}
+
+Test(daemon_options, a_size_that_is_none_is_named_with_what_is_allowed)
+{
+	expect_usage((const char *[]){"--ring-size", "32Q", NULL},
+		     "--ring-size '32Q': must be a size such as");
+}
+
+Test(daemon_options, a_size_beyond_64_bits_is_refused)
+{
+	expect_usage((const char *[]){"--ring-size", "99999999T", NULL}, "--ring-size");
+}
+
+Test(daemon_options, a_count_of_none_is_refused)
+{
+	expect_usage((const char *[]){"--max-channels", "0", NULL}, "--max-channels '0'");
+}
+
+Test(daemon_options, an_unknown_level_is_refused)
+{
+	expect_usage((const char *[]){"--log-level", "loud", NULL}, "error, warn, info or debug");
+}
+
+Test(daemon_options, a_word_that_is_no_option_is_refused)
+{
+	expect_usage((const char *[]){"now", NULL}, "unexpected argument 'now'");
+}
+
+Test(daemon_options, help_goes_to_standard_output_and_is_no_error)
+{
+	cr_expect_eq(test_daemon_run(&daemon_a, (const char *[]){"--help", NULL}), 0);
+	cr_expect(strstr(daemon_a.log, "--ring-size SIZE"));
+}
+
+Test(daemon_options, an_unknown_group_is_named)
+{
+	const char *const args[] = {"--group", "no-such-group-here", NULL};
+
+	cr_expect_eq(test_daemon_run(&daemon_a, args), 1);
+	cr_expect(strstr(daemon_a.log, "no-such-group-here"));
+}
+
+/* ---- configuration file ------------------------------------------------- */
+
+static void write_config(char path[64], const char *text)
+{
+	FILE *file;
+
+	snprintf(path, 64, "/tmp/r3ring-test-config.%d", getpid());
+	file = fopen(path, "we");
+	cr_assert(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+static void expect_config_error(const char *text, const char *expected)
+{
+	char path[64];
+
+	write_config(path, text);
+	cr_expect_eq(test_daemon_run(&daemon_a, (const char *[]){"--config", path, NULL}), 2);
+	cr_expect(strstr(daemon_a.log, expected), "\"%s\" is not in: %s", expected, daemon_a.log);
+	unlink(path);
+}
+
+Test(daemon_config, an_unknown_name_is_told_with_its_line)
+{
+	expect_config_error("# sizes\nring-size = 1M\nring-sise = 2M\n", ":3: no setting is "
+									 "called 'ring-sise'");
+}
+
+Test(daemon_config, a_bad_value_is_told_with_its_line)
+{
+	expect_config_error("\nmax-readers = many\n", ":2: max-readers = 'many'");
+}
+
+Test(daemon_config, a_line_without_equals_is_told)
+{
+	expect_config_error("log-level info\n", ":1: 'log-level info'");
+}
+
+Test(daemon_config, a_file_that_is_not_there_is_named)
+{
+	const char *const args[] = {"--config", "/nowhere/r3ringd.conf", NULL};
+
+	cr_expect_eq(test_daemon_run(&daemon_a, args), 2);
+	cr_expect(strstr(daemon_a.log, "/nowhere/r3ringd.conf: No such file"));
+}
+
+Test(daemon_config, hangup_reads_the_file_again)
+{
+	char path[64];
+
+	write_config(path, "log-level = warn # quiet\n");
+	test_daemon_start(&daemon_a,
+			  (const char *[]){"--config", path, "--log-level", "info", NULL});
+	write_config(path, "max-readers = 7\n");
+	kill(daemon_a.pid, SIGHUP);
+	cr_expect(test_daemon_said(&daemon_a, "configuration read again"));
+	write_config(path, "max-readers = none\n");
+	kill(daemon_a.pid, SIGHUP);
+	cr_expect(test_daemon_said(&daemon_a, "the old one holds"));
+	unlink(path);
+	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+}
+
+/* ---- runtime directory -------------------------------------------------- */
+
+Test(daemon_dir, one_daemon_a_directory_and_the_message_names_its_pid)
+{
+	char expected[64];
+
+	test_daemon_start(&daemon_a, NULL);
+	snprintf(daemon_b.dir, sizeof(daemon_b.dir), "%s", daemon_a.dir);
+	cr_expect_eq(test_daemon_run(&daemon_b, NULL), 1);
+	snprintf(expected, sizeof(expected), "another r3ringd (pid %d)", daemon_a.pid);
+	cr_expect(strstr(daemon_b.log, expected), "%s", daemon_b.log);
+	daemon_b.dir[0] = '\0';
+	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+}
+
+Test(daemon_dir, a_socket_that_a_dead_daemon_left_is_no_hindrance)
+{
+	test_daemon_start(&daemon_a, NULL);
+	test_daemon_kill(&daemon_a);
+	test_daemon_restart(&daemon_a, NULL);
+	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+}
+
+Test(daemon_dir, a_path_too_long_for_a_socket_is_refused_with_the_limit)
+{
+	char dir[200] = "/tmp/";
+
+	memset(dir + 5, 'x', 120);
+	cr_expect_eq(test_daemon_run(&daemon_a, (const char *[]){"--runtime-dir", dir, NULL}), 1);
+	cr_expect(strstr(daemon_a.log, "takes at most 107"), "%s", daemon_a.log);
+}
+
+Test(daemon_dir, a_directory_that_others_may_write_is_refused)
+{
+	test_daemon_start(&daemon_a, NULL);
+	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+	chmod(daemon_a.dir, 0777);
+	cr_expect_eq(test_daemon_run(&daemon_a, NULL), 1);
+	cr_expect(strstr(daemon_a.log, "may be written by others"));
+}
+
+Test(daemon_dir, failure_30_a_directory_of_another_user_is_refused)
+{
+	test_daemon_start(&daemon_a, NULL);
+	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+	if (chown(daemon_a.dir, 65534, (gid_t)-1) < 0)
+		cr_skip_test("needs root");
+	cr_expect_eq(test_daemon_run(&daemon_a, NULL), 1);
+	cr_expect(strstr(daemon_a.log, "belongs to user 65534"), "%s", daemon_a.log);
+}
+
+/* ---- end ---------------------------------------------------------------- */
+
+static void expect_clean_end(int signal_number)
+{
+	char socket_path[128];
+
+	test_daemon_start(&daemon_a, NULL);
+	snprintf(socket_path, sizeof(socket_path), "%s/%s", daemon_a.dir, R3RING_SOCKET_NAME);
+	cr_expect_eq(access(socket_path, F_OK), 0);
+	kill(daemon_a.pid, signal_number);
+	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+	cr_expect_eq(access(socket_path, F_OK), -1);
+	cr_expect(strstr(daemon_a.log, "ended in good order"));
+}
+
+Test(daemon_end, terminate_ends_it_in_good_order)
+{
+	expect_clean_end(SIGTERM);
+}
+
+Test(daemon_end, interrupt_ends_it_in_good_order)
+{
+	expect_clean_end(SIGINT);
+}
+
+/* ---- control loop ------------------------------------------------------- */
+
+/* As Docker's default profile has it. */
+static bool refuse_io_uring(void *ctx)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
+
+	(void)ctx;
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+Test(daemon_loop, it_runs_on_epoll_where_io_uring_is_refused_and_says_so)
+{
+	daemon_a.prepare = refuse_io_uring;
+	test_daemon_start(&daemon_a, NULL);
+	cr_expect(strstr(daemon_a.log, "runs on epoll"), "%s", daemon_a.log);
+	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+}
