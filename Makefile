@@ -64,12 +64,13 @@ UNIT := $(patsubst %.c,$(O)/%.o,$(wildcard tests/unit/*.c))
 SYSTEM := $(patsubst %.c,$(O)/%.o,$(wildcard tests/system/*.c))
 STRESS := $(patsubst %.c,$(O)/%,$(wildcard tests/stress/*.c))
 BENCH := $(patsubst %.c,$(O)/%.o,$(wildcard tests/bench/*.c))
+BENCHED := $(patsubst %.c,$(O)/%.o,$(wildcard tests/bench/unbound/*.c))
 DEMO := $(patsubst %.c,$(O)/%.o,$(wildcard tests/demo/*.c))
 HEADERS := $(wildcard include/r3ring/*.h)
 MANUALS := $(wildcard docs/man/*.[1-8])
 
 PROGRAM_OBJECTS := $(LIBRARY) $(REFERENCE) $(DAEMON) $(TOOLS)
-TEST_OBJECTS := $(SUPPORT) $(UNIT) $(SYSTEM) $(STRESS:=.o) $(BENCH) $(DEMO)
+TEST_OBJECTS := $(SUPPORT) $(UNIT) $(SYSTEM) $(STRESS:=.o) $(BENCH) $(BENCHED) $(DEMO)
 OBJECTS := $(PROGRAM_OBJECTS) $(TEST_OBJECTS)
 SOURCES := $(patsubst $(O)/%.o,%.c,$(OBJECTS))
 
@@ -168,7 +169,12 @@ $(STRESS): $(O)/%: $(O)/%.o $(INSIDE)
 	$(call say,LD)
 	$(call link,$(PROGRAM_LIBS))
 
-$(O)/tests/run-bench: $(BENCH) $(INSIDE)
+# What the benchmark counts instructions of.
+$(O)/tests/bench-unbound: $(BENCHED) $(O)/files
+	$(call say,LD)
+	$(call link)
+
+$(O)/tests/run-bench: $(BENCH) $(INSIDE) | $(O)/tests/bench-unbound
 	$(call say,LD)
 	$(call link,$(PROGRAM_LIBS))
 

@@ -45,6 +45,8 @@ struct bench_group {
 };
 
 extern const struct bench_group bench_ring;
+extern const struct bench_group bench_capture;
+extern const struct bench_group bench_unbound;
 
 /* ---- running (harness.c) ---------------------------------------------- */
 

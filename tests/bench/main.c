@@ -14,6 +14,8 @@
 
 static const struct bench_group *const groups[] = {
 	&bench_ring,
+	&bench_capture,
+	&bench_unbound,
 };
 
 #define GROUP_COUNT (sizeof(groups) / sizeof(groups[0]))
