@@ -35,7 +35,7 @@ static void group_path(char path[PATH_MAX])
 		if (strncmp(line, "0::/", 4) != 0)
 			continue;
 		line[strcspn(line, "\n")] = '\0';
-		strcpy(path, line + strlen("0::"));
+		snprintf(path, PATH_MAX, "%s", line + strlen("0::"));
 	}
 	fclose(file);
 }

@@ -15,18 +15,18 @@
 #define NOT_FOUND 127 /* the shell's status for a command that is not there */
 
 /* The program lies beside this one. */
-static int program_path(char path[PATH_MAX])
+static int program_path(char *path, size_t capacity)
 {
-	ssize_t len = readlink("/proc/self/exe", path, PATH_MAX - 1);
-	char *slash;
+	ssize_t len = readlink("/proc/self/exe", path, capacity);
+	size_t directory;
 
 	if (len < 0)
 		return -errno;
-	path[len] = '\0';
-	slash = strrchr(path, '/');
-	if (!slash || strlen("/bench-unbound") >= (size_t)(PATH_MAX - (slash - path)))
+	for (directory = (size_t)len; directory > 0 && path[directory - 1] != '/';)
+		directory--;
+	if (directory + sizeof("bench-unbound") > capacity)
 		return -ENAMETOOLONG;
-	strcpy(slash, "/bench-unbound");
+	memcpy(path + directory, "bench-unbound", sizeof("bench-unbound"));
 	return 0;
 }
 
@@ -56,7 +56,7 @@ static int run_counted(const char *command, double *instructions)
 static int count_instructions(const char *forward, double *value)
 {
 	char path[PATH_MAX], command[PATH_MAX + 160];
-	int rc = program_path(path);
+	int rc = program_path(path, sizeof(path));
 
 	if (rc)
 		return rc;
