@@ -40,9 +40,8 @@ static void print_usage(FILE *out)
 	      "The daemon is looked for in $R3RING_RUNTIME_DIR, else in $XDG_RUNTIME_DIR/r3ring,\n"
 	      "then in /run/r3ring.\n"
 	      "\n"
-	      "exit codes: 0 done, 1 failed or found something wrong, 2 usage, 3 nothing to "
-	      "connect\n"
-	      "to\n",
+	      "exit codes: 0 done, 1 failed or found something wrong, 2 usage,\n"
+	      "3 nothing to connect to\n",
 	      out);
 }
 
