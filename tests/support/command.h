@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs the tool `r3ring` of this build as a process of its own, and keeps what
+ * it prints.
+ */
+#ifndef TESTS_SUPPORT_COMMAND_H
+#define TESTS_SUPPORT_COMMAND_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct command {
+	pid_t pid; /* 0: not running */
+	int code;  /* exit code once it has ended, -signal when one ended it */
+	int out_fd, err_fd;
+	char *out, *err; /* what it printed, once it has ended; NUL-terminated */
+};
+
+/*
+ * Starts it.
+ *
+ * @runtime_dir: its $R3RING_RUNTIME_DIR.
+ * @args:        behind "r3ring", NULL-terminated.
+ *
+ * Ends this process when that fails. The child ends with this process. Pairs
+ * with command_free().
+ */
+void command_start(struct command *command, const char *runtime_dir, const char *const *args);
+
+/* Whether it has ended, without waiting. */
+bool command_ended(struct command *command);
+
+/* Waits for its end, or kills it after a minute. Returns the code. */
+int command_wait(struct command *command);
+
+/* Start and wait in one. */
+int command_run(struct command *command, const char *runtime_dir, const char *const *args);
+
+/* Kills it if it still runs. */
+void command_free(struct command *command);
+
+#endif
