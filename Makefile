@@ -193,7 +193,7 @@ TEXT ?= LICENSE
 .PHONY: demo
 demo: $(call packages,build)
 	+$(Q)$(submake) $(O)/tests/run-demo
-	$(Q)$(O)/tests/run-demo $(O) $(TEXT)
+	$(Q)$(O)/tests/run-demo $(TEXT)
 
 # A build that fails is one failed test more; the others still run.
 .PHONY: test
