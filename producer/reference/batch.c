@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The scheduler of a continuous batch. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,7 @@ static int batch_alloc(struct batch *b)
 	size_t rows = batch_max_rows(b->batch_rows);
 	size_t spans = 2 * rows; /* an EXTERNAL one beside each COMPUTED one */
 
+	assert(rows && b->workload->count); /* batch_check(); no workload is empty */
 	b->progress = calloc(b->workload->count, sizeof(*b->progress));
 	b->running = calloc(rows, sizeof(*b->running));
 	b->returned = calloc(rows, sizeof(*b->returned));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Making an engine from a run's options. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,7 @@ static int make_layers(struct engine *e, struct megamoe_options *moe, struct r3r
 static int copy_layers(struct engine *e, const struct r3ring_layer_entry *layers,
 		       struct r3ring_error *err)
 {
+	assert(e->layer_count); /* every model here has an MoE layer */
 	e->layers = calloc(e->layer_count, sizeof(*e->layers));
 	if (!e->layers)
 		return r3ring_error_set(err, -ENOMEM, "no memory for the layer table");

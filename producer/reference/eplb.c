@@ -75,13 +75,14 @@ void eplb_free(struct eplb *eplb)
 	free(eplb);
 }
 
+/* There is room: eplb_create() has seen to it. */
 static void give_replica(struct seat *seats, uint32_t experts, const uint64_t *load)
 {
-	struct seat *most = NULL;
+	struct seat *most = seats;
 
 	for (uint32_t e = 0; e < experts; e++) {
 		if (seats[e].replicas < EPLB_REPLICAS_MAX &&
-		    (!most || seats[e].share > most->share))
+		    (most->replicas == EPLB_REPLICAS_MAX || seats[e].share > most->share))
 			most = &seats[e];
 	}
 	most->replicas++;

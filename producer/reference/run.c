@@ -48,7 +48,7 @@ static int check_options(const struct run_options *o, struct r3ring_error *err)
 	if (!(o->rate >= 0) || isinf(o->rate))
 		return r3ring_error_set(err, -EINVAL,
 					"rate %g: --rate takes steps per second, above 0", o->rate);
-	if (o->device && strcmp(o->device, "auto") && strcmp(o->device, "host"))
+	if (o->device && strcmp(o->device, "auto") != 0 && strcmp(o->device, "host") != 0)
 		return r3ring_error_set(err, -EINVAL,
 					"device \"%.32s\": the reference forward runs on the CPU; "
 					"--device takes host or auto",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recorded routing: header and file, checked field by field. */
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -84,7 +85,7 @@ static int read_shape(struct trace *t, const struct place *at, const json_t *roo
 	const uint32_t max[] = {TRACE_ROWS_MAX, R3RING_LAYERS_MAX, R3RING_TOP_K_MAX};
 	uint32_t *const sizes[] = {&t->rows, &t->layer_count, &t->top_k};
 	const json_t *shape;
-	uint32_t k;
+	uint32_t k = 0;
 	int rc = get_array(at, root, "shape", &shape);
 
 	if (!rc && json_array_size(shape) != 3)
@@ -113,7 +114,7 @@ static int read_texts(struct trace *t, const struct place *at, const json_t *roo
 	uint32_t missing;
 	int rc = get_text(at, root, "dtype", dtype, sizeof(dtype));
 
-	if (!rc && strcmp(dtype, TRACE_DTYPE))
+	if (!rc && strcmp(dtype, TRACE_DTYPE) != 0)
 		rc = r3ring_error_set(at->err, -ERANGE,
 				      "%s: field \"dtype\" is \"%s\": only \"%s\" is read",
 				      at->header, dtype, TRACE_DTYPE);
@@ -140,7 +141,7 @@ static int check_layer(const struct trace *t, const struct place *at, uint32_t i
 static int read_layers(struct trace *t, const struct place *at, const json_t *root)
 {
 	const json_t *ids;
-	uint32_t id;
+	uint32_t id = 0;
 	int rc = get_array(at, root, "layer_ids", &ids);
 
 	if (rc)
@@ -150,6 +151,7 @@ static int read_layers(struct trace *t, const struct place *at, const json_t *ro
 					"%s: field \"layer_ids\" names %zu layers, but shape[1] is "
 					"%u: make them equal",
 					at->header, json_array_size(ids), t->layer_count);
+	assert(t->layer_count); /* read_shape() has seen to it */
 	t->layers = calloc(t->layer_count, sizeof(*t->layers));
 	if (!t->layers)
 		return r3ring_error_set(at->err, -ENOMEM, "%s: no memory for its layers",
@@ -169,7 +171,7 @@ static int read_request(const struct trace *t, const struct place *header, const
 {
 	char within[32];
 	struct place at = {header->header, within, header->err};
-	uint32_t first_row;
+	uint32_t first_row = 0;
 	int rc;
 
 	snprintf(within, sizeof(within), "requests[%u].", index);
@@ -194,30 +196,30 @@ static int read_request(const struct trace *t, const struct place *header, const
 	return 0;
 }
 
-static int by_id(const void *a, const void *b)
+static int by_text(const void *a, const void *b)
 {
-	const struct workload_request *const *x = a, *const *y = b;
+	const char *const *x = a, *const *y = b;
 
-	return strcmp((*x)->id, (*y)->id);
+	return strcmp(*x, *y);
 }
 
 static int check_ids_differ(const struct trace *t, const struct place *at)
 {
-	const struct workload_request **sorted = calloc(t->request_count, sizeof(*sorted));
+	const char **sorted = calloc(t->request_count, sizeof(*sorted));
 	int rc = 0;
 
 	if (!sorted)
 		return r3ring_error_set(at->err, -ENOMEM, "%s: no memory for its requests",
 					at->header);
 	for (uint32_t i = 0; i < t->request_count; i++)
-		sorted[i] = &t->requests[i];
-	qsort(sorted, t->request_count, sizeof(*sorted), by_id);
+		sorted[i] = t->requests[i].id;
+	qsort(sorted, t->request_count, sizeof(*sorted), by_text);
 	for (uint32_t i = 1; !rc && i < t->request_count; i++) {
-		if (!by_id(&sorted[i - 1], &sorted[i]))
+		if (!strcmp(sorted[i - 1], sorted[i]))
 			rc = r3ring_error_set(at->err, -ERANGE,
 					      "%s: request_id \"%.64s\" is there twice: give each "
 					      "request its own",
-					      at->header, sorted[i]->id);
+					      at->header, sorted[i]);
 	}
 	free(sorted);
 	return rc;
@@ -270,6 +272,7 @@ static int load_ids(struct trace *t, FILE *file, const char *path, struct r3ring
 					"needs %llu: correct the shape or the file",
 					path, (long long)st.st_size, t->rows, t->layer_count,
 					t->top_k, (unsigned long long)bytes);
+	assert(bytes); /* no size of the shape is 0 */
 	t->ids = malloc(bytes);
 	if (!t->ids)
 		return r3ring_error_set(err, -ENOMEM, "%s: no memory for %llu bytes", path,

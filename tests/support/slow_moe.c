@@ -209,7 +209,7 @@ static void sort_experts(struct slow_moe *moe, uint32_t from, uint32_t to)
 static void limit_groups(struct slow_moe *moe)
 {
 	uint32_t size = moe->shape->experts / moe->shape->groups;
-	struct candidate group[32];
+	struct candidate group[32] = {{0, 0}};
 
 	for (uint32_t g = 0; g < moe->shape->groups; g++) {
 		sort_experts(moe, g * size, (g + 1) * size);
