@@ -219,6 +219,33 @@ bench: $(call packages,bench)
 	+$(Q)$(submake) build
 	$(Q)$(O)/tests/run-bench $(BENCH_ARGS)
 
+# ---- fuzzing -----------------------------------------------------------
+# tests/fuzz/fuzz_X.c with seeds from tests/fuzz/seed_X.c, SECONDS each; what it
+# finds grows in BUILD/fuzz/X, a crash is left in BUILD/fuzz.
+
+SECONDS ?= 60
+comma := ,
+FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZED := $(wildcard record/*.c ring/*.c channel/*.c) tests/support/record_examples.c
+fuzz-build = $(Q)mkdir -p $(@D) && clang -std=gnu11 $(R3RING_CPPFLAGS) -O1 -g \
+	-fsanitize=$(1)address,undefined -fno-sanitize-recover=all -o $@ $(filter %.c,$^) -pthread
+
+$(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(FUZZED) | $(call packages,lint)
+	$(call say,CLANG)
+	$(call fuzz-build,fuzzer$(comma))
+
+$(BUILD)/fuzz/seed_%: tests/fuzz/seed_%.c $(FUZZED) | $(call packages,lint)
+	$(call say,CLANG)
+	$(call fuzz-build)
+
+.PHONY: fuzz
+fuzz: $(FUZZERS:%=$(BUILD)/fuzz/fuzz_%) $(FUZZERS:%=$(BUILD)/fuzz/seed_%)
+	$(Q)for fuzzer in $(FUZZERS); do \
+		mkdir -p $(BUILD)/fuzz/$$fuzzer && \
+		$(BUILD)/fuzz/seed_$$fuzzer $(BUILD)/fuzz/$$fuzzer && \
+		$(BUILD)/fuzz/fuzz_$$fuzzer -max_total_time=$(SECONDS) -max_len=65536 \
+			-artifact_prefix=$(BUILD)/fuzz/ $(BUILD)/fuzz/$$fuzzer || exit 1; done
+
 # ---- checking the text -------------------------------------------------
 
 FORMATTED = $(shell git ls-files '*.c' '*.h' '*.cu')
@@ -289,6 +316,7 @@ help:
 	@echo 'check-asan     unit and system tests with AddressSanitizer'
 	@echo 'check-ubsan    unit and system tests with UndefinedBehaviorSanitizer'
 	@echo 'check-tsan     race tests with ThreadSanitizer'
+	@echo 'fuzz           feeds the decoders nonsense, SECONDS=60 each'
 	@echo 'bench          measures, beside the floors of this machine'
 	@echo 'build          all, tests and benchmarks, without running them'
 	@echo 'format         formats the C files'
