@@ -68,6 +68,14 @@ enum desc_state {
 	DESC_CORRUPT,
 };
 
+/* Arena position behind a record. */
+static inline uint64_t desc_end(const struct r3ring_desc *desc)
+{
+	if (desc->flags & R3RING_DESC_INLINE)
+		return desc->pos;
+	return desc->pos + ring_align(desc->len, R3RING_RECORD_ALIGN);
+}
+
 /* Low half of XXH3 over all bytes of the descriptor before `check`. */
 uint32_t desc_checksum(const struct r3ring_desc *desc);
 

@@ -2,15 +2,21 @@
 /*
  * The writer. Publishing a record is, in this order,
  *
- *	intent_pos = end of the record		relaxed
- *	desc.seq = sequence - 1			release (the marker)
+ *	intent_pos >= end of the record		relaxed
  *	fence
  *	payload and fields of the descriptor
  *	desc.seq = sequence			release
  *	tail					release
+ *	desc.seq of the next slot = sequence	release (the marker)
  *
  * A reader that saw any byte of the new record therefore finds, behind its
- * acquire fence, the new intent and the marker, and refuses what it read.
+ * acquire fence, the new intent and the marker of the record before, and refuses
+ * what it read.
+ *
+ * Both are stored ahead of need, since each store to a line that readers look at
+ * takes it from them: the intent in steps of many small records, the marker while
+ * no reader looks at its slot yet. A reader that keeps up then costs the writer
+ * one line a record besides the payload.
  */
 #include <errno.h>
 #include <limits.h>
@@ -26,25 +32,22 @@
 
 #define CALLER_FLAGS (R3RING_DESC_KEYFRAME | R3RING_DESC_BOUNDARY | R3RING_DESC_REPEATED)
 
+#define INTENT_STEP_MAX 16384u
+
 struct r3ring_writer {
 	struct r3ring_segment *segment;
 	uint64_t next_seq;   /* of the next reservation */
 	uint64_t commit_seq; /* oldest that is reserved and not committed */
 	uint64_t position;   /* behind the last reservation */
-	uint64_t committed;  /* position behind the last committed record */
-	uint64_t units;      /* running total, the last reservation included */
+	uint64_t intent;     /* as stored: at or before it readers know of all writing */
+	uint64_t intent_step;
+	uint64_t committed; /* position behind the last committed record */
+	uint64_t units;     /* running total, the last reservation included */
 	uint64_t published_bytes;
 	bool finished;
 };
 
 /* ---- opening and adopting ---------------------------------------------- */
-
-static uint64_t end_of(const struct r3ring_desc *desc)
-{
-	if (desc->flags & R3RING_DESC_INLINE)
-		return desc->pos;
-	return desc->pos + ring_align(desc->len, R3RING_RECORD_ALIGN);
-}
 
 /* The newest record up to the tail; false when it is not what the tail says. */
 static bool copy_last(const struct r3ring_segment *segment, uint64_t tail, struct r3ring_desc *last)
@@ -90,15 +93,28 @@ static int find_end(struct r3ring_writer *writer)
 		return -EBADMSG;
 	writer->published_bytes = r3ring_load_relaxed_u64(&lines->published_bytes);
 	walk_behind_tail(writer, &last);
-	if (intent % R3RING_RECORD_ALIGN || intent < end_of(&last) ||
-	    intent - end_of(&last) > segment->arena_bytes)
+	if (intent % R3RING_RECORD_ALIGN || intent < desc_end(&last) ||
+	    intent - desc_end(&last) > segment->arena_bytes)
 		return -EBADMSG;
 	writer->units = last.units;
 	writer->next_seq = last.seq + 1;
 	writer->commit_seq = writer->next_seq;
 	writer->position = intent;
 	writer->committed = intent;
+	writer->intent = intent;
+	writer->intent_step = segment->arena_bytes / 64;
+	if (writer->intent_step > INTENT_STEP_MAX)
+		writer->intent_step = INTENT_STEP_MAX;
 	return 0;
+}
+
+/* Kills what the slot of the next record holds. */
+static void mark_next(const struct r3ring_writer *writer)
+{
+	/* Pairs with the acquire in desc_copy(): a reader that is overrun finds a
+	 * tail that is not older than what overran it. */
+	r3ring_store_release_u64(&ring_desc(writer->segment, writer->next_seq)->seq,
+				 writer->next_seq - 1);
 }
 
 static void announce_adoption(struct r3ring_writer *writer)
@@ -130,6 +146,7 @@ int r3ring_writer_open(struct r3ring_writer **writer, struct r3ring_segment *seg
 		free(opened);
 		return rc;
 	}
+	mark_next(opened);
 	if (segment->adopted)
 		announce_adoption(opened);
 	*writer = opened;
@@ -179,12 +196,12 @@ static int check_spec(const struct r3ring_writer *writer, const struct r3ring_re
 }
 
 /* From here on no reader accepts what the new record overwrites. */
-static void announce(struct r3ring_writer *writer, struct r3ring_desc *desc, uint64_t end)
+static void announce(struct r3ring_writer *writer, uint64_t end)
 {
-	r3ring_store_relaxed_u64(&writer->segment->lines->intent_pos, end);
-	/* Pairs with the acquire in desc_copy(): a reader that is overrun finds a
-	 * tail that is not older than what overran it. */
-	r3ring_store_release_u64(&desc->seq, writer->next_seq - 1);
+	if (end > writer->intent) {
+		writer->intent = ring_align(end, writer->intent_step);
+		r3ring_store_relaxed_u64(&writer->segment->lines->intent_pos, writer->intent);
+	}
 	/* Pairs with the acquire fences in desc_copy() and r3ring_cursor_check(). */
 	r3ring_fence_release();
 	writer->position = end;
@@ -225,7 +242,7 @@ static void publish(struct r3ring_writer *writer, struct r3ring_desc *shared,
 	if (desc->flags & R3RING_DESC_BOUNDARY)
 		/* Pairs with the acquire in the cursor's search for a boundary. */
 		r3ring_store_release_u64(&lines->boundary_seq, desc->seq);
-	writer->committed = end_of(desc);
+	writer->committed = desc_end(desc);
 	r3ring_store_relaxed_u64(&lines->tail_pos, writer->committed);
 	/* Pairs with the acquire of tail_seq in window_find(). */
 	r3ring_store_release_u64(&lines->tail_seq, desc->seq);
@@ -258,8 +275,9 @@ int r3ring_writer_reserve(struct r3ring_writer *writer, const struct r3ring_reco
 	if (too_much_reserved(writer, place.end))
 		return -ENOBUFS;
 	desc = describe(writer, spec, place.begin);
-	announce(writer, shared, place.end);
+	announce(writer, place.end);
 	store_fields(shared, &desc);
+	mark_next(writer);
 	/* The device's writes are ordered behind nothing of this thread's but what
 	 * is visible already when its copy is enqueued. */
 	r3ring_fence_full();
@@ -302,12 +320,13 @@ int r3ring_writer_put(struct r3ring_writer *writer, const struct r3ring_record_s
 	if (is_inline(spec->len) && spec->len)
 		memcpy(desc.inline_data, payload, spec->len);
 	desc.check = desc_checksum(&desc);
-	announce(writer, shared, place.end);
+	announce(writer, place.end);
 	if (!is_inline(spec->len))
 		memcpy(segment->arena + (place.begin & (segment->arena_bytes - 1)), payload,
 		       spec->len);
 	store_fields(shared, &desc);
 	publish(writer, shared, &desc);
+	mark_next(writer);
 	return 0;
 }
 

@@ -14,8 +14,10 @@
 
 #define ARENA_BYTES (8u << 20)
 #define DEPTH 16384u
+#define ECHO_ARENA_BYTES 65536u
+#define ECHO_DEPTH 1024u
 #define ROUNDS 20000u
-#define WARM_UP 2000u
+#define WARM_UP 2000u /* more than a lap of the rings that echo: all pages are mapped */
 #define COPIED_BYTES (256ull << 20)
 #define RATE_NS 200000000ull
 #define LOOKS_BEFORE_YIELD 4096u
@@ -96,12 +98,12 @@ struct made_ring {
 	int reader_fd;
 };
 
-static int ring_make(struct made_ring *ring)
+static int ring_make(struct made_ring *ring, uint64_t arena_bytes, uint32_t depth)
 {
 	static unsigned int count;
 	char name[64];
 	struct r3ring_segment_options options = {
-		.size = sizeof(options), .name = name, .arena_bytes = ARENA_BYTES, .depth = DEPTH};
+		.size = sizeof(options), .name = name, .arena_bytes = arena_bytes, .depth = depth};
 	int rc;
 
 	snprintf(name, sizeof(name), "/r3ring-bench.%d.%u", getpid(), count++);
@@ -191,10 +193,10 @@ static int record_one_way(const struct bench_row *row, double *value)
 {
 	struct echo echo = {.size = (uint32_t)row->size};
 	double *times = calloc(ROUNDS, sizeof(*times));
-	int rc = times ? ring_make(&echo.there) : -ENOMEM;
+	int rc = times ? ring_make(&echo.there, ECHO_ARENA_BYTES, ECHO_DEPTH) : -ENOMEM;
 	pid_t pid;
 
-	rc = rc ? rc : ring_make(&echo.back);
+	rc = rc ? rc : ring_make(&echo.back, ECHO_ARENA_BYTES, ECHO_DEPTH);
 	if (!rc) {
 		pid = bench_spawn(return_records, &echo, READER_CPU);
 		rc = pid < 0 ? pid : bench_pin(WRITER_CPU);
@@ -349,7 +351,7 @@ static int ring_throughput(const struct bench_row *row, double *value)
 	uint8_t *source = calloc(1, row->size);
 	uint64_t start;
 	pid_t pid;
-	int rc = source ? ring_make(&stream.ring) : -ENOMEM;
+	int rc = source ? ring_make(&stream.ring, ARENA_BYTES, DEPTH) : -ENOMEM;
 
 	stream.taken_step = ARENA_BYTES / stream.size / 16;
 	stream.taken = bench_shared(R3RING_LINE);
@@ -421,7 +423,7 @@ static int writer_rate(uint64_t size, unsigned int readers, double *value)
 	struct crowd crowd = {.stop = bench_shared(sizeof(uint32_t))};
 	pid_t pids[CROWD_MAX];
 	unsigned int started = 0;
-	int rc = crowd.stop ? ring_make(&ring) : -ENOMEM;
+	int rc = crowd.stop ? ring_make(&ring, ARENA_BYTES, DEPTH) : -ENOMEM;
 
 	crowd.reader_fd = ring.reader_fd;
 	for (; !rc && started < readers; started++) {

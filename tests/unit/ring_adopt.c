@@ -96,10 +96,9 @@ Test(ring_adopt, death_behind_the_store_of_intent)
 	expect_seamless(PUBLISHED);
 }
 
-Test(ring_adopt, death_behind_the_marker)
+Test(ring_adopt, death_before_the_marker_of_the_next_slot)
 {
-	lines()->intent_pos += STRIDE;
-	ring_desc(ring.segment, PUBLISHED + 1)->seq = PUBLISHED;
+	ring_desc(ring.segment, PUBLISHED + 1)->seq = PUBLISHED + 1 - DEPTH;
 	expect_seamless(PUBLISHED);
 }
 
