@@ -19,15 +19,16 @@ hashing=$(git grep -lE '#include (<uthash\.h>|"capture_daemon/live\.h")' -- '*.c
 cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 -j "$jobs" \
 	--enable=warning,performance,portability --suppress=missingInclude \
 	--suppressions-list=.cppcheck $(printf -- '--suppress=uninitvar:%s ' $hashing) \
-	-D__x86_64__ -D__linux__ -Iinclude -I. \
-	$(git ls-files '*.c' | grep -v '^tests/install/') || status=1
+	-D__x86_64__ -D__linux__ -D__cppcheck__ -Iinclude -I. --include=scripts/analyser.h \
+	$(git ls-files '*.c' | grep -vE '^(tests/install/|ring/error\.c)') || status=1
 
 tidy()
 {
-	xargs -r -P "$jobs" -n 4 clang-tidy --quiet -p . "$@" 2> /dev/null
+	xargs -r -P "$jobs" -n 4 clang-tidy --quiet -p . \
+		--extra-arg=-includescripts/analyser.h "$@" 2> /dev/null
 }
 
-checked=$(git ls-files '*.c' | grep -v '^tests/')
+checked=$(git ls-files '*.c' | grep -vE '^(tests/|ring/error\.c)')
 printf '%s\n' $checked | grep -vxF "$hashing" | tidy || status=1
 printf '%s\n' $checked | grep -xF "$hashing" |
 	tidy --checks=-clang-analyzer-unix.Malloc,-clang-analyzer-core.NullDereference ||
