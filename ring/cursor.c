@@ -265,7 +265,7 @@ int r3ring_cursor_next(struct r3ring_cursor *cursor, struct r3ring_view *view)
 int r3ring_cursor_read(struct r3ring_cursor *cursor, struct r3ring_view *view, void *buffer,
 		       size_t capacity)
 {
-	struct r3ring_view found;
+	struct r3ring_view found = {0};
 	int rc = r3ring_cursor_next(cursor, &found);
 
 	if (rc != 1)

@@ -263,7 +263,7 @@ struct r3ring_producer_stats {
 	uint64_t dropped_rows[R3RING_CAUSE_COUNT];
 	uint64_t dropped_records; /* spans, maps and key copies refused with -ENOBUFS */
 	uint64_t generation;      /* of the channel; 0 while disconnected */
-	uint32_t connected;  /* 1 while a daemon serves the channel */
+	uint32_t connected;       /* 1 while a daemon serves the channel */
 	uint32_t bound_layers;
 };
 

@@ -85,6 +85,8 @@ static void give_replica(struct seat *seats, uint32_t experts, const uint64_t *l
 		    (most->replicas == EPLB_REPLICAS_MAX || seats[e].share > most->share))
 			most = &seats[e];
 	}
+	if (!most)
+		return; /* every expert has as many as the map holds */
 	most->replicas++;
 	most->share = (double)load[most->expert] / most->replicas;
 }
