@@ -147,14 +147,14 @@ const uint8_t *fake_service_next(struct fake_service *service, int *error)
 {
 	struct lane_reader *from;
 	int corrupt = 0;
-	const uint8_t *payload =
-		lane_next(&service->steps, &service->sides, &from, &service->entry, &corrupt);
+	const uint8_t *payload;
 
+	if (service->from)
+		lane_consume(service->from, &service->entry);
+	payload = lane_next(&service->steps, &service->sides, &from, &service->entry, &corrupt);
+	service->from = payload ? from : NULL;
 	if (error)
 		*error = corrupt;
-	/* A test's payload stays readable: the lane is overwritten only when full. */
-	if (payload)
-		lane_consume(from, &service->entry);
 	return payload;
 }
 
@@ -180,6 +180,7 @@ void fake_service_hang_up(struct fake_service *service)
 	service->buffer = NULL;
 	close_fd(&service->buffer_fd);
 	pages_release(&service->pages);
+	service->from = NULL;
 }
 
 void fake_service_stop(struct fake_service *service)

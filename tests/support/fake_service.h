@@ -32,7 +32,8 @@ struct fake_service {
 	struct pages pages;
 	struct lane_reader steps;
 	struct lane_reader sides;
-	struct lane_entry entry; /* the newest one given */
+	struct lane_entry entry;  /* the newest one given */
+	struct lane_reader *from; /* its lane, NULL once it was given back */
 
 	char dir[64];
 	int listener;
