@@ -242,7 +242,7 @@ int r3ring_step_spans(struct r3ring_producer *producer, int64_t step_number,
 		return producer_side_failed(producer, -EINVAL,
 					    "step_spans: step %" PRId64 " has not begun",
 					    step_number);
-	fault = token_map_fault(spans, R3RING_ROWS_MAX);
+	fault = token_map_write(spans, R3RING_ROWS_MAX, NULL);
 	if (fault || bytes > lane_largest(producer->sides.bytes))
 		return producer_side_failed(producer, -EINVAL, "step_spans of step %" PRId64 ": %s",
 					    step_number,
@@ -252,7 +252,7 @@ int r3ring_step_spans(struct r3ring_producer *producer, int64_t step_number,
 	entry = reserve(producer, R3RING_SPANS, (uint32_t)bytes);
 	if (entry) {
 		memcpy(entry + 1, &head, sizeof(head));
-		token_map_write(spans, (uint8_t *)(entry + 1) + sizeof(head));
+		token_map_write(spans, R3RING_ROWS_MAX, (uint8_t *)(entry + 1) + sizeof(head));
 		submit(producer, entry);
 	}
 	pthread_mutex_unlock(&producer->side_lock);

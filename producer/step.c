@@ -16,6 +16,7 @@
 
 #define STEP_FLAGS_ALLOWED (R3RING_STEP_WARMUP | R3RING_STEP_GRAPH | R3RING_STEP_SPANS_FOLLOW)
 #define STEP_HEAD_BYTES (sizeof(struct lane_step) + sizeof(struct r3ring_step_record))
+#define PREFETCH_BYTES 1024u
 
 static uint64_t now_ns(void)
 {
@@ -48,12 +49,9 @@ static const char *rows_fault(const struct r3ring_step *step)
 
 static const char *step_fault(const struct r3ring_step *step)
 {
-	const char *fault;
-
 	if (step->size != sizeof(*step))
 		return "size is not sizeof(struct r3ring_step)";
-	fault = rows_fault(step);
-	return fault ? fault : token_map_fault(step, step->total_rows);
+	return rows_fault(step);
 }
 
 /* Tokens among the rank's rows. */
@@ -94,7 +92,6 @@ static void write_record(const struct announcement *a, const struct r3ring_step 
 	};
 
 	memcpy(out, &record, sizeof(record));
-	token_map_write(step, (uint8_t *)out + sizeof(record));
 }
 
 static void submit(struct r3ring_producer *producer, const struct announcement *a,
@@ -122,29 +119,56 @@ static uint32_t cause_of(const struct r3ring_producer *producer, uint32_t full)
 	return r3ring_load_relaxed_u32(&producer->connected) ? full : R3RING_CAUSE_DAEMON_RESTART;
 }
 
+/* Where an entry's spans go; NULL without an entry. The lines that follow were
+ * last read by the daemon's core, so they are asked for as early as can be. */
+static void *map_in(struct lane_entry *entry, uint64_t map_bytes)
+{
+	uint8_t *map = (uint8_t *)entry + sizeof(*entry) + STEP_HEAD_BYTES;
+
+	if (!entry)
+		return NULL;
+	for (uint64_t byte = 0; byte < map_bytes && byte < PREFETCH_BYTES; byte += 64)
+		r3ring_prefetch_write(map + byte);
+	return map;
+}
+
+static void take_room(struct r3ring_producer *producer, struct announcement *a,
+		      const struct r3ring_step *step)
+{
+	uint64_t bytes;
+
+	if (a->cause)
+		return;
+	if (!a->entry) {
+		a->cause = cause_of(producer, R3RING_CAUSE_QUEUE_FULL);
+		return;
+	}
+	bytes = extent_bytes(&producer->geometry, step->row_end - step->row_begin);
+	if (!extents_take(&producer->extents, bytes, &a->extent))
+		a->cause = cause_of(producer, R3RING_CAUSE_BUFFER_FULL);
+}
+
 /*
  * Gives the step its number and announces it, unless there is no room: the daemon
  * then finds it missing among the numbers. Begun is noted last, so that who reads
  * it finds every entry up to it.
+ * Returns what is wrong with its token map (nothing was done), or NULL.
  */
-static void announce(struct r3ring_producer *producer, struct announcement *a,
-		     const struct r3ring_step *step)
+static const char *announce(struct r3ring_producer *producer, struct announcement *a,
+			    const struct r3ring_step *step)
 {
-	uint32_t payload = (uint32_t)(STEP_HEAD_BYTES + token_map_bytes(step));
+	uint64_t map_bytes = token_map_bytes(step);
+	const char *fault;
+
+	if (!a->silent)
+		a->entry = lane_reserve(&producer->steps, (uint32_t)(STEP_HEAD_BYTES + map_bytes));
+	fault = token_map_write(step, step->total_rows, map_in(a->entry, map_bytes));
+	if (fault)
+		return fault;
 
 	a->number = producer->step + 1;
 	a->valid_rows = valid_rows(step);
-	a->entry = a->silent ? NULL : lane_reserve(&producer->steps, payload);
-
-	if (!a->entry) {
-		if (!a->cause)
-			a->cause = cause_of(producer, R3RING_CAUSE_QUEUE_FULL);
-	} else if (!a->cause &&
-		   !extents_take(&producer->extents,
-				 extent_bytes(&producer->geometry, step->row_end - step->row_begin),
-				 &a->extent)) {
-		a->cause = cause_of(producer, R3RING_CAUSE_BUFFER_FULL);
-	}
+	take_room(producer, a, step);
 	if (a->entry)
 		submit(producer, a, step);
 
@@ -156,6 +180,7 @@ static void announce(struct r3ring_producer *producer, struct announcement *a,
 	}
 	pages_note_begun(&producer->pages, producer->step, producer->rows);
 	pages_wake(&producer->pages);
+	return NULL;
 }
 
 /* ---- arming and disarming --------------------------------------------- */
@@ -219,6 +244,16 @@ static int finish(struct r3ring_producer *producer, r3ring_stream stream)
 
 /* ---- the calls -------------------------------------------------------- */
 
+static int refuse(struct r3ring_producer *producer, const struct r3ring_step *step,
+		  const char *fault)
+{
+	return producer_step_failed(producer, -EINVAL,
+				    "step_begin: %s (total_rows %u, rows [%u,%u), valid_end %u, "
+				    "spans %u, keys %u)",
+				    fault, step->total_rows, step->row_begin, step->row_end,
+				    step->valid_end, step->spans, step->keys);
+}
+
 /* Ends what may be ended and checks the call; 0 when a step may begin. */
 static int prepare(struct r3ring_producer *producer, const struct r3ring_step *step,
 		   r3ring_stream stream)
@@ -242,11 +277,7 @@ static int prepare(struct r3ring_producer *producer, const struct r3ring_step *s
 	}
 	fault = step_fault(step);
 	if (fault)
-		return producer_step_failed(producer, -EINVAL,
-					    "step_begin: %s (total_rows %u, rows [%u,%u), "
-					    "valid_end %u, spans %u, keys %u)",
-					    fault, step->total_rows, step->row_begin, step->row_end,
-					    step->valid_end, step->spans, step->keys);
+		return refuse(producer, step, fault);
 	return 0;
 }
 
@@ -263,7 +294,10 @@ static int refuse_too_big(struct r3ring_producer *producer, const struct r3ring_
 		.silent = map_bytes > map_most || step->total_rows > R3RING_ROWS_MAX,
 	};
 
-	announce(producer, &a, step);
+	const char *fault = announce(producer, &a, step);
+
+	if (fault)
+		return refuse(producer, step, fault);
 	if (step->total_rows > producer->max_rows)
 		return producer_step_failed(producer, -EMSGSIZE,
 					    "step %" PRIu64 " is too big: total_rows is %u, "
@@ -286,6 +320,7 @@ int64_t r3ring_step_begin(struct r3ring_producer *producer, const struct r3ring_
 			  r3ring_stream stream)
 {
 	struct announcement a = {0};
+	const char *fault;
 	int ret;
 
 	if (!producer_is_own(producer))
@@ -296,7 +331,9 @@ int64_t r3ring_step_begin(struct r3ring_producer *producer, const struct r3ring_
 	if (too_big(producer, step))
 		return refuse_too_big(producer, step);
 
-	announce(producer, &a, step);
+	fault = announce(producer, &a, step);
+	if (fault)
+		return refuse(producer, step, fault);
 	producer->is_open = true;
 	producer->open_step = a.number;
 	producer->open_slot = a.extent.slot;

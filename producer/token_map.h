@@ -6,7 +6,6 @@
 #ifndef PRODUCER_TOKEN_MAP_H
 #define PRODUCER_TOKEN_MAP_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include <r3ring/producer.h>
@@ -19,12 +18,13 @@ static inline uint64_t token_map_bytes(const struct r3ring_step *step)
 }
 
 /*
- * What is wrong with keys and the arrays that must be there; NULL when nothing
- * is. @rows: rows that there can be in the step.
+ * Writes spans and keys, token_map_bytes() in all, to @out, 8-byte aligned; with
+ * NULL it only checks.
+ *
+ * @rows: rows that there can be in the step.
+ *
+ * Returns what is wrong with the map (then @out holds nothing of use), or NULL.
  */
-const char *token_map_fault(const struct r3ring_step *step, uint32_t rows);
-
-/* Writes spans and keys, token_map_bytes() in all, of a map without fault. */
-void token_map_write(const struct r3ring_step *step, void *out);
+const char *token_map_write(const struct r3ring_step *step, uint32_t rows, void *out);
 
 #endif

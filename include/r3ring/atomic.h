@@ -71,6 +71,16 @@ static inline void r3ring_fence_full(void)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
+/* Asks for a line that is soon written, also from another core. Only a hint. */
+static inline void r3ring_prefetch_write(const void *line)
+{
+#if defined(__x86_64__)
+	__asm__ __volatile__("prefetchw %0" ::"m"(*(const char *)line));
+#else
+	__builtin_prefetch(line, 1);
+#endif
+}
+
 /* One turn of a spin loop. */
 static inline void r3ring_cpu_relax(void)
 {

@@ -44,7 +44,7 @@ struct bench_group {
 	size_t count;
 };
 
-extern const struct bench_group bench_ring;
+extern const struct bench_group bench_ring, bench_step;
 extern const struct bench_group bench_capture;
 extern const struct bench_group bench_unbound;
 

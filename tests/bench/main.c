@@ -14,6 +14,7 @@
 
 static const struct bench_group *const groups[] = {
 	&bench_ring,
+	&bench_step,
 	&bench_capture,
 	&bench_unbound,
 };

@@ -261,7 +261,7 @@ Test(producer_step, spans_that_do_not_fit_the_step_are_refused)
 	assert_step_refused(&step, "rows outside of the step");
 	row[0] = 3;
 	position[0] = UINT32_MAX - 2;
-	assert_step_refused(&step, "position out of range");
+	assert_step_refused(&step, "beyond the last position");
 	position[0] = 0;
 	kind[0] = 3;
 	assert_step_refused(&step, "unknown kind");
