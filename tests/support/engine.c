@@ -8,7 +8,7 @@
 
 #include "tests/support/engine.h"
 
-#define DEADLINE_MS 10000
+#define DEADLINE_MS 20000
 
 uint16_t engine_id(uint64_t step, uint32_t layer, uint32_t row, uint32_t k)
 {

@@ -62,7 +62,7 @@ struct listener {
 void listener_open(struct listener *listener, const char *dir, const char *channel);
 void listener_close(struct listener *listener);
 
-/* Reads until @done says so, for at most ten seconds; returns whether it did. */
+/* Reads until @done says so, for at most twenty seconds; returns whether it did. */
 bool listener_read_until(struct listener *listener,
 			 bool (*done)(const struct listener *listener, uint64_t argument),
 			 uint64_t argument);

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the daemon refuses because it would be too much, and what full queues lose. */
+#include <criterion/criterion.h>
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "channel/socket.h"
+#include "tests/support/daemon.h"
+#include "tests/support/engine.h"
+
+static struct test_daemon daemon_a;
+static struct engine engine_a, engine_b;
+static struct listener listener_a, listener_b;
+
+static void expect_refused(const char *instance, uint32_t max_rows, int code, const char *text)
+{
+	struct r3ring_error err = {0};
+
+	cr_expect_eq(engine_open(&engine_b, daemon_a.dir, instance, max_rows, &err), code, "%s",
+		     err.text);
+	cr_expect(strstr(err.text, text), "\"%s\" is not in: %s", text, err.text);
+}
+
+static void open_engine(const char *instance, uint32_t max_rows)
+{
+	struct r3ring_error err = {0};
+
+	cr_assert_eq(engine_open(&engine_a, daemon_a.dir, instance, max_rows, &err), 0, "%s",
+		     err.text);
+}
+
+Test(daemon_limits, channels_per_user)
+{
+	test_daemon_start(&daemon_a, (const char *[]){"--max-channels", "1", NULL});
+	open_engine("first", 16);
+	expect_refused("second", 16, -EDQUOT, "--max-channels");
+	engine_close(&engine_a);
+}
+
+Test(daemon_limits, memory_per_user)
+{
+	test_daemon_start(&daemon_a, (const char *[]){"--max-memory", "8M", NULL});
+	expect_refused("large", 16, -EDQUOT, "--max-memory");
+}
+
+Test(daemon_limits, capture_buffers)
+{
+	test_daemon_start(&daemon_a, (const char *[]){"--buffer-size", "64K", NULL});
+	expect_refused("buffer", 4096, -EDQUOT, "--buffer-size");
+}
+
+/* Asks for a channel on a connection that stays. Returns the answer's type. */
+static uint16_t attach(int fd, struct socket_inbox *inbox)
+{
+	struct r3ring_hello_reader_message hello = {
+		.head.type = R3RING_MSG_HELLO_READER,
+		.channel.instance = "read",
+	};
+
+	cr_assert_eq(socket_send(fd, &hello.head, sizeof(hello), NULL, 0, NULL, 0), 0);
+	cr_assert_eq(socket_receive(fd, inbox, 5000), 0);
+	socket_inbox_close_fds(inbox);
+	return inbox->u.head.type;
+}
+
+Test(daemon_limits, readers_per_user)
+{
+	static struct socket_inbox inbox;
+	const struct r3ring_refused_message *refused = (const void *)inbox.u.bytes;
+	int first, second;
+
+	test_daemon_start(&daemon_a, (const char *[]){"--max-readers", "1", NULL});
+	open_engine("read", 16);
+	first = socket_connect(daemon_a.dir, NULL);
+	second = socket_connect(daemon_a.dir, NULL);
+	cr_expect_eq(attach(first, &inbox), R3RING_MSG_SEGMENT);
+	cr_expect_eq(attach(first, &inbox), R3RING_MSG_SEGMENT);
+	cr_expect_eq(attach(second, &inbox), R3RING_MSG_REFUSED);
+	cr_expect_eq(refused->code, -EDQUOT);
+	cr_expect(strstr(refused->text, "--max-readers"));
+	close(first);
+	close(second);
+	engine_close(&engine_a);
+}
+
+Test(daemon_limits, a_ring_too_small_for_a_record_of_64_rows_names_the_size_it_needs)
+{
+	test_daemon_start(&daemon_a, (const char *[]){"--ring-size", "128K", NULL});
+	expect_refused("small", 4096, -EMSGSIZE, "need at least 262144");
+}
+
+static bool tiny_shm(void *ctx)
+{
+	(void)ctx;
+	return unshare(CLONE_NEWNS) == 0 &&
+	       mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+	       mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=1m") == 0;
+}
+
+Test(daemon_limits, failure_01_a_full_dev_shm_is_an_error_that_names_need_free_and_remedy)
+{
+	if (geteuid() != 0)
+		cr_skip_test("needs root for a mount namespace");
+	daemon_a.prepare = tiny_shm;
+	test_daemon_start(&daemon_a, NULL);
+	expect_refused("shm", 16, -ENOSPC, "needs 19005440 bytes");
+	expect_refused("shm", 16, -ENOSPC, "1048576 are free");
+	expect_refused("shm", 16, -ENOSPC, "--ring-size");
+	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+}
+
+Test(daemon_limits, failure_01_what_fits_dev_shm_runs)
+{
+	if (geteuid() != 0)
+		cr_skip_test("needs root for a mount namespace");
+	daemon_a.prepare = tiny_shm;
+	test_daemon_start(&daemon_a, (const char *[]){"--ring-size", "512K", NULL});
+	open_engine("fits", 16);
+	for (int i = 0; i < 10; i++)
+		engine_step(&engine_a, 0, 16);
+	engine_close(&engine_a);
+	cr_expect(test_daemon_said(&daemon_a, "drained, "));
+	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+}
+
+/* ---- losses ------------------------------------------------------------- */
+
+/* The daemon stands still while the engine goes on. */
+static void run_while_stopped(uint32_t steps, uint32_t rows, struct r3ring_producer_stats *stats)
+{
+	int status;
+
+	kill(daemon_a.pid, SIGSTOP);
+	waitpid(daemon_a.pid, &status, WUNTRACED);
+	for (uint32_t i = 0; i < steps; i++)
+		engine_step(&engine_a, 0, rows);
+	r3ring_producer_get_stats(engine_a.producer, stats);
+	kill(daemon_a.pid, SIGCONT);
+}
+
+Test(daemon_limits, failure_20_steps_without_room_in_the_buffer_are_announced_exactly)
+{
+	struct r3ring_producer_stats stats;
+
+	test_daemon_start(&daemon_a, NULL);
+	open_engine("buffer", 16);
+	listener_open(&listener_a, daemon_a.dir, "buffer/0");
+	run_while_stopped(40, 16, &stats);
+	cr_assert_gt(stats.dropped_steps[R3RING_CAUSE_BUFFER_FULL], 0);
+	engine_step(&engine_a, 0, 1);
+	cr_assert(listener_read_until(&listener_a, listener_has_lost, R3RING_CAUSE_BUFFER_FULL));
+	engine_close(&engine_a);
+	cr_expect(test_daemon_said(&daemon_a, "drained, "));
+	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+	cr_assert(listener_read_until(&listener_a, listener_has_closed, R3RING_CLOSED_SHUTDOWN));
+	cr_expect_eq(listener_a.lost_steps[R3RING_CAUSE_BUFFER_FULL],
+		     stats.dropped_steps[R3RING_CAUSE_BUFFER_FULL]);
+	cr_expect_eq(listener_a.lost_rows[R3RING_CAUSE_BUFFER_FULL],
+		     stats.dropped_rows[R3RING_CAUSE_BUFFER_FULL]);
+	cr_expect_eq(listener_a.records[R3RING_STEP], stats.steps + 1);
+	cr_expect_eq(listener_a.wrong, 0);
+}
+
+Test(daemon_limits, failure_20_steps_without_room_in_the_queue_are_announced_exactly)
+{
+	struct r3ring_producer_stats stats;
+
+	test_daemon_start(&daemon_a, NULL);
+	open_engine("queue", 1);
+	listener_open(&listener_a, daemon_a.dir, "queue/0");
+	/* A STEP entry has at least 256 bytes, the queue 4 MiB. */
+	run_while_stopped(20000, 1, &stats);
+	cr_assert_gt(stats.dropped_steps[R3RING_CAUSE_QUEUE_FULL], 0);
+	engine_close(&engine_a);
+	cr_expect(test_daemon_said(&daemon_a, "drained, "));
+	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+	cr_assert(listener_read_until(&listener_a, listener_has_closed, R3RING_CLOSED_SHUTDOWN));
+	cr_expect_eq(listener_a.lost_steps[R3RING_CAUSE_QUEUE_FULL],
+		     stats.dropped_steps[R3RING_CAUSE_QUEUE_FULL]);
+	cr_expect_eq(listener_a.lost_rows[R3RING_CAUSE_QUEUE_FULL],
+		     stats.dropped_rows[R3RING_CAUSE_QUEUE_FULL]);
+	cr_expect_eq(listener_a.overruns, 0);
+	cr_expect_eq(listener_a.wrong, 0);
+}
+
+/* ---- small rings -------------------------------------------------------- */
+
+Test(daemon_limits, a_lapped_reader_is_never_given_a_wrong_row)
+{
+	test_daemon_start(&daemon_a, (const char *[]){"--ring-size", "256K", NULL});
+	open_engine("lapped", 64);
+	listener_open(&listener_a, daemon_a.dir, "lapped/0");
+	listener_open(&listener_b, daemon_a.dir, "lapped/0");
+	for (uint64_t i = 1; i <= 100; i++) {
+		engine_step(&engine_a, 0, 64);
+		cr_assert(listener_read_until(&listener_b, listener_has_step, i));
+	}
+	cr_expect_eq(listener_b.complete, 100);
+	cr_expect_eq(listener_b.wrong, 0);
+	engine_close(&engine_a);
+	cr_assert(test_daemon_said(&daemon_a, "drained, "));
+	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+	cr_assert(listener_read_until(&listener_a, listener_has_closed, R3RING_CLOSED_SHUTDOWN));
+	cr_expect_gt(listener_a.overruns, 0);
+	cr_expect_gt(listener_a.records[R3RING_KEYFRAME], 0);
+	cr_expect_eq(listener_a.wrong, 0);
+}

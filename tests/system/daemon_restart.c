@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A daemon that dies, and the one that follows it. */
+#include <criterion/criterion.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/support/daemon.h"
+#include "tests/support/engine.h"
+
+static struct test_daemon daemon_a;
+static struct engine engine_a;
+static struct listener listener_a, listener_b;
+static char instance[48], channel[56];
+
+/* A channel with one whole step, read. */
+static void start(void)
+{
+	struct r3ring_error err = {0};
+
+	snprintf(instance, sizeof(instance), "restart-%d", getpid());
+	snprintf(channel, sizeof(channel), "%s/0", instance);
+	test_daemon_start(&daemon_a, NULL);
+	cr_assert_eq(engine_open(&engine_a, daemon_a.dir, instance, 16, &err), 0, "%s", err.text);
+	listener_open(&listener_a, daemon_a.dir, channel);
+	engine_step(&engine_a, 0, 4);
+	cr_assert(listener_read_until(&listener_a, listener_has_step, 1));
+}
+
+TestSuite(daemon_restart, .init = start);
+
+Test(daemon_restart, the_producer_comes_back_and_readers_follow_to_the_next_generation)
+{
+	test_daemon_kill(&daemon_a);
+	test_daemon_restart(&daemon_a, NULL);
+	cr_expect(test_daemon_said(&daemon_a, "of a dead daemon"));
+	cr_assert(test_daemon_said(&daemon_a, "(came back)"));
+	engine_step(&engine_a, 0, 4);
+	cr_assert(listener_read_until(&listener_a, listener_has_generation, 2));
+	cr_assert(listener_read_until(&listener_a, listener_has_step, 2));
+	cr_expect_eq(listener_a.closed_reason, R3RING_CLOSED_CRASHED);
+	cr_expect_eq(listener_a.records[R3RING_LOST], 1);
+	cr_expect_eq(listener_a.lost_steps[R3RING_CAUSE_DAEMON_RESTART], 0);
+	cr_expect_eq(listener_a.complete, 2);
+	cr_expect_eq(listener_a.wrong, 0);
+	engine_close(&engine_a);
+	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+	cr_expect_eq(test_shm_names(instance), 0);
+}
+
+static bool has_step_record(const struct listener *listener, uint64_t count)
+{
+	return listener->records[R3RING_STEP] >= count;
+}
+
+Test(daemon_restart, a_step_at_work_is_whole_in_the_next_generation)
+{
+	int64_t step = engine_begin(&engine_a, 0, 8);
+
+	for (uint32_t layer = 0; layer < 3; layer++)
+		engine_capture(&engine_a, step, layer, 8);
+	cr_assert(listener_read_until(&listener_a, has_step_record, 2));
+	test_daemon_kill(&daemon_a);
+	for (uint32_t layer = 3; layer < ENGINE_LAYERS; layer++)
+		engine_capture(&engine_a, step, layer, 8);
+	engine_end(&engine_a);
+	test_daemon_restart(&daemon_a, NULL);
+	cr_assert(listener_read_until(&listener_a, listener_has_generation, 2));
+	cr_assert(listener_read_until(&listener_a, listener_has_step, 2));
+	/* In the old generation it is lost, with its rows. */
+	cr_expect_eq(listener_a.lost_steps[R3RING_CAUSE_DAEMON_RESTART], 1);
+	cr_expect_eq(listener_a.lost_rows[R3RING_CAUSE_DAEMON_RESTART], 8);
+	cr_expect_eq(listener_a.complete, 2);
+	cr_expect_eq(listener_a.partial, 0);
+	cr_expect_eq(listener_a.wrong, 0);
+	engine_close(&engine_a);
+}
+
+/* Every step came or was told lost, whatever there was room for. */
+static bool has_accounted_for(const struct listener *listener, uint64_t steps)
+{
+	return listener->complete + listener->lost_steps[R3RING_CAUSE_BUFFER_FULL] +
+		       listener->lost_steps[R3RING_CAUSE_DAEMON_RESTART] >=
+	       steps;
+}
+
+Test(daemon_restart, steps_made_while_there_was_none_are_drained_by_the_next)
+{
+	test_daemon_kill(&daemon_a);
+	for (int i = 0; i < 10; i++)
+		engine_step(&engine_a, 0, 2);
+	test_daemon_restart(&daemon_a, NULL);
+	cr_assert(listener_read_until(&listener_a, has_accounted_for, 11));
+	cr_expect_eq(listener_a.newest_generation, 2);
+	cr_expect_gt(listener_a.complete, 1);
+	cr_expect_eq(listener_a.records[R3RING_STEP], 11);
+	cr_expect_eq(listener_a.wrong, 0);
+	engine_close(&engine_a);
+}
+
+Test(daemon_restart, requests_that_were_live_are_told_again)
+{
+	const struct r3ring_request request = {.size = sizeof(request), .id = "long one"};
+	int64_t handle = r3ring_request_begin(engine_a.producer, &request);
+
+	engine_step(&engine_a, handle, 4);
+	cr_assert(listener_read_until(&listener_a, listener_has_step, 2));
+	test_daemon_kill(&daemon_a);
+	test_daemon_restart(&daemon_a, NULL);
+	engine_step(&engine_a, handle, 4);
+	cr_assert(listener_read_until(&listener_a, listener_has_step, 3));
+	cr_expect_eq(listener_a.newest_generation, 2);
+	cr_expect_eq(listener_a.records[R3RING_REQUEST], 2);
+	engine_close(&engine_a);
+}
+
+Test(daemon_restart, what_a_dead_daemon_published_stays_readable_and_ends_after_ten_seconds,
+     .timeout = 60)
+{
+	test_daemon_kill(&daemon_a);
+	engine_close(&engine_a);
+	test_daemon_restart(&daemon_a, NULL);
+	listener_open(&listener_b, daemon_a.dir, channel);
+	cr_assert(listener_read_until(&listener_b, listener_has_step, 1));
+	cr_expect_eq(listener_b.wrong, 0);
+	cr_expect_eq(listener_b.closed_reason, 0);
+	cr_assert(listener_read_until(&listener_b, listener_has_closed, R3RING_CLOSED_CRASHED));
+	cr_expect(test_daemon_said(&daemon_a, "did not come back"));
+	cr_expect_eq(test_shm_names(instance), 0);
+	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+}
+
+Test(daemon_restart, a_daemon_that_ended_in_good_order_is_followed_too)
+{
+	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+	test_daemon_restart(&daemon_a, NULL);
+	cr_assert(test_daemon_said(&daemon_a, "(came back)"));
+	engine_step(&engine_a, 0, 4);
+	cr_assert(listener_read_until(&listener_a, listener_has_generation, 2));
+	cr_assert(listener_read_until(&listener_a, listener_has_step, 2));
+	cr_expect_eq(listener_a.closed_reason, R3RING_CLOSED_SHUTDOWN);
+	cr_expect_eq(listener_a.complete, 2);
+	engine_close(&engine_a);
+}
