@@ -14,7 +14,7 @@ struct guarded guarded_create(size_t capacity)
 	struct guarded guarded = {.mapped = usable + page};
 
 	guarded.base = mmap(NULL, guarded.mapped, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (guarded.base == MAP_FAILED)
 		abort();
 	guarded.end = (uint8_t *)guarded.base + usable;

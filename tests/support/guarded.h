@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes that end where memory ends: a read beyond them is a fault. */
+/* Bytes that end where memory ends: a read beyond them is a fault. A child that
+ * is forked later shares them. */
 #ifndef TESTS_GUARDED_H
 #define TESTS_GUARDED_H
 

@@ -245,7 +245,7 @@ static void make_eplb(struct r3ring_record *record, enum example_size size)
 	head->physical = pick(size, 1, 40, R3RING_EXPERTS_MAX);
 	head->gpus = pick(size, 1, 8, R3RING_EXPERTS_MAX);
 	for (uint32_t i = 0; i < MAP_MANY; i++)
-		map[i] = i & 1 ? R3RING_MISSING : (uint16_t)(i % head->physical);
+		map[i] = (uint16_t)(i & 1 ? R3RING_MISSING : i % head->physical);
 	record->u.eplb.map = map;
 }
 
