@@ -25,7 +25,8 @@ for document in *.md docs/*.md; do
 done > "$broken"
 
 # Numbers in tests' names are rows of FAILURES.md, and it says which rows have tests.
-grep -rhoE 'failure_[0-9]+' tests | sed -E 's/failure_0*//' | sort -nu > "$broken.tested"
+grep -rhoE 'failures?_[0-9]+(_and_[0-9]+)*' tests | grep -oE '[0-9]+' | sed 's/^0*//' | sort -nu \
+	> "$broken.tested"
 awk -F'|' '/^\| *[0-9]+ \|/ && $6 ~ /yes/ { print $2 + 0 }' docs/FAILURES.md | sort -nu |
 	diff "$broken.tested" - | sed -nE \
 	's/^< (.*)/docs\/FAILURES.md: row \1 has tests and does not say so/p
