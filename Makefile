@@ -125,8 +125,8 @@ $(O)/%.o: %.c $(O)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(R3RING_CFLAGS) $(if $(CI),-Werror) -c -o $@ $<
 
-# Its loops are written to be vectorized; at -O2 compilers hold back.
-$(O)/kernels/convert.o: private R3RING_CFLAGS += -O3
+# Their loops are written to be vectorized; at -O2 compilers hold back.
+$(O)/kernels/convert.o $(O)/producer/token_map.o: private R3RING_CFLAGS += -O3
 
 $(O)/libr3ring.a: $(LIBRARY) $(O)/files
 	$(call say,AR)

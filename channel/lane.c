@@ -101,6 +101,12 @@ void lane_submit(struct lane_writer *lane)
 	r3ring_store_release_u64(&lane->number, lane->number + 1);
 }
 
+void lane_prefetch(const struct lane_writer *lane, uint64_t bytes)
+{
+	for (uint64_t byte = 0; byte < bytes; byte += LANE_ALIGN)
+		r3ring_prefetch_write(lane->base + ((lane->position + byte) & (lane->bytes - 1)));
+}
+
 /* ---- the daemon's end ------------------------------------------------- */
 
 int lane_reader_init(struct lane_reader *lane, const uint8_t *base, uint64_t bytes,

@@ -93,6 +93,10 @@ void lane_writer_init(struct lane_writer *lane, uint8_t *base, uint64_t bytes,
 struct lane_entry *lane_reserve(struct lane_writer *lane, uint32_t payload_bytes);
 void lane_submit(struct lane_writer *lane);
 
+/* Asks for the lines of the next @bytes, which the daemon's core has read last, so
+ * that they are here when the next entry is written. Only a hint. */
+void lane_prefetch(const struct lane_writer *lane, uint64_t bytes);
+
 /* Number of the newest entry submitted, for the `after` of the other lane's next
  * entry. Any thread. */
 uint64_t lane_number(const struct lane_writer *lane);

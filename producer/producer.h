@@ -63,6 +63,7 @@ struct r3ring_producer {
 	uint64_t open_step;
 	uint32_t open_slot;
 	bool open_dropped;
+	uint64_t open_bytes;  /* of its entry */
 	r3ring_stream stream; /* of the newest step */
 	struct producer_failure step_failure;
 

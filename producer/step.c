@@ -16,7 +16,7 @@
 
 #define STEP_FLAGS_ALLOWED (R3RING_STEP_WARMUP | R3RING_STEP_GRAPH | R3RING_STEP_SPANS_FOLLOW)
 #define STEP_HEAD_BYTES (sizeof(struct lane_step) + sizeof(struct r3ring_step_record))
-#define PREFETCH_BYTES 1024u
+#define PREFETCH_BYTES_MAX 4096u
 
 static uint64_t now_ns(void)
 {
@@ -119,19 +119,6 @@ static uint32_t cause_of(const struct r3ring_producer *producer, uint32_t full)
 	return r3ring_load_relaxed_u32(&producer->connected) ? full : R3RING_CAUSE_DAEMON_RESTART;
 }
 
-/* Where an entry's spans go; NULL without an entry. The lines that follow were
- * last read by the daemon's core, so they are asked for as early as can be. */
-static void *map_in(struct lane_entry *entry, uint64_t map_bytes)
-{
-	uint8_t *map = (uint8_t *)entry + sizeof(*entry) + STEP_HEAD_BYTES;
-
-	if (!entry)
-		return NULL;
-	for (uint64_t byte = 0; byte < map_bytes && byte < PREFETCH_BYTES; byte += 64)
-		r3ring_prefetch_write(map + byte);
-	return map;
-}
-
 static void take_room(struct r3ring_producer *producer, struct announcement *a,
 		      const struct r3ring_step *step)
 {
@@ -162,7 +149,8 @@ static const char *announce(struct r3ring_producer *producer, struct announcemen
 
 	if (!a->silent)
 		a->entry = lane_reserve(&producer->steps, (uint32_t)(STEP_HEAD_BYTES + map_bytes));
-	fault = token_map_write(step, step->total_rows, map_in(a->entry, map_bytes));
+	fault = token_map_write(step, step->total_rows,
+				a->entry ? (uint8_t *)(a->entry + 1) + STEP_HEAD_BYTES : NULL);
 	if (fault)
 		return fault;
 
@@ -239,6 +227,10 @@ static int finish(struct r3ring_producer *producer, r3ring_stream stream)
 	if (producer->ops->launch_end(producer->device, stream, &args))
 		return device_failed(producer, "the end");
 	producer->is_open = false;
+	/* The next step is likely to have as many spans as this one. */
+	lane_prefetch(&producer->steps, producer->open_bytes < PREFETCH_BYTES_MAX
+						? producer->open_bytes
+						: PREFETCH_BYTES_MAX);
 	return 0;
 }
 
@@ -338,6 +330,7 @@ int64_t r3ring_step_begin(struct r3ring_producer *producer, const struct r3ring_
 	producer->open_step = a.number;
 	producer->open_slot = a.extent.slot;
 	producer->open_dropped = a.cause != 0;
+	producer->open_bytes = sizeof(struct lane_entry) + STEP_HEAD_BYTES + token_map_bytes(step);
 	producer->stream = stream;
 	if (arm(producer, &a, step, stream))
 		return device_failed(producer, "the beginning");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The token map of a step: the caller's arrays are interleaved and checked in one
- * pass without branches, because a step may have a thousand spans.
+ * The token map of a step: the caller's arrays, checked and interleaved in one
+ * pass. A step may have a thousand spans, so this works in blocks that stay in the
+ * first cache, in plain loops that compilers turn into vector code.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,124 +12,119 @@
 
 #include "producer/token_map.h"
 
-#define LINES_AHEAD 16u
-#define SPANS_PER_LINE (64u / sizeof(struct r3ring_span))
+#define BLOCK 64u
+#define SPAN_WORDS (sizeof(struct r3ring_span) / sizeof(uint64_t))
+#define LINE_WORDS (64u / sizeof(uint64_t))
 
-/*
- * The caller's arrays. One that is left out is a single default: its index is
- * always masked to 0.
- */
+/* The caller's arrays from one span on; what was left out is NULL. */
 struct columns {
 	const uint64_t *request;
 	const uint32_t *position, *row, *rows, *accepted, *keys;
 	const uint16_t *attempt;
 	const uint8_t *kind, *flags;
-	uint32_t row_mask, accepted_mask, keys_mask, attempt_mask, kind_mask, flags_mask;
 };
 
-static const uint32_t zero32, unknown32 = R3RING_UNKNOWN_U32;
-static const uint16_t zero16;
-static const uint8_t zero8; /* R3RING_SPAN_COMPUTED, and no flags */
+#define FROM(array, first) ((array) ? (array) + (first) : NULL)
 
-static uint32_t mask_of(const void *array)
-{
-	return array ? UINT32_MAX : 0;
-}
-
-static struct columns columns_of(const struct r3ring_step *step)
+static struct columns columns_from(const struct r3ring_step *step, uint32_t first)
 {
 	return (struct columns){
-		.request = step->span_request,
-		.position = step->span_position,
-		.row = step->span_row ? step->span_row : &zero32,
-		.rows = step->span_rows,
-		.accepted = step->span_accepted ? step->span_accepted : &unknown32,
-		.keys = step->span_keys ? step->span_keys : &zero32,
-		.attempt = step->span_attempt ? step->span_attempt : &zero16,
-		.kind = step->span_kind ? step->span_kind : &zero8,
-		.flags = step->span_flags ? step->span_flags : &zero8,
-		.row_mask = mask_of(step->span_row),
-		.accepted_mask = mask_of(step->span_accepted),
-		.keys_mask = mask_of(step->span_keys),
-		.attempt_mask = mask_of(step->span_attempt),
-		.kind_mask = mask_of(step->span_kind),
-		.flags_mask = mask_of(step->span_flags),
+		.request = step->span_request + first,
+		.position = step->span_position + first,
+		.row = FROM(step->span_row, first),
+		.rows = step->span_rows + first,
+		.accepted = FROM(step->span_accepted, first),
+		.keys = FROM(step->span_keys, first),
+		.attempt = FROM(step->span_attempt, first),
+		.kind = FROM(step->span_kind, first),
+		.flags = FROM(step->span_flags, first),
 	};
 }
 
-static inline struct r3ring_span span_at(const struct columns *c, uint32_t i)
+/* ---- checks: a decoder's ---------------------------------------------- */
+
+static bool position_faults(const struct columns *c, uint32_t n)
 {
-	return (struct r3ring_span){
-		.request = c->request[i],
-		.position = c->position[i],
-		.row = c->row[i & c->row_mask],
-		.rows = c->rows[i],
-		.accepted = c->accepted[i & c->accepted_mask],
-		.keys = c->keys[i & c->keys_mask],
-		.attempt = c->attempt[i & c->attempt_mask],
-		.kind = c->kind[i & c->kind_mask],
-		.flags = c->flags[i & c->flags_mask],
-	};
+	uint32_t bad = 0;
+
+	/* A sum beyond 32 bits comes out less than its parts. */
+	for (uint32_t i = 0; i < n; i++)
+		bad |= c->position[i] + c->rows[i] < c->position[i];
+	return bad;
 }
 
-static inline uint64_t pair(uint32_t low, uint32_t high)
+static bool kind_faults(const struct columns *c, uint32_t n)
 {
-	return low | (uint64_t)high << 32;
+	uint32_t bad = 0;
+
+	for (uint32_t i = 0; c->kind && i < n; i++)
+		bad |= c->kind[i] > R3RING_SPAN_EXTERNAL;
+	return bad;
 }
 
-/* As it lies in memory, in four stores instead of nine. */
-static inline void span_store(uint64_t *out, const struct r3ring_span *span)
+static bool flags_faults(const struct columns *c, uint32_t n)
 {
-	uint32_t last = span->attempt | (uint32_t)span->kind << 16 | (uint32_t)span->flags << 24;
+	uint32_t bad = 0;
 
-	out[0] = span->request;
-	out[1] = pair(span->position, span->row);
-	out[2] = pair(span->rows, span->accepted);
-	out[3] = pair(span->keys, last);
+	for (uint32_t i = 0; c->flags && i < n; i++)
+		bad |= c->flags[i] > R3RING_SPAN_DRAFT;
+	return bad;
 }
 
-R3RING_STATIC_ASSERT(offsetof(struct r3ring_span, row) == 12 &&
-			     offsetof(struct r3ring_span, accepted) == 20 &&
-			     offsetof(struct r3ring_span, attempt) == 28 &&
-			     offsetof(struct r3ring_span, kind) == 30 &&
-			     offsetof(struct r3ring_span, flags) == 31,
-		     "span layout as span_store() has it");
-
-/* Bits, so that a loop can gather them without a branch. */
-enum span_fault {
-	FAULT_KIND = 1u << 0,
-	FAULT_FLAGS = 1u << 1,
-	FAULT_POSITION = 1u << 2,
-	FAULT_ROWS = 1u << 3,
-	FAULT_ACCEPTED = 1u << 4,
-};
-
-static inline uint32_t span_faults(const struct r3ring_span *span, uint32_t rows)
+/* Only COMPUTED spans have rows in the step. */
+static bool row_faults(const struct columns *c, uint32_t n, uint32_t rows)
 {
-	bool computed = span->kind == R3RING_SPAN_COMPUTED;
-	bool draft = span->flags & R3RING_SPAN_DRAFT;
-	bool known = span->accepted != R3RING_UNKNOWN_U32;
-	uint64_t end = (uint64_t)span->position + span->rows;
-	uint64_t row_end = (uint64_t)span->row + span->rows;
+	uint32_t bad = 0;
 
-	return (span->kind > R3RING_SPAN_EXTERNAL) * FAULT_KIND |
-	       (span->flags > R3RING_SPAN_DRAFT) * FAULT_FLAGS |
-	       (end > R3RING_UNKNOWN_U32) * FAULT_POSITION |
-	       (computed & (row_end > rows)) * FAULT_ROWS |
-	       (draft & known & (span->accepted > span->rows)) * FAULT_ACCEPTED;
+	if (c->row && !c->kind) {
+		for (uint32_t i = 0; i < n; i++)
+			bad |= (c->row[i] > rows) | (c->rows[i] > rows - c->row[i]);
+		return bad;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t end = (uint64_t)(c->row ? c->row[i] : 0) + c->rows[i];
+		bool computed = !c->kind || c->kind[i] == R3RING_SPAN_COMPUTED;
+
+		bad |= computed & (end > rows);
+	}
+	return bad;
 }
 
-static const char *fault_text(uint32_t faults)
+static bool accepted_faults(const struct columns *c, uint32_t n)
 {
-	if (faults & FAULT_KIND)
-		return "span_kind has an unknown kind";
-	if (faults & FAULT_FLAGS)
-		return "span_flags has an unknown flag";
-	if (faults & FAULT_POSITION)
+	uint32_t bad = 0;
+
+	for (uint32_t i = 0; c->flags && c->accepted && i < n; i++) {
+		bool draft = c->flags[i] & R3RING_SPAN_DRAFT;
+		bool known = c->accepted[i] != R3RING_UNKNOWN_U32;
+
+		bad |= draft & known & (c->accepted[i] > c->rows[i]);
+	}
+	return bad;
+}
+
+static const char *block_fault(const struct columns *c, uint32_t n, uint32_t rows)
+{
+	if (position_faults(c, n))
 		return "a span ends beyond the last position";
-	if (faults & FAULT_ROWS)
+	if (kind_faults(c, n))
+		return "span_kind has an unknown kind";
+	if (flags_faults(c, n))
+		return "span_flags has an unknown flag";
+	if (row_faults(c, n, rows))
 		return "a COMPUTED span has rows outside of the step";
-	return "a DRAFT span has more accepted than drafted";
+	if (accepted_faults(c, n))
+		return "a DRAFT span has more accepted than drafted";
+	return NULL;
+}
+
+static uint64_t sum_of_keys(const struct columns *c, uint32_t n)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; c->keys && i < n; i++)
+		sum += c->keys[i];
+	return sum;
 }
 
 static const char *keys_fault(const struct r3ring_step *step)
@@ -144,50 +140,101 @@ static const char *keys_fault(const struct r3ring_step *step)
 	return step->tokens_per_key ? NULL : "there are keys, but tokens_per_key is 0";
 }
 
-/* Gathers faults and the sum of keys; writes where there is an @out. */
-static inline uint32_t walk(const struct columns *columns, uint32_t spans, uint32_t rows,
-			    uint64_t *out, uint64_t *keys)
+/* ---- interleaving ------------------------------------------------------ */
+
+/* A span as four words; the first is the request. */
+struct words {
+	uint64_t places[BLOCK]; /* position, row */
+	uint64_t counts[BLOCK]; /* rows, accepted */
+	uint64_t kinds[BLOCK];  /* keys, attempt, kind, flags */
+};
+
+R3RING_STATIC_ASSERT(offsetof(struct r3ring_span, position) == 8 &&
+			     offsetof(struct r3ring_span, row) == 12 &&
+			     offsetof(struct r3ring_span, rows) == 16 &&
+			     offsetof(struct r3ring_span, accepted) == 20 &&
+			     offsetof(struct r3ring_span, keys) == 24 &&
+			     offsetof(struct r3ring_span, attempt) == 28 &&
+			     offsetof(struct r3ring_span, kind) == 30 &&
+			     offsetof(struct r3ring_span, flags) == 31 &&
+			     sizeof(struct r3ring_span) == 32,
+		     "span layout in words");
+
+static void pair(uint64_t *out, const uint32_t *low, const uint32_t *high, uint32_t otherwise,
+		 uint32_t n)
 {
-	uint32_t faults = 0;
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < spans; i++) {
-		struct r3ring_span span = span_at(columns, i);
-
-		faults |= span_faults(&span, rows);
-		sum += span.keys;
-		if (!out)
-			continue;
-		if (i % SPANS_PER_LINE == 0)
-			r3ring_prefetch_write(out + LINES_AHEAD * 8);
-		span_store(out, &span);
-		out += sizeof(span) / sizeof(*out);
+	if (high) {
+		for (uint32_t i = 0; i < n; i++)
+			out[i] = low[i] | (uint64_t)high[i] << 32;
+	} else {
+		for (uint32_t i = 0; i < n; i++)
+			out[i] = low[i] | (uint64_t)otherwise << 32;
 	}
-	*keys = sum;
-	return faults;
+}
+
+static void fill_kinds(uint64_t *out, const struct columns *c, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		out[i] = c->keys ? c->keys[i] : 0;
+	for (uint32_t i = 0; c->attempt && i < n; i++)
+		out[i] |= (uint64_t)c->attempt[i] << 32;
+	for (uint32_t i = 0; c->kind && i < n; i++)
+		out[i] |= (uint64_t)c->kind[i] << 48;
+	for (uint32_t i = 0; c->flags && i < n; i++)
+		out[i] |= (uint64_t)c->flags[i] << 56;
+}
+
+static void write_block(uint64_t *out, const struct columns *c, uint32_t n)
+{
+	struct words words;
+
+	pair(words.places, c->position, c->row, 0, n);
+	pair(words.counts, c->rows, c->accepted, R3RING_UNKNOWN_U32, n);
+	fill_kinds(words.kinds, c, n);
+	for (uint32_t i = 0; i < n; i++) {
+		out[SPAN_WORDS * i] = c->request[i];
+		out[SPAN_WORDS * i + 1] = words.places[i];
+		out[SPAN_WORDS * i + 2] = words.counts[i];
+		out[SPAN_WORDS * i + 3] = words.kinds[i];
+	}
+}
+
+/* The lines that come after a block were last read by the daemon's core: asked for
+ * now, they are here when they are written. */
+static void prefetch_block(const uint64_t *out, uint32_t n)
+{
+	for (uint32_t word = 0; word < n * SPAN_WORDS; word += LINE_WORDS)
+		r3ring_prefetch_write(out + word);
 }
 
 const char *token_map_write(const struct r3ring_step *step, uint32_t rows, void *out)
 {
 	const char *fault = keys_fault(step);
-	struct columns columns = columns_of(step);
-	uint64_t keys;
-	uint32_t faults;
+	uint64_t *to = out;
+	uint64_t keys = 0;
 
-	if (fault)
-		return fault;
-	if (step->spans && (!step->span_request || !step->span_position || !step->span_rows))
-		return "span_request, span_position or span_rows is NULL, but spans is not 0";
+	if (!fault && step->spans &&
+	    (!step->span_request || !step->span_position || !step->span_rows))
+		fault = "span_request, span_position or span_rows is NULL, but spans is not 0";
 
-	/* Two calls, so that each becomes a loop that does not ask. */
-	faults = out ? walk(&columns, step->spans, rows, out, &keys)
-		     : walk(&columns, step->spans, rows, NULL, &keys);
-	if (faults)
-		return fault_text(faults);
-	if (keys != step->keys)
-		return "the sum of span_keys is not keys";
-	if (out && step->keys)
-		memcpy((struct r3ring_span *)out + step->spans, step->key,
-		       step->keys * sizeof(uint64_t));
-	return NULL;
+	for (uint32_t first = 0; !fault && first < step->spans; first += BLOCK) {
+		struct columns columns = columns_from(step, first);
+		uint32_t rest = step->spans - first;
+		uint32_t n = rest < BLOCK ? rest : BLOCK;
+
+		if (to && rest > BLOCK)
+			prefetch_block(to + (size_t)n * SPAN_WORDS,
+				       rest - BLOCK < BLOCK ? rest - BLOCK : BLOCK);
+		fault = block_fault(&columns, n, rows);
+		keys += sum_of_keys(&columns, n);
+		if (!to || fault)
+			continue;
+		write_block(to, &columns, n);
+		to += (size_t)n * SPAN_WORDS;
+	}
+	if (!fault && keys != step->keys)
+		fault = "the sum of span_keys is not keys";
+	if (!fault && to && step->keys)
+		memcpy(to, step->key, step->keys * sizeof(uint64_t));
+	return fault;
 }
