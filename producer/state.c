@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a producer tells of itself: counts, layers, errors in words, log lines. */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-
-#include <errno.h>
 
 #include <r3ring/atomic.h>
 
@@ -39,8 +38,9 @@ int32_t r3ring_layer_index(const struct r3ring_producer *producer, int32_t layer
 
 /* ---- errors ----------------------------------------------------------- */
 
-static int failed(struct r3ring_producer *producer, struct producer_failure *failure, int code,
-		  const char *format, va_list args)
+static int __attribute__((format(printf, 4, 0)))
+failed(struct r3ring_producer *producer, struct producer_failure *failure, int code,
+       const char *format, va_list args)
 {
 	vsnprintf(failure->error.text, sizeof(failure->error.text), format, args);
 	failure->error.code = code;
