@@ -40,6 +40,8 @@ void attach_cancel(struct attach_request *request)
 
 void attachment_release(struct attachment *attachment)
 {
+	if (attachment->segment)
+		close(attachment->connection);
 	r3ring_segment_close(attachment->segment);
 	*attachment = (struct attachment){0};
 }
@@ -81,8 +83,9 @@ static int check_identity(const struct attachment *attachment, struct r3ring_err
 	return 0;
 }
 
-static int map_answer(const struct socket_inbox *inbox, struct attachment *attachment,
-		      struct r3ring_error *err)
+/* Takes the request's connection over on success. */
+static int map_answer(struct attach_request *request, const struct socket_inbox *inbox,
+		      struct attachment *attachment, struct r3ring_error *err)
 {
 	struct attachment mapped = {0};
 	int rc = check_answer(inbox, &mapped, err);
@@ -91,6 +94,8 @@ static int map_answer(const struct socket_inbox *inbox, struct attachment *attac
 		rc = r3ring_segment_open_fd(&mapped.segment, inbox->fds[0], err);
 	if (rc)
 		return rc;
+	mapped.connection = request->fd;
+	request->fd = -1;
 	rc = check_identity(&mapped, err);
 	if (rc) {
 		attachment_release(&mapped);
@@ -109,10 +114,10 @@ int attach_finish(struct attach_request *request, struct attachment *attachment,
 
 	if (rc == -ETIMEDOUT)
 		return rc;
+	if (!rc) {
+		rc = map_answer(request, &inbox, attachment, err);
+		socket_inbox_close_fds(&inbox);
+	}
 	attach_cancel(request);
-	if (rc)
-		return rc;
-	rc = map_answer(&inbox, attachment, err);
-	socket_inbox_close_fds(&inbox);
 	return rc;
 }

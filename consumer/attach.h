@@ -13,9 +13,14 @@
 #include <r3ring/proto.h>
 #include <r3ring/ring.h>
 
-/* A segment that the daemon handed out; `segment` NULL when there is none. */
+/*
+ * A segment that the daemon handed out; `segment` NULL when there is none, and
+ * then nothing else of it counts. The connection stays open as long: by it the
+ * daemon knows who reads.
+ */
 struct attachment {
 	struct r3ring_segment *segment;
+	int connection;
 	uint64_t generation;
 	uint8_t uuid[16];
 	char name[128];
@@ -57,7 +62,7 @@ int attach_finish(struct attach_request *request, struct attachment *attachment,
 /* Gives the question up; fine when there is none. */
 void attach_cancel(struct attach_request *request);
 
-/* Unmaps; fine when there is none. */
+/* Unmaps and hangs up; fine when there is none. */
 void attachment_release(struct attachment *attachment);
 
 #endif

@@ -76,6 +76,17 @@ static bool same_segment(const struct attachment *a, const struct attachment *b)
 	return memcmp(a->uuid, b->uuid, sizeof(a->uuid)) == 0;
 }
 
+/* Another daemon vouches for the same segment: it is to know of this reader. */
+static void register_anew(struct r3ring_reader *reader)
+{
+	struct attachment *next = &reader->follower.next;
+	int connection = reader->now.connection;
+
+	reader->now.connection = next->connection;
+	next->connection = connection;
+	attachment_release(next);
+}
+
 static void take_answer(struct r3ring_reader *reader, bool ended, uint64_t now)
 {
 	struct follower *follower = &reader->follower;
@@ -92,7 +103,7 @@ static void take_answer(struct r3ring_reader *reader, bool ended, uint64_t now)
 	}
 	if (!same_segment(&follower->next, &reader->now))
 		return;
-	attachment_release(&follower->next);
+	register_anew(reader);
 	follower->named = 0;
 	follower->promised = false;
 	follower->alive_ns = now;

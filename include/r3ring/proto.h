@@ -8,6 +8,7 @@
  *   producer  HELLO_PRODUCER + fds  ->   <- WELCOME_PRODUCER or REFUSED
  *             BYE                   ->   (or hang-up)
  *   reader    HELLO_READER          ->   <- SEGMENT + fd, or REFUSED
+ *             (stays connected while it reads)
  *   anyone    GET_STATUS            ->   <- STATUS_CHANNEL (JSON) ..., STATUS_DONE (JSON)
  */
 #ifndef R3RING_PROTO_H
