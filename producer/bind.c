@@ -12,6 +12,15 @@ static void capture(void *ctx, uint32_t layer, const struct r3ring_topk *topk, r
 	r3ring_capture_layer(ctx, layer, topk, stream);
 }
 
+/* Closing calls it: nothing is announced, so the ended channel goes on saying what
+ * was bound while it lived. */
+static void give_back(struct r3ring_producer *producer)
+{
+	binding_release(producer->binding);
+	producer->binding = NULL;
+	producer->unbind = NULL;
+}
+
 int r3ring_bind(struct r3ring_producer *producer, const struct r3ring_module *modules, size_t count,
 		struct r3ring_error *err)
 {
@@ -37,7 +46,7 @@ int r3ring_bind(struct r3ring_producer *producer, const struct r3ring_module *mo
 	if (layers < 0)
 		return layers;
 	producer->binding = binding;
-	producer->unbind = r3ring_unbind;
+	producer->unbind = give_back;
 	memset(bound, 1, sizeof(bound));
 	producer_note_bound(producer, bound);
 	return layers;
@@ -47,9 +56,7 @@ void r3ring_unbind(struct r3ring_producer *producer)
 {
 	if (!producer->binding)
 		return;
-	binding_release(producer->binding);
-	producer->binding = NULL;
-	producer->unbind = NULL;
+	give_back(producer);
 	if (producer_is_own(producer))
 		producer_note_bound(producer, NULL);
 }

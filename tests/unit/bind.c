@@ -120,6 +120,14 @@ Test(bind, closing_gives_the_sources_back)
 		cr_assert_null(sources[i].fn);
 }
 
+Test(bind, failure_23_closing_announces_no_unbinding)
+{
+	cr_assert_eq(r3ring_bind(producer, modules, LAYERS, NULL), LAYERS);
+	next_schema();
+	r3ring_producer_close(producer);
+	cr_assert_null(fake_service_next(&service, NULL));
+}
+
 Test(bind, a_forked_child_cannot_bind)
 {
 	int status;
