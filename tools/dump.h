@@ -66,6 +66,12 @@ struct dump_options {
 bool dump_wants(const struct dump_layer *layer, const struct r3ring_record *record);
 
 /*
+ * Text id of the request that a REQUEST record is about. An end need not repeat
+ * it: then the table knows it. NULL: not known for certain. Not NUL-terminated.
+ */
+const char *dump_request_id(const struct dump_item *item, size_t *len);
+
+/*
  * Reads the channel and hands all it finds to @form, until the end that the
  * options ask for, SIGINT or SIGTERM.
  *

@@ -207,10 +207,11 @@ static json_t *request_body(const struct dump_item *item)
 	const struct r3ring_record *record = item->record;
 	const struct r3ring_request_record *head = &record->u.request.head;
 	bool begin = head->event == R3RING_REQUEST_BEGIN;
+	size_t id_len;
+	const char *id = dump_request_id(item, &id_len);
 	json_t *names = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:i}", "event",
-				  word_request_event(head->event), "request",
-				  json_text(record->u.request.id, head->id_len), "handle",
-				  json_u64(head->handle), "session",
+				  word_request_event(head->event), "request", json_text(id, id_len),
+				  "handle", json_u64(head->handle), "session",
 				  json_text(record->u.request.session, head->session_len), "turn",
 				  json_text(record->u.request.turn, head->turn_len), "sample",
 				  json_text(record->u.request.sample, head->sample_len), "attempt",

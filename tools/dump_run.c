@@ -189,6 +189,19 @@ bool dump_wants(const struct dump_layer *layer, const struct r3ring_record *reco
 	return head->layer_id == layer->id && (head->kind == R3RING_LAYER_MTP) == layer->mtp;
 }
 
+const char *dump_request_id(const struct dump_item *item, size_t *len)
+{
+	const struct r3ring_request_record *head = &item->record->u.request.head;
+	const char *id = item->record->u.request.id;
+
+	*len = head->id_len;
+	if (*len)
+		return id;
+	id = item->requests ? r3ring_requests_id(item->requests, head->handle) : NULL;
+	*len = id ? strlen(id) : 0;
+	return id;
+}
+
 static int tell_unreadable(struct dump_loop *loop, const struct r3ring_view *view, int code,
 			   const char *why)
 {

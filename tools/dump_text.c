@@ -39,9 +39,11 @@ static void print_request(FILE *out, const struct dump_item *item)
 {
 	const struct r3ring_record *record = item->record;
 	const struct r3ring_request_record *head = &record->u.request.head;
+	size_t id_len;
+	const char *id = dump_request_id(item, &id_len);
 
 	fprintf(out, "%s ", word_request_event(head->event));
-	print_text(out, "", record->u.request.id, head->id_len);
+	print_text(out, "", id, id_len);
 	fprintf(out, " (handle %" PRIu64 ", attempt %u", head->handle, head->attempt);
 	if (head->event == R3RING_REQUEST_BEGIN)
 		fprintf(out, ", prompt %u tokens", head->prompt_tokens);

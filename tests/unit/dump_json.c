@@ -288,6 +288,50 @@ Test(dump_json, a_draft_span_tells_how_many_rows_were_accepted)
 	free_line(&line);
 }
 
+/* The end of request 11, which does not repeat its text. */
+static struct line print_end(struct r3ring_requests *requests)
+{
+	const struct r3ring_record record = {
+		.type = R3RING_REQUEST,
+		.u.request.head = {.handle = 11,
+				   .event = R3RING_REQUEST_END,
+				   .reason = R3RING_END_FINISHED,
+				   .accepted_tokens = 9},
+	};
+	const struct r3ring_view view = {.seq = 3, .type = R3RING_REQUEST};
+	const struct dump_item item = {.view = &view, .record = &record, .requests = requests};
+	struct line line = {0};
+	FILE *out = open_memstream(&line.text, &line.len);
+
+	cr_assert_eq(r3ring_requests_feed(requests, &view, &record), 0);
+	cr_assert_eq(dump_json_record(out, &item), 0);
+	fclose(out);
+	parse_line(&line);
+	return line;
+}
+
+Test(dump_json, a_requests_end_names_it_by_the_text_of_its_beginning)
+{
+	struct r3ring_requests *requests = requests_with(11, "chat-7");
+	struct line line = print_end(requests);
+
+	cr_expect_str_eq(string(line.object, "request"), "chat-7");
+	cr_expect_eq(integer(line.object, "accepted_tokens"), 9);
+	free_line(&line);
+	r3ring_requests_destroy(requests);
+}
+
+Test(dump_json, failure_49_an_end_of_an_unknown_request_names_none)
+{
+	struct r3ring_requests *requests = requests_with(12, "other");
+	struct line line = print_end(requests);
+
+	cr_expect(json_is_null(json_object_get(line.object, "request")));
+	cr_expect_eq(integer(line.object, "handle"), 11);
+	free_line(&line);
+	r3ring_requests_destroy(requests);
+}
+
 Test(dump_json, failure_49_a_span_of_an_unknown_request_is_not_attributed)
 {
 	const struct r3ring_span span = {.request = 12, .rows = 1};
