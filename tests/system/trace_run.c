@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Recorded routing through `r3ring produce`, r3ringd and a reader: three
+ * processes; every id must arrive at its request and position exactly once.
+ */
+#include <criterion/criterion.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "tests/support/attribution.h"
+#include "tests/support/command.h"
+#include "tests/support/daemon.h"
+#include "tests/support/recording.h"
+
+static struct test_daemon daemon_a;
+static struct command produce, dump;
+static struct recording recording;
+static struct attribution found;
+static char instance[32], channel[40];
+
+static void start(void)
+{
+	if (!recording_is_there())
+		cr_skip_test(RECORDING_ABSENT);
+	recording_read(&recording);
+	attribution_init(&found, &recording);
+	snprintf(instance, sizeof(instance), "trace-%d", getpid());
+	snprintf(channel, sizeof(channel), "%s/0", instance);
+	test_daemon_start(&daemon_a, NULL);
+}
+
+static void expect_said(const char *of_the_channel)
+{
+	char text[80];
+
+	snprintf(text, sizeof(text), "channel %s: %s", channel, of_the_channel);
+	cr_assert(test_daemon_said(&daemon_a, text), "%s", daemon_a.log);
+}
+
+static void finish(void)
+{
+	command_free(&dump);
+	command_free(&produce);
+	attribution_free(&found);
+	recording_free(&recording);
+	if (daemon_a.dir[0])
+		test_daemon_close(&daemon_a);
+}
+
+static void start_producer(void)
+{
+	command_start(&produce, daemon_a.dir,
+		      (const char *[]){"produce", "--instance", instance, "--trace",
+				       RECORDING_HEADER, "--batch", "64", "--rate", "250", "--json",
+				       NULL});
+	expect_said("generation");
+}
+
+static void await_producer(void)
+{
+	cr_assert_eq(command_wait(&produce), 0, "%s", produce.err);
+	expect_said("drained");
+}
+
+static struct r3ring_reader *open_reader(void)
+{
+	const struct r3ring_reader_options options = {
+		.size = sizeof(options),
+		.runtime_dir = daemon_a.dir,
+		.channel = channel,
+	};
+	struct r3ring_reader *reader = NULL;
+	struct r3ring_error err = {0};
+
+	cr_assert_eq(r3ring_reader_open(&reader, &options, &err), 0, "%s", err.text);
+	return reader;
+}
+
+static uint64_t all_rows_and_layers(void)
+{
+	return (uint64_t)recording.rows * recording.layers;
+}
+
+/* Every row of the file at every layer once, and nothing besides. */
+static void expect_whole_recording(void)
+{
+	cr_assert_eq(recording.rows, 15943);
+	cr_assert_eq(recording.layers, 24);
+	cr_expect_eq(attribution_not_once(&found), 0);
+	cr_expect_eq(found.right, all_rows_and_layers());
+	cr_expect_eq(found.units, all_rows_and_layers());
+	cr_expect_eq(found.wrong, 0);
+	cr_expect_eq(found.unowned, 0);
+	cr_expect_eq(found.padding_not_empty, 0);
+	cr_expect_eq(found.ids_missing, 0);
+}
+
+static void expect_requests(void)
+{
+	cr_expect_eq(found.externals, recording.request_count);
+	cr_expect_eq(found.ends, recording.request_count);
+	cr_expect_eq(found.wrong_spans, 0);
+	cr_expect_eq(found.wrong_ends, 0);
+}
+
+static void expect_counts(void)
+{
+	size_t bytes = (size_t)recording.layers * recording.experts * sizeof(*found.counts);
+
+	cr_expect_eq(memcmp(found.counts, recording.counts, bytes), 0);
+}
+
+Test(trace_run, every_id_of_the_recording_reaches_its_request_and_position_exactly_once,
+     .fini = finish)
+{
+	struct r3ring_reader_stats stats;
+	struct r3ring_reader *reader;
+
+	start();
+	start_producer();
+	reader = open_reader();
+	cr_assert(attribution_take_until(&found, reader, attribution_has_ends,
+					 recording.request_count));
+	expect_whole_recording();
+	expect_requests();
+	expect_counts();
+	cr_expect_eq(found.steps_partial, 0);
+	r3ring_reader_get_stats(reader, &stats);
+	cr_expect_eq(stats.now.got, found.records);
+	cr_expect_eq(stats.now.lost, 0);
+	cr_expect_eq(stats.now.cursor - stats.now.start, found.records);
+	await_producer();
+	r3ring_reader_close(reader);
+}
+
+/* ---- through the command line ------------------------------------------ */
+
+static uint32_t member(const json_t *object, const char *name)
+{
+	const json_t *value = json_object_get(object, name);
+
+	cr_assert(json_is_integer(value), "%s is no number", name);
+	return (uint32_t)json_integer_value(value);
+}
+
+static bool text_is(const json_t *object, const char *name, const char *text)
+{
+	const char *value = json_string_value(json_object_get(object, name));
+
+	return value && strcmp(value, text) == 0;
+}
+
+static void take_step_line(const json_t *line)
+{
+	const json_t *span;
+	size_t i;
+
+	attribution_step(&found, member(line, "step"));
+	json_array_foreach(json_object_get(line, "spans"), i, span)
+	{
+		const struct r3ring_span said = {
+			.position = member(span, "position"),
+			.row = member(span, "row"),
+			.rows = member(span, "rows"),
+			.kind = text_is(span, "kind", "external") ? R3RING_SPAN_EXTERNAL
+								  : R3RING_SPAN_COMPUTED,
+		};
+
+		attribution_span(&found, json_string_value(json_object_get(span, "request")),
+				 &said);
+	}
+}
+
+static void take_layer_line(const json_t *line)
+{
+	const json_t *matrix = json_object_get(line, "ids"), *row, *id;
+	const struct r3ring_layer_record head = {
+		.step = member(line, "step"),
+		.layer_id = (int32_t)member(line, "layer"),
+		.row = member(line, "row"),
+		.rows = member(line, "rows"),
+		.total_rows = member(line, "total_rows"),
+		.valid_rows = member(line, "valid_rows"),
+		.missing = member(line, "missing"),
+		.out_of_range = member(line, "out_of_range"),
+		.top_k = (uint16_t)json_array_size(json_array_get(matrix, 0)),
+	};
+	uint16_t ids[ATTRIBUTION_STEP_ROWS * 4];
+	size_t i, k, count = 0;
+
+	cr_assert_eq(json_array_size(matrix), head.rows);
+	cr_assert_leq(head.rows * head.top_k, sizeof(ids) / sizeof(ids[0]));
+	json_array_foreach(matrix, i, row)
+	{
+		cr_assert_eq(json_array_size(row), head.top_k);
+		json_array_foreach(row, k, id) ids[count++] = (uint16_t)json_integer_value(id);
+	}
+	attribution_layer(&found, &head, ids);
+}
+
+static void take_request_line(const json_t *line)
+{
+	struct r3ring_request_record head = {.attempt = (uint16_t)member(line, "attempt")};
+
+	if (!text_is(line, "event", "end"))
+		return;
+	head.reason = text_is(line, "reason", "finished") ? R3RING_END_FINISHED : 0;
+	head.accepted_tokens = member(line, "accepted_tokens");
+	attribution_end(&found, json_string_value(json_object_get(line, "request")), &head);
+}
+
+/* A dump from the beginning: the generation's first record makes names known. */
+static void take_line(const char *text, size_t len)
+{
+	json_error_t error;
+	json_t *line = json_loadb(text, len, JSON_REJECT_DUPLICATES, &error);
+
+	cr_assert(line, "line %lu: %s: %.*s", (unsigned long)found.records, error.text, (int)len,
+		  text);
+	found.records++;
+	cr_expect_eq(member(line, "seq"), found.records);
+	found.ready = true;
+	if (text_is(line, "type", "step"))
+		take_step_line(line);
+	else if (text_is(line, "type", "layer"))
+		take_layer_line(line);
+	else if (text_is(line, "type", "request"))
+		take_request_line(line);
+	json_decref(line);
+}
+
+static void take_lines(const char *text)
+{
+	for (const char *end; (end = strchr(text, '\n')); text = end + 1)
+		take_line(text, (size_t)(end - text));
+	cr_expect_eq(text[0], '\0', "the last line is not ended: %s", text);
+}
+
+Test(trace_run, dump_as_json_tells_every_id_of_the_recording_exactly_once, .fini = finish)
+{
+	start();
+	start_producer();
+	await_producer();
+	cr_assert_eq(
+		command_run(&dump, daemon_a.dir,
+			    (const char *[]){"dump", channel, "--json", "--from", "oldest", NULL}),
+		0, "%s", dump.err);
+	take_lines(dump.out);
+	expect_whole_recording();
+	expect_requests();
+	expect_counts();
+}
+
+static void expect_printed(const char *format, ...)
+{
+	char expected[200];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(expected, sizeof(expected), format, arguments);
+	va_end(arguments);
+	cr_expect(strstr(dump.out, expected), "\"%s\" is not in:\n%s", expected, dump.out);
+}
+
+Test(trace_run, dump_count_and_the_producers_summary_tell_the_recordings_totals, .fini = finish)
+{
+	json_t *summary;
+	uint32_t steps;
+
+	start();
+	start_producer();
+	await_producer();
+	summary = json_loads(produce.out, 0, NULL);
+	cr_assert(summary, "%s", produce.out);
+	steps = member(summary, "steps");
+	cr_expect_eq(member(summary, "rows"), recording.rows);
+	json_decref(summary);
+	cr_assert_eq(command_run(&dump, daemon_a.dir,
+				 (const char *[]){"dump", channel, "--count", NULL}),
+		     0, "%s", dump.err);
+	expect_printed("  begun %u, ended %u\n", recording.request_count, recording.request_count);
+	expect_printed("%-12s %12u  rows %u, dropped 0\n", "step", steps, recording.rows);
+	expect_printed("%-12s %12u  rows %lu, ids %lu, missing 0, out of range 0\n", "layer",
+		       steps * recording.layers, (unsigned long)all_rows_and_layers(),
+		       (unsigned long)all_rows_and_layers() * recording.top_k);
+	expect_printed("%-12s %12u  complete %u, partial 0\n", "step_end", steps, steps);
+	expect_printed("losses\n  none\n");
+}
