@@ -2,6 +2,7 @@
 /* A channel's later life: its producer goes, it is drained, it makes room. */
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -53,6 +54,18 @@ void channel_producer_gone(struct channel *channel, enum drain_producer how)
 		session->channel = NULL;
 		session_close(session);
 	}
+}
+
+static bool has_event(int fd, short events)
+{
+	struct pollfd poll_fd = {.fd = fd, .events = events};
+
+	return fd >= 0 && poll(&poll_fd, 1, 0) == 1 && poll_fd.revents;
+}
+
+bool channel_producer_is_gone(const struct channel *channel)
+{
+	return has_event(channel->pidfd.fd, POLLIN) || has_event(channel->producer->source.fd, 0);
 }
 
 void channel_producer_lost(struct channel *channel)
@@ -123,15 +136,14 @@ void channel_abandon(struct channel *channel)
 
 void channel_retire(struct channel *channel, enum r3ring_closed_reason reason)
 {
-	struct publisher *publisher = &channel->drain.publisher;
-	int r;
+	struct drain *drain = &channel->drain;
 
 	if (channel->state == CHANNEL_ORPHAN)
-		publish_lost(publisher, &channel->drain.cut_short);
-	r = publish_closed(publisher, reason, channel->next_generation, channel->next_name);
-
-	if (r < 0)
-		log_warn("channel %s: CLOSED cannot be published: %s", channel->text, strerror(-r));
+		drain_check(drain, publish_lost(&drain->publisher, &drain->cut_short), "LOST");
+	drain_check(drain,
+		    publish_closed(&drain->publisher, reason, channel->next_generation,
+				   channel->next_name),
+		    "CLOSED");
 	log_debug("channel %s: generation %" PRIu64 " closed", channel->text,
 		  r3ring_segment_header(channel->segment)->generation);
 	if (channel->producer)

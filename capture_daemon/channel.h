@@ -69,6 +69,9 @@ int channel_open(struct session *session, struct r3ring_error *err);
 /* The producer said BYE, or is gone; drains what is left. */
 void channel_producer_gone(struct channel *channel, enum drain_producer how);
 
+/* Whether the producer is dead or has hung up, though no event has said so yet. */
+bool channel_producer_is_gone(const struct channel *channel);
+
 /* The producer hung up, or its process is gone, without a BYE that was read. */
 void channel_producer_lost(struct channel *channel);
 

@@ -96,6 +96,11 @@ static int check_name(struct daemon *daemon, const struct r3ring_channel_name *n
 	old = channel_find(daemon, name);
 	if (!old || old->state != CHANNEL_LIVE || !old->producer)
 		return 0;
+	/* A process that follows a killed one may come before the news of the death. */
+	if (channel_producer_is_gone(old)) {
+		channel_producer_lost(old);
+		return 0;
+	}
 	return r3ring_error_set(err, -EBUSY,
 				"channel %s has a live producer (pid %d): close that one, or use "
 				"another --instance or --rank",

@@ -62,6 +62,13 @@ void drain_stop(struct drain *drain, uint64_t deadline_ns)
 	pages_wake(&drain->pages);
 }
 
+void drain_check(const struct drain *drain, int result, const char *what)
+{
+	if (result < 0)
+		log_error("channel %s: %s was not published: %s", drain->label, what,
+			  strerror(-result));
+}
+
 void drain_update_report(struct drain *drain)
 {
 	struct publisher *publisher = &drain->publisher;
@@ -129,7 +136,7 @@ static int handle_entry(struct drain *drain, struct lane_reader *lane,
 				 err);
 	if (r == 0)
 		lane_consume(lane, entry);
-	return r;
+	return r < 0 ? r : 0;
 }
 
 /* ---- the thread --------------------------------------------------------- */
@@ -156,7 +163,7 @@ static void drain_heartbeat(struct drain *drain)
 static void drain_pause(struct drain *drain)
 {
 	if (keyframe_due(&drain->publisher))
-		publish_keyframe(&drain->publisher);
+		drain_check(drain, publish_keyframe(&drain->publisher), "KEYFRAME");
 	drain_heartbeat(drain);
 	pages_sleep(&drain->pages, drain_idle, drain, SLEEP_NS);
 }

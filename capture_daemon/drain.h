@@ -60,7 +60,8 @@ struct drain {
 	uint64_t last_step; /* newest step number taken from the lane */
 	uint64_t rows_seen; /* valid rows of all steps up to it */
 	uint64_t extents_released;
-	bool resumed;                        /* another daemon drained these pages before */
+	bool resumed;   /* another daemon drained these pages before, no gap came since */
+	bool took_step; /* one was taken in this generation */
 	struct r3ring_lost_record cut_short; /* steps that the producer's death cut */
 
 	uint8_t *payload; /* private copy of one entry's payload */
@@ -129,8 +130,9 @@ bool drain_layer_bound(struct drain *drain, uint32_t index);
 
 /* ---- within the data plane --------------------------------------------- */
 
-/* Works one STEP entry off, up to its end bell. Returns 0, or -EBADMSG when the
- * producer is to be cut off. */
+/* Works one STEP entry off, up to its end bell. Returns 0, 1 when the daemon ends
+ * before (then the entry is left to the next one), or -EBADMSG when the producer
+ * is to be cut off. */
 int drain_step(struct drain *drain, const uint8_t *payload, size_t bytes, struct r3ring_error *err);
 
 /* Works one entry of another kind off. Returns likewise. */
@@ -143,6 +145,8 @@ void drain_say_gone(struct drain *drain, enum drain_producer how);
 enum drain_producer drain_producer_state(const struct drain *drain);
 /* Whether the daemon ends and its patience is over. */
 bool drain_expired(const struct drain *drain);
+/* Says in the log that a record could not be published, where @result is an error. */
+void drain_check(const struct drain *drain, int result, const char *what);
 /* Makes what changed visible to drain_get_report(). */
 void drain_update_report(struct drain *drain);
 

@@ -74,7 +74,7 @@ static void say_too_big(struct drain *drain, uint16_t type, size_t bytes)
 		 "r3ringd a larger --ring-size",
 		 drain->label, r3ring_record_type_name(type), bytes,
 		 drain->publisher.scratch_bytes);
-	publish_lost(&drain->publisher, &lost);
+	drain_check(drain, publish_lost(&drain->publisher, &lost), "LOST");
 }
 
 int drain_record(struct drain *drain, const uint8_t *payload, size_t bytes, uint16_t type,
@@ -133,7 +133,7 @@ static void abort_requests(struct drain *drain)
 			.event = R3RING_REQUEST_END,
 			.reason = R3RING_END_ABORTED,
 		};
-		publish_record(&drain->publisher, &record, 0);
+		drain_check(drain, publish_record(&drain->publisher, &record, 0), "REQUEST");
 		live_note_request(live, &record.u.request.head, NULL, 0);
 	}
 }
@@ -146,8 +146,6 @@ void drain_say_gone(struct drain *drain, enum drain_producer how)
 						: R3RING_CAUSE_QUEUE_FULL;
 	add_unqueued(drain, &lost);
 	if (lost.steps)
-		publish_lost(&drain->publisher, &lost);
+		drain_check(drain, publish_lost(&drain->publisher, &lost), "LOST");
 	abort_requests(drain);
-	if (keyframe_due(&drain->publisher))
-		publish_keyframe(&drain->publisher);
 }

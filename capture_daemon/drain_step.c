@@ -57,7 +57,8 @@ static int check_place(const struct drain *drain, const struct r3ring_step_recor
 /* A daemon that died may have published this step: then it is said again here. */
 static bool number_fits(const struct drain *drain, uint64_t step)
 {
-	return step > drain->last_step || (drain->resumed && step == drain->last_step);
+	return step > drain->last_step ||
+	       (drain->resumed && !drain->took_step && step == drain->last_step);
 }
 
 static int decode(struct drain *drain, const uint8_t *payload, size_t bytes,
@@ -100,7 +101,7 @@ static void say_gap(struct drain *drain, uint64_t step, uint64_t rows_before)
 	lost.rows = rows_before > drain->rows_seen ? rows_before - drain->rows_seen : 0;
 	lost.layer_rows = lost.rows * drain->geometry.layers;
 	drain->publisher.totals.steps += lost.steps;
-	publish_lost(&drain->publisher, &lost);
+	drain_check(drain, publish_lost(&drain->publisher, &lost), "LOST");
 }
 
 static void say_step_lost(struct drain *drain, const struct r3ring_step_record *head,
@@ -116,7 +117,7 @@ static void say_step_lost(struct drain *drain, const struct r3ring_step_record *
 		.spans_unknown = spans_unknown,
 	};
 
-	publish_lost(&drain->publisher, &lost);
+	drain_check(drain, publish_lost(&drain->publisher, &lost), "LOST");
 }
 
 /* Where the next daemon goes on, should this one die. */
@@ -125,6 +126,7 @@ static void note_taken(struct drain *drain, const struct r3ring_step_record *hea
 {
 	struct pages_words *words = drain->pages.words;
 
+	drain->took_step = true;
 	drain->last_step = head->step;
 	drain->rows_seen = rows_before + valid_rows(head);
 	r3ring_store_relaxed_u64(&words->taken_rows, drain->rows_seen);
@@ -152,7 +154,7 @@ static void say_dropped(struct drain *drain, const struct r3ring_record *record,
 	if (publish_step(&drain->publisher, &dropped) < 0) {
 		dropped.u.step.head.spans = 0;
 		dropped.u.step.head.keys = 0;
-		publish_step(&drain->publisher, &dropped);
+		drain_check(drain, publish_step(&drain->publisher, &dropped), "STEP");
 		unknown = true;
 	}
 	say_step_lost(drain, &record->u.step.head, (enum r3ring_cause)cause, unknown);
@@ -256,7 +258,7 @@ static void say_end(struct drain *drain, const struct step_work *work, enum step
 		.publish_ns = clock_now_ns(),
 	};
 	record.u.step_end.missing = drain->missing;
-	publish_record(&drain->publisher, &record, 0);
+	drain_check(drain, publish_record(&drain->publisher, &record, 0), "STEP_END");
 	r3ring_writer_wake(drain->publisher.writer);
 	count_step(drain, work, missing);
 	if (outcome == STEP_CUT_SHORT && missing)
@@ -308,8 +310,8 @@ static enum step_outcome step_wait(struct drain *drain, const struct step_work *
 	}
 }
 
-static void step_work_off(struct drain *drain, const struct r3ring_record *record,
-			  const struct lane_step *lane)
+static enum step_outcome step_work_off(struct drain *drain, const struct r3ring_record *record,
+				       const struct lane_step *lane)
 {
 	const struct r3ring_step_record *head = &record->u.step.head;
 	struct step_work work = {
@@ -327,6 +329,20 @@ static void step_work_off(struct drain *drain, const struct r3ring_record *recor
 	if (outcome == STEP_ENDED)
 		step_copy_rows(drain, &work);
 	say_end(drain, &work, outcome);
+	return outcome;
+}
+
+/* Announces the step and sees it through. */
+static enum step_outcome step_run(struct drain *drain, const struct r3ring_record *record,
+				  const struct lane_step *lane)
+{
+	if (lane->extent_offset == EXTENT_NONE)
+		say_dropped(drain, record, lane->cause);
+	else if (publish_step(&drain->publisher, record) == 0)
+		return step_work_off(drain, record, lane);
+	else
+		say_dropped(drain, record, R3RING_CAUSE_TOO_BIG);
+	return STEP_ENDED;
 }
 
 int drain_step(struct drain *drain, const uint8_t *payload, size_t bytes, struct r3ring_error *err)
@@ -340,17 +356,14 @@ int drain_step(struct drain *drain, const uint8_t *payload, size_t bytes, struct
 	say_gap(drain, record.u.step.head.step, lane.rows_before);
 	drain->publisher.totals.steps++;
 	drain->publisher.newest_step = record.u.step.head.step;
-	if (lane.extent_offset == EXTENT_NONE)
-		say_dropped(drain, &record, lane.cause);
-	else if (publish_step(&drain->publisher, &record) == 0)
-		step_work_off(drain, &record, &lane);
-	else
-		say_dropped(drain, &record, R3RING_CAUSE_TOO_BIG);
+	/* An abandoned step stays in the queue: the next daemon says it whole. */
+	if (step_run(drain, &record, &lane) == STEP_ABANDONED)
+		return 1;
 	note_taken(drain, &record.u.step.head, lane.rows_before);
 	if (lane.extent_offset != EXTENT_NONE)
 		release_extent(drain);
 	if (keyframe_due(&drain->publisher))
-		publish_keyframe(&drain->publisher);
+		drain_check(drain, publish_keyframe(&drain->publisher), "KEYFRAME");
 	drain_update_report(drain);
 	return 0;
 }

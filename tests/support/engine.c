@@ -31,13 +31,19 @@ int engine_open(struct engine *engine, const char *dir, const char *instance, ui
 		.layer_count = ENGINE_LAYERS,
 		.layers = layers,
 	};
+	int r;
 
 	for (uint32_t i = 0; i < ENGINE_LAYERS; i++)
 		layers[i].layer_id = ENGINE_FIRST_LAYER + (int32_t)i;
 	engine->max_rows = max_rows;
 	engine->ids = calloc((size_t)max_rows * ENGINE_TOP_K, sizeof(*engine->ids));
 	engine->producer = NULL;
-	return r3ring_producer_open(&engine->producer, &options, err);
+	r = r3ring_producer_open(&engine->producer, &options, err);
+	if (r < 0) {
+		free(engine->ids);
+		engine->ids = NULL;
+	}
+	return r;
 }
 
 void engine_close(struct engine *engine)

@@ -3,11 +3,9 @@
 #include <criterion/criterion.h>
 
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -96,19 +94,14 @@ Test(daemon_limits, a_ring_too_small_for_a_record_of_64_rows_names_the_size_it_n
 	expect_refused("small", 4096, -EMSGSIZE, "need at least 262144");
 }
 
-static bool tiny_shm(void *ctx)
-{
-	(void)ctx;
-	return unshare(CLONE_NEWNS) == 0 &&
-	       mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-	       mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=1m") == 0;
-}
-
 Test(daemon_limits, failure_01_a_full_dev_shm_is_an_error_that_names_need_free_and_remedy)
 {
+	static char size[] = "1m";
+
 	if (geteuid() != 0)
 		cr_skip_test("needs root for a mount namespace");
-	daemon_a.prepare = tiny_shm;
+	daemon_a.prepare = test_small_shm;
+	daemon_a.prepare_ctx = size;
 	test_daemon_start(&daemon_a, NULL);
 	expect_refused("shm", 16, -ENOSPC, "needs 19005440 bytes");
 	expect_refused("shm", 16, -ENOSPC, "1048576 are free");
@@ -118,9 +111,12 @@ Test(daemon_limits, failure_01_a_full_dev_shm_is_an_error_that_names_need_free_a
 
 Test(daemon_limits, failure_01_what_fits_dev_shm_runs)
 {
+	static char size[] = "1m";
+
 	if (geteuid() != 0)
 		cr_skip_test("needs root for a mount namespace");
-	daemon_a.prepare = tiny_shm;
+	daemon_a.prepare = test_small_shm;
+	daemon_a.prepare_ctx = size;
 	test_daemon_start(&daemon_a, (const char *[]){"--ring-size", "512K", NULL});
 	open_engine("fits", 16);
 	for (int i = 0; i < 10; i++)

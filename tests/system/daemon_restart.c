@@ -55,6 +55,11 @@ static bool has_step_record(const struct listener *listener, uint64_t count)
 	return listener->records[R3RING_STEP] >= count;
 }
 
+static bool has_complete(const struct listener *listener, uint64_t count)
+{
+	return listener->complete >= count;
+}
+
 Test(daemon_restart, a_step_at_work_is_whole_in_the_next_generation)
 {
 	int64_t step = engine_begin(&engine_a, 0, 8);
@@ -142,5 +147,24 @@ Test(daemon_restart, a_daemon_that_ended_in_good_order_is_followed_too)
 	cr_assert(listener_read_until(&listener_a, listener_has_step, 2));
 	cr_expect_eq(listener_a.closed_reason, R3RING_CLOSED_SHUTDOWN);
 	cr_expect_eq(listener_a.complete, 2);
+	engine_close(&engine_a);
+}
+
+Test(daemon_restart, a_step_that_outlasts_the_daemons_patience_is_whole_in_the_next_generation)
+{
+	int64_t step = engine_begin(&engine_a, 0, 8);
+
+	engine_capture(&engine_a, step, 0, 8);
+	cr_assert(listener_read_until(&listener_a, has_step_record, 2));
+	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+	for (uint32_t layer = 1; layer < ENGINE_LAYERS; layer++)
+		engine_capture(&engine_a, step, layer, 8);
+	engine_end(&engine_a);
+	test_daemon_restart(&daemon_a, NULL);
+	cr_assert(listener_read_until(&listener_a, listener_has_generation, 2));
+	cr_assert(listener_read_until(&listener_a, has_complete, 2));
+	cr_expect_eq(listener_a.missing_layers[R3RING_CAUSE_DAEMON_RESTART], ENGINE_LAYERS);
+	cr_expect_eq(listener_a.partial, 1);
+	cr_expect_eq(listener_a.wrong, 0);
 	engine_close(&engine_a);
 }

@@ -2,18 +2,11 @@
 /* The daemon's beginning and end: options, runtime directory, signals. */
 #include <criterion/criterion.h>
 
-#include <fcntl.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "channel/socket.h"
@@ -221,25 +214,9 @@ Test(daemon_end, interrupt_ends_it_in_good_order)
 
 /* ---- control loop ------------------------------------------------------- */
 
-/* As Docker's default profile has it. */
-static bool refuse_io_uring(void *ctx)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
-
-	(void)ctx;
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
-
 Test(daemon_loop, it_runs_on_epoll_where_io_uring_is_refused_and_says_so)
 {
-	daemon_a.prepare = refuse_io_uring;
+	daemon_a.prepare = test_refuse_io_uring;
 	test_daemon_start(&daemon_a, NULL);
 	cr_expect(strstr(daemon_a.log, "runs on epoll"), "%s", daemon_a.log);
 	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
