@@ -208,28 +208,37 @@ static void announce(struct r3ring_writer *writer, uint64_t end)
 	writer->next_seq++;
 }
 
-static struct r3ring_desc describe(struct r3ring_writer *writer,
-				   const struct r3ring_record_spec *spec, uint64_t begin)
+/* Words at a time: loads of what was just stored in pieces wait for the pieces. */
+static void describe(struct r3ring_writer *writer, const struct r3ring_record_spec *spec,
+		     uint64_t begin, struct r3ring_desc *desc)
 {
+	uint64_t flags = is_inline(spec->len) ? spec->flags | R3RING_DESC_INLINE : spec->flags;
+	uint64_t len_type_flags = spec->len | (uint64_t)spec->type << 32 | flags << 48;
+
 	writer->units += spec->units;
-	return (struct r3ring_desc){
-		.seq = writer->next_seq,
-		.pos = begin,
-		.step = spec->step,
-		.units = writer->units,
-		.len = spec->len,
-		.type = spec->type,
-		.flags = is_inline(spec->len) ? spec->flags | R3RING_DESC_INLINE : spec->flags,
-	};
+	desc->seq = writer->next_seq;
+	desc->pos = begin;
+	desc->step = spec->step;
+	desc->units = writer->units;
+	memcpy(&desc->len, &len_type_flags, sizeof(len_type_flags));
+	memset(desc->inline_data, 0, sizeof(desc->inline_data));
+	desc->check = 0;
 }
 
-/* Everything but `seq`. */
-static void store_fields(struct r3ring_desc *shared, const struct r3ring_desc *desc)
-{
-	const size_t behind_seq = offsetof(struct r3ring_desc, pos);
+#define DESC_WORDS (sizeof(struct r3ring_desc) / sizeof(uint64_t))
 
-	memcpy((uint8_t *)shared + behind_seq, (const uint8_t *)desc + behind_seq,
-	       sizeof(*desc) - behind_seq);
+/* Everything but `seq` and, in the last word, the checksum @check. */
+static void store_fields(struct r3ring_desc *shared, const struct r3ring_desc *desc, uint32_t check)
+{
+	uint64_t *to = (uint64_t *)(void *)shared;
+	uint64_t words[DESC_WORDS];
+	uint32_t tail;
+
+	memcpy(words, desc, sizeof(words));
+	for (size_t i = 1; i < DESC_WORDS - 1; i++)
+		r3ring_store_relaxed_u64(&to[i], words[i]);
+	memcpy(&tail, (const uint8_t *)desc + sizeof(*desc) - 8, sizeof(tail));
+	r3ring_store_relaxed_u64(&to[DESC_WORDS - 1], tail | (uint64_t)check << 32);
 }
 
 static void publish(struct r3ring_writer *writer, struct r3ring_desc *shared,
@@ -274,9 +283,9 @@ int r3ring_writer_reserve(struct r3ring_writer *writer, const struct r3ring_reco
 		return rc;
 	if (too_much_reserved(writer, place.end))
 		return -ENOBUFS;
-	desc = describe(writer, spec, place.begin);
+	describe(writer, spec, place.begin, &desc);
 	announce(writer, place.end);
-	store_fields(shared, &desc);
+	store_fields(shared, &desc, 0);
 	mark_next(writer);
 	/* The device's writes are ordered behind nothing of this thread's but what
 	 * is visible already when its copy is enqueued. */
@@ -310,21 +319,22 @@ int r3ring_writer_put(struct r3ring_writer *writer, const struct r3ring_record_s
 	struct r3ring_desc *shared = ring_desc(segment, writer->next_seq);
 	struct place place = choose_place(writer, spec->len);
 	struct r3ring_desc desc;
+	uint32_t check;
 	int rc = check_spec(writer, spec);
 
 	if (rc)
 		return rc;
 	if (writer->commit_seq != writer->next_seq)
 		return -EBUSY;
-	desc = describe(writer, spec, place.begin);
+	describe(writer, spec, place.begin, &desc);
 	if (is_inline(spec->len) && spec->len)
 		memcpy(desc.inline_data, payload, spec->len);
-	desc.check = desc_checksum(&desc);
+	check = desc_checksum(&desc);
 	announce(writer, place.end);
 	if (!is_inline(spec->len))
 		memcpy(segment->arena + (place.begin & (segment->arena_bytes - 1)), payload,
 		       spec->len);
-	store_fields(shared, &desc);
+	store_fields(shared, &desc, check);
 	publish(writer, shared, &desc);
 	mark_next(writer);
 	return 0;

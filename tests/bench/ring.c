@@ -194,11 +194,11 @@ static int record_one_way(const struct bench_row *row, double *value)
 	struct echo echo = {.size = (uint32_t)row->size};
 	double *times = calloc(ROUNDS, sizeof(*times));
 	int rc = times ? ring_make(&echo.there, ECHO_ARENA_BYTES, ECHO_DEPTH) : -ENOMEM;
-	pid_t pid;
 
 	rc = rc ? rc : ring_make(&echo.back, ECHO_ARENA_BYTES, ECHO_DEPTH);
 	if (!rc) {
-		pid = bench_spawn(return_records, &echo, READER_CPU);
+		pid_t pid = bench_spawn(return_records, &echo, READER_CPU);
+
 		rc = pid < 0 ? pid : bench_pin(WRITER_CPU);
 		rc = rc ? rc : echo_rounds(&echo, times);
 		rc = rc ? rc : bench_join(pid);
@@ -222,8 +222,6 @@ struct blocks {
 	uint8_t seen; /* sum of a byte of each block: what is copied must be used */
 };
 
-#define FLAG_STRIDE (R3RING_LINE / sizeof(uint32_t))
-
 static int copy_blocks_out(void *arg)
 {
 	struct blocks *blocks = arg;
@@ -233,7 +231,7 @@ static int copy_blocks_out(void *arg)
 		return -ENOMEM;
 	for (uint64_t done = 0, i = 0; done < COPIED_BYTES; done += blocks->size, i++) {
 		uint64_t block = i % blocks->count;
-		uint32_t *flag = &blocks->flags[block * FLAG_STRIDE];
+		uint32_t *flag = &blocks->flags[block * R3RING_LINE / sizeof(uint32_t)];
 		unsigned int looks = 0;
 
 		/* Pairs with the release behind the copy in. */
@@ -252,7 +250,7 @@ static void copy_blocks_in(struct blocks *blocks, const uint8_t *source)
 {
 	for (uint64_t done = 0, i = 0; done < COPIED_BYTES; done += blocks->size, i++) {
 		uint64_t block = i % blocks->count;
-		uint32_t *flag = &blocks->flags[block * FLAG_STRIDE];
+		uint32_t *flag = &blocks->flags[block * R3RING_LINE / sizeof(uint32_t)];
 		unsigned int looks = 0;
 
 		/* Pairs with the release behind the copy out. */
