@@ -150,7 +150,9 @@ Test(daemon_limits, failure_20_steps_without_room_in_the_buffer_are_announced_ex
 	listener_open(&listener_a, daemon_a.dir, "buffer/0");
 	run_while_stopped(40, 16, &stats);
 	cr_assert_gt(stats.dropped_steps[R3RING_CAUSE_BUFFER_FULL], 0);
+	/* May find no room either, and is counted then. */
 	engine_step(&engine_a, 0, 1);
+	r3ring_producer_get_stats(engine_a.producer, &stats);
 	cr_assert(listener_read_until(&listener_a, listener_has_lost, R3RING_CAUSE_BUFFER_FULL));
 	engine_close(&engine_a);
 	cr_expect(test_daemon_said(&daemon_a, "drained, "));
@@ -160,7 +162,7 @@ Test(daemon_limits, failure_20_steps_without_room_in_the_buffer_are_announced_ex
 		     stats.dropped_steps[R3RING_CAUSE_BUFFER_FULL]);
 	cr_expect_eq(listener_a.lost_rows[R3RING_CAUSE_BUFFER_FULL],
 		     stats.dropped_rows[R3RING_CAUSE_BUFFER_FULL]);
-	cr_expect_eq(listener_a.records[R3RING_STEP], stats.steps + 1);
+	cr_expect_eq(listener_a.records[R3RING_STEP], stats.steps);
 	cr_expect_eq(listener_a.wrong, 0);
 }
 
