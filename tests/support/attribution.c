@@ -49,7 +49,46 @@ uint64_t attribution_not_once(const struct attribution *attribution)
 	return count;
 }
 
+uint64_t attribution_not_as_late(const struct attribution *attribution, const uint64_t *step_of_row)
+{
+	const struct recording *recording = attribution->recording;
+	uint64_t count = 0;
+
+	for (uint32_t row = 0; row < recording->rows; row++) {
+		bool due = step_of_row[row] > attribution->ready_step;
+
+		for (uint32_t layer = 0; layer < recording->layers; layer++)
+			count += attribution->seen[(size_t)row * recording->layers + layer] != due;
+	}
+	return count;
+}
+
 /* ---- spans and requests ------------------------------------------------ */
+
+static void become_ready(struct attribution *attribution, uint64_t step)
+{
+	if (!attribution->ready)
+		attribution->ready_step = step;
+	attribution->ready = true;
+}
+
+void attribution_follow(struct attribution *attribution, uint64_t seq, uint16_t type,
+			const struct r3ring_keyframe_record *keyframe)
+{
+	if (keyframe) {
+		attribution->keyframe_next = seq + 1;
+		attribution->keyframe_step = keyframe->step;
+		attribution->keyframe_left = keyframe->records;
+	} else if (attribution->keyframe_left && seq == attribution->keyframe_next) {
+		attribution->keyframe_next++;
+		if (--attribution->keyframe_left == 0)
+			become_ready(attribution, attribution->keyframe_step);
+	} else {
+		attribution->keyframe_left = 0;
+	}
+	if (type == R3RING_SCHEMA && seq == 1)
+		become_ready(attribution, 0);
+}
 
 void attribution_step(struct attribution *attribution, uint64_t step)
 {
@@ -205,22 +244,6 @@ void attribution_layer(struct attribution *attribution, const struct r3ring_laye
 
 /* ---- records of a reader ----------------------------------------------- */
 
-/* The test's own account of when names may be given. */
-static void follow_keyframes(struct attribution *attribution, const struct r3ring_view *view,
-			     const struct r3ring_record *record)
-{
-	if (record->type == R3RING_KEYFRAME) {
-		attribution->keyframe_next = view->seq + 1;
-		attribution->keyframe_left = record->u.keyframe.records;
-	} else if (attribution->keyframe_left && view->seq == attribution->keyframe_next) {
-		attribution->keyframe_next++;
-		attribution->ready |= --attribution->keyframe_left == 0;
-	} else {
-		attribution->keyframe_left = 0;
-	}
-	attribution->ready |= record->type == R3RING_SCHEMA && view->seq == 1;
-}
-
 static void take_spans(struct attribution *attribution, const struct r3ring_span *spans,
 		       uint32_t count)
 {
@@ -278,7 +301,8 @@ static void take_copy(struct attribution *attribution, const struct r3ring_view 
 	}
 	if (r3ring_requests_feed(attribution->requests, view, &record) < 0)
 		die("the table of requests is full");
-	follow_keyframes(attribution, view, &record);
+	attribution_follow(attribution, view->seq, record.type,
+			   record.type == R3RING_KEYFRAME ? &record.u.keyframe : NULL);
 	take_record(attribution, &record);
 }
 
@@ -326,7 +350,7 @@ static int take_layer_in_place(struct attribution *attribution, struct r3ring_re
 		return 1;
 	}
 	r3ring_requests_feed(attribution->requests, view, &record);
-	follow_keyframes(attribution, view, &record);
+	attribution_follow(attribution, view->seq, record.type, NULL);
 	mark(attribution, &record.u.layer.head, attribution->buffer, different);
 	return 1;
 }

@@ -34,7 +34,9 @@ struct attribution {
 
 	/* What is known by the test's own account of keyframes. */
 	bool ready;
+	uint64_t ready_step;    /* the newest step before that */
 	uint64_t keyframe_next; /* sequence of the keyframe's next record */
+	uint64_t keyframe_step;
 	uint32_t keyframe_left;
 
 	uint8_t *seen;              /* [rows][layers] of the recording: how often delivered */
@@ -52,8 +54,10 @@ struct attribution {
 	uint64_t wrong_spans, wrong_ends;
 	uint64_t steps_complete, steps_partial;
 	uint64_t newest_step_end;
-	uint64_t overruns; /* times that it was told of a loss */
-	uint64_t refused;  /* views that were overwritten while they were used */
+	uint64_t overruns;    /* times that it was told of a loss */
+	uint64_t refused;     /* views that were overwritten while they were used */
+	uint64_t wrong_lines; /* of a dump, that are not what the manual says */
+	uint64_t gap_records; /* that a dump tells it lost */
 };
 
 void attribution_init(struct attribution *attribution, const struct recording *recording);
@@ -62,7 +66,17 @@ void attribution_free(struct attribution *attribution);
 /* How many rows x layers of the recording did not come exactly once. */
 uint64_t attribution_not_once(const struct attribution *attribution);
 
+/* How many did not come as often as they must to one who attributes nothing but
+ * what ran after its ready_step. @step_of_row: in which step each row ran. */
+uint64_t attribution_not_as_late(const struct attribution *attribution,
+				 const uint64_t *step_of_row);
+
 /* ---- fed record by record --------------------------------------------- */
+
+/* Every record: whether names may be given from here on. @keyframe: its head, NULL
+ * for other records. */
+void attribution_follow(struct attribution *attribution, uint64_t seq, uint16_t type,
+			const struct r3ring_keyframe_record *keyframe);
 
 void attribution_step(struct attribution *attribution, uint64_t step);
 /* @request: text id, NULL when it is not known. */

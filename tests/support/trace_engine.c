@@ -40,18 +40,26 @@ void trace_engine_open(struct trace_engine *engine, const char *dir, const char 
 	engine->handles = calloc(recording->request_count, sizeof(*engine->handles));
 	engine->next = calloc(recording->request_count, sizeof(*engine->next));
 	engine->ids = calloc((size_t)TRACE_ENGINE_ROWS * recording->top_k, sizeof(*engine->ids));
-	if (!engine->handles || !engine->next || !engine->ids)
+	engine->step_of_row = calloc(recording->rows, sizeof(*engine->step_of_row));
+	if (!engine->handles || !engine->next || !engine->ids || !engine->step_of_row)
 		die("out of memory");
 	if (r3ring_producer_open(&engine->producer, &options, &err) < 0)
 		die(err.text);
 }
 
-void trace_engine_close(struct trace_engine *engine)
+void trace_engine_end(struct trace_engine *engine)
 {
 	r3ring_producer_close(engine->producer);
+	engine->producer = NULL;
+}
+
+void trace_engine_close(struct trace_engine *engine)
+{
+	trace_engine_end(engine);
 	free(engine->handles);
 	free(engine->next);
 	free(engine->ids);
+	free(engine->step_of_row);
 	memset(engine, 0, sizeof(*engine));
 }
 
@@ -99,8 +107,12 @@ static void add_rows(struct trace_engine *engine, uint32_t request, uint32_t wan
 		begin_request(engine, request);
 	add_span(engine, request, from->prompt_tokens + engine->next[request], rows,
 		 R3RING_SPAN_COMPUTED);
-	for (uint32_t i = 0; i < rows; i++)
-		engine->source_row[engine->step_rows++] = from->first_row + engine->next[request]++;
+	for (uint32_t i = 0; i < rows; i++) {
+		uint32_t row = from->first_row + engine->next[request]++;
+
+		engine->source_row[engine->step_rows++] = row;
+		engine->step_of_row[row] = engine->steps + 1;
+	}
 }
 
 static void choose_rows(struct trace_engine *engine)

@@ -23,6 +23,7 @@ struct trace_engine {
 	int64_t *handles; /* [requests], 0 before its beginning */
 	uint32_t *next;   /* [requests] row that runs next */
 	uint64_t steps, rows;
+	uint64_t *step_of_row; /* [rows of the file] in which step it ran */
 
 	/* The step being made. */
 	uint32_t step_rows, spans;
@@ -38,6 +39,10 @@ struct trace_engine {
 /* Opens the channel INSTANCE/0; ends the process when it cannot. */
 void trace_engine_open(struct trace_engine *engine, const char *dir, const char *instance,
 		       const struct recording *recording);
+
+/* Closes the channel; what was run can still be asked for. */
+void trace_engine_end(struct trace_engine *engine);
+/* The same, and frees all. */
 void trace_engine_close(struct trace_engine *engine);
 
 /* Runs one step; false when all was run. */

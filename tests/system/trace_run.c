@@ -14,6 +14,7 @@
 #include <jansson.h>
 
 #include "tests/support/attribution.h"
+#include "tests/support/attribution_lines.h"
 #include "tests/support/command.h"
 #include "tests/support/daemon.h"
 #include "tests/support/recording.h"
@@ -149,99 +150,6 @@ static uint32_t member(const json_t *object, const char *name)
 	return (uint32_t)json_integer_value(value);
 }
 
-static bool text_is(const json_t *object, const char *name, const char *text)
-{
-	const char *value = json_string_value(json_object_get(object, name));
-
-	return value && strcmp(value, text) == 0;
-}
-
-static void take_step_line(const json_t *line)
-{
-	const json_t *span;
-	size_t i;
-
-	attribution_step(&found, member(line, "step"));
-	json_array_foreach(json_object_get(line, "spans"), i, span)
-	{
-		const struct r3ring_span said = {
-			.position = member(span, "position"),
-			.row = member(span, "row"),
-			.rows = member(span, "rows"),
-			.kind = text_is(span, "kind", "external") ? R3RING_SPAN_EXTERNAL
-								  : R3RING_SPAN_COMPUTED,
-		};
-
-		attribution_span(&found, json_string_value(json_object_get(span, "request")),
-				 &said);
-	}
-}
-
-static void take_layer_line(const json_t *line)
-{
-	const json_t *matrix = json_object_get(line, "ids"), *row, *id;
-	const struct r3ring_layer_record head = {
-		.step = member(line, "step"),
-		.layer_id = (int32_t)member(line, "layer"),
-		.row = member(line, "row"),
-		.rows = member(line, "rows"),
-		.total_rows = member(line, "total_rows"),
-		.valid_rows = member(line, "valid_rows"),
-		.missing = member(line, "missing"),
-		.out_of_range = member(line, "out_of_range"),
-		.top_k = (uint16_t)json_array_size(json_array_get(matrix, 0)),
-	};
-	uint16_t ids[ATTRIBUTION_STEP_ROWS * 4];
-	size_t i, k, count = 0;
-
-	cr_assert_eq(json_array_size(matrix), head.rows);
-	cr_assert_leq(head.rows * head.top_k, sizeof(ids) / sizeof(ids[0]));
-	json_array_foreach(matrix, i, row)
-	{
-		cr_assert_eq(json_array_size(row), head.top_k);
-		json_array_foreach(row, k, id) ids[count++] = (uint16_t)json_integer_value(id);
-	}
-	attribution_layer(&found, &head, ids);
-}
-
-static void take_request_line(const json_t *line)
-{
-	struct r3ring_request_record head = {.attempt = (uint16_t)member(line, "attempt")};
-
-	if (!text_is(line, "event", "end"))
-		return;
-	head.reason = text_is(line, "reason", "finished") ? R3RING_END_FINISHED : 0;
-	head.accepted_tokens = member(line, "accepted_tokens");
-	attribution_end(&found, json_string_value(json_object_get(line, "request")), &head);
-}
-
-/* A dump from the beginning: the generation's first record makes names known. */
-static void take_line(const char *text, size_t len)
-{
-	json_error_t error;
-	json_t *line = json_loadb(text, len, JSON_REJECT_DUPLICATES, &error);
-
-	cr_assert(line, "line %lu: %s: %.*s", (unsigned long)found.records, error.text, (int)len,
-		  text);
-	found.records++;
-	cr_expect_eq(member(line, "seq"), found.records);
-	found.ready = true;
-	if (text_is(line, "type", "step"))
-		take_step_line(line);
-	else if (text_is(line, "type", "layer"))
-		take_layer_line(line);
-	else if (text_is(line, "type", "request"))
-		take_request_line(line);
-	json_decref(line);
-}
-
-static void take_lines(const char *text)
-{
-	for (const char *end; (end = strchr(text, '\n')); text = end + 1)
-		take_line(text, (size_t)(end - text));
-	cr_expect_eq(text[0], '\0', "the last line is not ended: %s", text);
-}
-
 Test(trace_run, dump_as_json_tells_every_id_of_the_recording_exactly_once, .fini = finish)
 {
 	start();
@@ -251,7 +159,8 @@ Test(trace_run, dump_as_json_tells_every_id_of_the_recording_exactly_once, .fini
 		command_run(&dump, daemon_a.dir,
 			    (const char *[]){"dump", channel, "--json", "--from", "oldest", NULL}),
 		0, "%s", dump.err);
-	take_lines(dump.out);
+	attribution_take_lines(&found, dump.out);
+	cr_expect_eq(found.wrong_lines, 0);
 	expect_whole_recording();
 	expect_requests();
 	expect_counts();
