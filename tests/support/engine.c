@@ -15,14 +15,23 @@ uint16_t engine_id(uint64_t step, uint32_t layer, uint32_t row, uint32_t k)
 	return (uint16_t)((step * 31 + layer * 17 + row * 7 + k * 41) % ENGINE_EXPERTS);
 }
 
-int engine_open(struct engine *engine, const char *dir, const char *instance, uint32_t max_rows,
+const char *engine_instance(const char *dir, const char *base)
+{
+	const char *unique = strchr(dir, '.');
+	static char instance[R3RING_INSTANCE_MAX + 1];
+
+	snprintf(instance, sizeof(instance), "%s%s", base, unique ? unique : "");
+	return instance;
+}
+
+int engine_open(struct engine *engine, const char *dir, const char *base, uint32_t max_rows,
 		struct r3ring_error *err)
 {
 	struct r3ring_layer_entry layers[ENGINE_LAYERS] = {0};
 	struct r3ring_producer_options options = {
 		.size = sizeof(options),
 		.runtime_dir = dir,
-		.instance = instance,
+		.instance = engine_instance(dir, base),
 		.device = "host",
 		.model = "engine",
 		.experts = ENGINE_EXPERTS,
@@ -116,8 +125,9 @@ static long long now_ms(void)
 	return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-void listener_open(struct listener *listener, const char *dir, const char *channel)
+void listener_open(struct listener *listener, const char *dir, const char *base)
 {
+	char channel[R3RING_INSTANCE_MAX + 3];
 	const struct r3ring_reader_options options = {
 		.size = sizeof(options),
 		.runtime_dir = dir,
@@ -125,6 +135,7 @@ void listener_open(struct listener *listener, const char *dir, const char *chann
 	};
 	struct r3ring_error err;
 
+	snprintf(channel, sizeof(channel), "%s/0", engine_instance(dir, base));
 	memset(listener, 0, sizeof(*listener));
 	if (r3ring_reader_open(&listener->reader, &options, &err) == 0)
 		return;

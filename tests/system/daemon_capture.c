@@ -38,7 +38,7 @@ Test(daemon_capture, every_id_of_every_step_reaches_a_reader)
 
 	test_daemon_start(&daemon_a, NULL);
 	open_engine(&engine_a, "e2e", 64);
-	listener_open(&listener_a, daemon_a.dir, "e2e/0");
+	listener_open(&listener_a, daemon_a.dir, "e2e");
 	handle = begin_request(&engine_a, "request one");
 	for (uint32_t i = 1; i <= 20; i++) {
 		step = engine_step(&engine_a, handle, i);
@@ -61,7 +61,7 @@ Test(daemon_capture, it_captures_on_epoll_too)
 	test_daemon_start(&daemon_a, NULL);
 	cr_assert(strstr(daemon_a.log, "runs on epoll"));
 	open_engine(&engine_a, "epoll", 64);
-	listener_open(&listener_a, daemon_a.dir, "epoll/0");
+	listener_open(&listener_a, daemon_a.dir, "epoll");
 	for (uint64_t i = 1; i <= 5; i++) {
 		engine_step(&engine_a, 0, 10);
 		cr_assert(listener_read_until(&listener_a, listener_has_step, i));
@@ -80,7 +80,7 @@ Test(daemon_capture, steps_of_no_row_one_row_and_more_rows_than_a_record_are_who
 
 	test_daemon_start(&daemon_a, NULL);
 	open_engine(&engine_a, "sizes", 8192);
-	listener_open(&listener_a, daemon_a.dir, "sizes/0");
+	listener_open(&listener_a, daemon_a.dir, "sizes");
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		engine_step(&engine_a, 0, rows[i]);
 		total += rows[i];
@@ -102,7 +102,7 @@ Test(daemon_capture, failure_06_a_layer_that_never_came_is_missing_not_zero)
 
 	test_daemon_start(&daemon_a, NULL);
 	open_engine(&engine_a, "missing", 16);
-	listener_open(&listener_a, daemon_a.dir, "missing/0");
+	listener_open(&listener_a, daemon_a.dir, "missing");
 	step = engine_begin(&engine_a, 0, 8);
 	for (uint32_t layer = 1; layer < ENGINE_LAYERS; layer++)
 		engine_capture(&engine_a, step, layer, 8);
@@ -120,7 +120,7 @@ Test(daemon_capture, failure_07_fewer_rows_than_were_run_make_the_layer_missing)
 
 	test_daemon_start(&daemon_a, NULL);
 	open_engine(&engine_a, "few", 16);
-	listener_open(&listener_a, daemon_a.dir, "few/0");
+	listener_open(&listener_a, daemon_a.dir, "few");
 	step = engine_begin(&engine_a, 0, 8);
 	for (uint32_t layer = 0; layer < ENGINE_LAYERS; layer++)
 		engine_capture(&engine_a, step, layer, layer == 2 ? 7 : 8);
@@ -138,7 +138,7 @@ Test(daemon_capture, a_layer_captured_twice_is_an_overlap_and_missing)
 
 	test_daemon_start(&daemon_a, NULL);
 	open_engine(&engine_a, "twice", 16);
-	listener_open(&listener_a, daemon_a.dir, "twice/0");
+	listener_open(&listener_a, daemon_a.dir, "twice");
 	step = engine_begin(&engine_a, 0, 8);
 	for (uint32_t layer = 0; layer < ENGINE_LAYERS; layer++)
 		engine_capture(&engine_a, step, layer, 8);
@@ -167,7 +167,7 @@ Test(daemon_capture, failure_04_a_channel_may_be_opened_again_after_close)
 {
 	test_daemon_start(&daemon_a, NULL);
 	open_engine(&engine_a, "again", 16);
-	listener_open(&listener_a, daemon_a.dir, "again/0");
+	listener_open(&listener_a, daemon_a.dir, "again");
 	engine_step(&engine_a, 0, 4);
 	engine_close(&engine_a);
 	open_engine(&engine_a, "again", 16);
@@ -183,20 +183,18 @@ Test(daemon_capture, failure_04_a_channel_may_be_opened_again_after_close)
 
 Test(daemon_capture, the_end_of_the_daemon_closes_channels_and_leaves_no_name_behind)
 {
-	char part[64];
+	const char *instance;
 
 	test_daemon_start(&daemon_a, NULL);
-	snprintf(part, sizeof(part), "closing-%d", getpid());
-	open_engine(&engine_a, part, 16);
-	cr_expect_eq(test_shm_names(part), 1);
-	snprintf(part, sizeof(part), "closing-%d/0", getpid());
-	listener_open(&listener_a, daemon_a.dir, part);
+	instance = engine_instance(daemon_a.dir, "closing");
+	open_engine(&engine_a, "closing", 16);
+	cr_expect_eq(test_shm_names(instance), 1);
+	listener_open(&listener_a, daemon_a.dir, "closing");
 	engine_step(&engine_a, 0, 4);
 	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
 	cr_assert(listener_read_until(&listener_a, listener_has_closed, R3RING_CLOSED_SHUTDOWN));
 	cr_expect_eq(listener_a.complete, 1);
-	snprintf(part, sizeof(part), "closing-%d", getpid());
-	cr_expect_eq(test_shm_names(part), 0);
+	cr_expect_eq(test_shm_names(instance), 0);
 	engine_close(&engine_a);
 }
 
@@ -234,7 +232,7 @@ Test(daemon_capture, a_producer_killed_in_a_step_leaves_it_partial_and_lost)
 	cr_assert_eq(pipe(fds), 0);
 	pid = start_victim("victim", fds[1]);
 	cr_assert_eq(read(fds[0], &byte, 1), 1);
-	listener_open(&listener_a, daemon_a.dir, "victim/0");
+	listener_open(&listener_a, daemon_a.dir, "victim");
 	cr_assert(listener_read_until(&listener_a, listener_has_step, 1));
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);

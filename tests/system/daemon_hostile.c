@@ -28,7 +28,7 @@ static void start(void)
 
 	test_daemon_start(&daemon_a, NULL);
 	cr_assert_eq(engine_open(&engine_a, daemon_a.dir, "honest", 16, &err), 0, "%s", err.text);
-	listener_open(&listener_a, daemon_a.dir, "honest/0");
+	listener_open(&listener_a, daemon_a.dir, "honest");
 }
 
 static void finish(void)
@@ -161,7 +161,7 @@ static void expect_hello(int code, const char *text)
 
 Test(daemon_hostile, a_hello_as_it_should_be_is_welcome)
 {
-	raw_producer_prepare(&raw_a, daemon_a.dir, "raw");
+	raw_producer_prepare(&raw_a, daemon_a.dir, engine_instance(daemon_a.dir, "raw"));
 	cr_expect_eq(raw_producer_hello(&raw_a), 0, "%s", raw_a.err.text);
 	cr_expect_eq(raw_a.welcome.generation, 1);
 	raw_producer_close(&raw_a);
@@ -175,21 +175,21 @@ Test(daemon_hostile, a_channel_name_with_a_slash_is_refused)
 
 Test(daemon_hostile, a_channel_name_without_its_end_is_refused)
 {
-	raw_producer_prepare(&raw_a, daemon_a.dir, "raw");
+	raw_producer_prepare(&raw_a, daemon_a.dir, engine_instance(daemon_a.dir, "raw"));
 	memset(raw_a.hello.channel.instance, 'a', sizeof(raw_a.hello.channel.instance));
 	expect_hello(-EINVAL, "");
 }
 
 Test(daemon_hostile, missing_descriptors_are_refused)
 {
-	raw_producer_prepare(&raw_a, daemon_a.dir, "raw");
+	raw_producer_prepare(&raw_a, daemon_a.dir, engine_instance(daemon_a.dir, "raw"));
 	raw_a.fd_count = 1;
 	expect_hello(-EBADMSG, "descriptors");
 }
 
 Test(daemon_hostile, pages_that_may_shrink_are_refused)
 {
-	raw_producer_prepare(&raw_a, daemon_a.dir, "raw");
+	raw_producer_prepare(&raw_a, daemon_a.dir, engine_instance(daemon_a.dir, "raw"));
 	raw_a.fds[0] = memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	cr_assert_eq(ftruncate(raw_a.fds[0], (off_t)raw_a.pages.bytes), 0);
 	expect_hello(-EBADMSG, "seals");
@@ -197,21 +197,21 @@ Test(daemon_hostile, pages_that_may_shrink_are_refused)
 
 Test(daemon_hostile, a_buffer_of_another_size_than_it_says_is_refused)
 {
-	raw_producer_prepare(&raw_a, daemon_a.dir, "raw");
+	raw_producer_prepare(&raw_a, daemon_a.dir, engine_instance(daemon_a.dir, "raw"));
 	raw_a.hello.buffer_bytes *= 2;
 	expect_hello(-EBADMSG, "capture buffer");
 }
 
 Test(daemon_hostile, a_file_is_no_pidfd)
 {
-	raw_producer_prepare(&raw_a, daemon_a.dir, "raw");
+	raw_producer_prepare(&raw_a, daemon_a.dir, engine_instance(daemon_a.dir, "raw"));
 	raw_a.fds[2] = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 	expect_hello(-EBADMSG, "no pidfd");
 }
 
 Test(daemon_hostile, a_schema_cut_short_is_refused)
 {
-	raw_producer_prepare(&raw_a, daemon_a.dir, "raw");
+	raw_producer_prepare(&raw_a, daemon_a.dir, engine_instance(daemon_a.dir, "raw"));
 	raw_a.hello.schema_len -= 8;
 	expect_hello(-EBADMSG, "");
 }
@@ -220,7 +220,7 @@ Test(daemon_hostile, a_schema_with_other_layers_than_the_pages_is_refused)
 {
 	struct r3ring_schema_record *schema = (void *)raw_a.schema;
 
-	raw_producer_prepare(&raw_a, daemon_a.dir, "raw");
+	raw_producer_prepare(&raw_a, daemon_a.dir, engine_instance(daemon_a.dir, "raw"));
 	schema->layers = RAW_LAYERS - 1;
 	raw_a.hello.schema_len -= (uint32_t)sizeof(struct r3ring_layer_entry);
 	expect_hello(-EBADMSG, "layers");
@@ -228,7 +228,7 @@ Test(daemon_hostile, a_schema_with_other_layers_than_the_pages_is_refused)
 
 Test(daemon_hostile, a_second_hello_on_one_connection_is_refused)
 {
-	raw_producer_prepare(&raw_a, daemon_a.dir, "raw");
+	raw_producer_prepare(&raw_a, daemon_a.dir, engine_instance(daemon_a.dir, "raw"));
 	cr_expect_eq(raw_producer_hello(&raw_a), 0, "%s", raw_a.err.text);
 	expect_hello(-EBADMSG, "has a channel already");
 }
@@ -237,7 +237,7 @@ Test(daemon_hostile, a_second_hello_on_one_connection_is_refused)
 
 static void welcome(void)
 {
-	raw_producer_prepare(&raw_a, daemon_a.dir, "raw");
+	raw_producer_prepare(&raw_a, daemon_a.dir, engine_instance(daemon_a.dir, "raw"));
 	cr_assert_eq(raw_producer_hello(&raw_a), 0, "%s", raw_a.err.text);
 }
 

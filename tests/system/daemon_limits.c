@@ -59,9 +59,10 @@ static uint16_t attach(int fd, struct socket_inbox *inbox)
 {
 	struct r3ring_hello_reader_message hello = {
 		.head.type = R3RING_MSG_HELLO_READER,
-		.channel.instance = "read",
 	};
 
+	snprintf(hello.channel.instance, sizeof(hello.channel.instance), "%s",
+		 engine_instance(daemon_a.dir, "read"));
 	cr_assert_eq(socket_send(fd, &hello.head, sizeof(hello), NULL, 0, NULL, 0), 0);
 	cr_assert_eq(socket_receive(fd, inbox, 5000), 0);
 	socket_inbox_close_fds(inbox);
@@ -147,7 +148,7 @@ Test(daemon_limits, failure_20_steps_without_room_in_the_buffer_are_announced_ex
 
 	test_daemon_start(&daemon_a, NULL);
 	open_engine("buffer", 16);
-	listener_open(&listener_a, daemon_a.dir, "buffer/0");
+	listener_open(&listener_a, daemon_a.dir, "buffer");
 	run_while_stopped(40, 16, &stats);
 	cr_assert_gt(stats.dropped_steps[R3RING_CAUSE_BUFFER_FULL], 0);
 	/* May find no room either, and is counted then. */
@@ -172,7 +173,7 @@ Test(daemon_limits, failure_20_steps_without_room_in_the_queue_are_announced_exa
 
 	test_daemon_start(&daemon_a, NULL);
 	open_engine("queue", 1);
-	listener_open(&listener_a, daemon_a.dir, "queue/0");
+	listener_open(&listener_a, daemon_a.dir, "queue");
 	/* A STEP entry has at least 256 bytes, the queue 4 MiB. */
 	run_while_stopped(20000, 1, &stats);
 	cr_assert_gt(stats.dropped_steps[R3RING_CAUSE_QUEUE_FULL], 0);
@@ -194,8 +195,8 @@ Test(daemon_limits, a_lapped_reader_is_never_given_a_wrong_row)
 {
 	test_daemon_start(&daemon_a, (const char *[]){"--ring-size", "256K", NULL});
 	open_engine("lapped", 64);
-	listener_open(&listener_a, daemon_a.dir, "lapped/0");
-	listener_open(&listener_b, daemon_a.dir, "lapped/0");
+	listener_open(&listener_a, daemon_a.dir, "lapped");
+	listener_open(&listener_b, daemon_a.dir, "lapped");
 	for (uint64_t i = 1; i <= 100; i++) {
 		engine_step(&engine_a, 0, 64);
 		cr_assert(listener_read_until(&listener_b, listener_has_step, i));

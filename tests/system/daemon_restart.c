@@ -13,18 +13,17 @@
 static struct test_daemon daemon_a;
 static struct engine engine_a;
 static struct listener listener_a, listener_b;
-static char instance[48], channel[56];
+static char instance[R3RING_INSTANCE_MAX + 1]; /* as the engine calls it */
 
 /* A channel with one whole step, read. */
 static void start(void)
 {
 	struct r3ring_error err = {0};
 
-	snprintf(instance, sizeof(instance), "restart-%d", getpid());
-	snprintf(channel, sizeof(channel), "%s/0", instance);
 	test_daemon_start(&daemon_a, NULL);
-	cr_assert_eq(engine_open(&engine_a, daemon_a.dir, instance, 16, &err), 0, "%s", err.text);
-	listener_open(&listener_a, daemon_a.dir, channel);
+	snprintf(instance, sizeof(instance), "%s", engine_instance(daemon_a.dir, "restart"));
+	cr_assert_eq(engine_open(&engine_a, daemon_a.dir, "restart", 16, &err), 0, "%s", err.text);
+	listener_open(&listener_a, daemon_a.dir, "restart");
 	engine_step(&engine_a, 0, 4);
 	cr_assert(listener_read_until(&listener_a, listener_has_step, 1));
 }
@@ -127,7 +126,7 @@ Test(daemon_restart, what_a_dead_daemon_published_stays_readable_and_ends_after_
 	test_daemon_kill(&daemon_a);
 	engine_close(&engine_a);
 	test_daemon_restart(&daemon_a, NULL);
-	listener_open(&listener_b, daemon_a.dir, channel);
+	listener_open(&listener_b, daemon_a.dir, "restart");
 	cr_assert(listener_read_until(&listener_b, listener_has_step, 1));
 	cr_expect_eq(listener_b.wrong, 0);
 	cr_expect_eq(listener_b.closed_reason, 0);
