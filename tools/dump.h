@@ -106,8 +106,7 @@ struct dump_count {
 	const char *channel;
 	uint64_t first_seq, last_seq;
 	uint64_t records[R3RING_RECORD_TYPES];
-	uint64_t repeated;    /* of these, said again in keyframes; not in what follows */
-	uint64_t generations; /* begun, as this reader saw */
+	uint64_t repeated; /* of these, said again in keyframes; not in what follows */
 	uint64_t requests_begun, requests_ended;
 	uint64_t steps_dropped, steps_complete, steps_partial;
 	uint64_t step_rows;  /* tokens of this rank in the steps announced */

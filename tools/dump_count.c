@@ -72,9 +72,6 @@ static void count_request(struct dump_count *count, const struct r3ring_request_
 static void count_content(struct dump_count *count, const struct r3ring_record *record)
 {
 	switch (record->type) {
-	case R3RING_SCHEMA:
-		count->generations++;
-		break;
 	case R3RING_REQUEST:
 		count_request(count, &record->u.request.head);
 		break;

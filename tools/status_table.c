@@ -115,13 +115,12 @@ static void print_channel(FILE *out, const json_t *channel)
 	snprintf(layers, sizeof(layers), "%zu/%zu", bound, bound + unbound);
 	fprintf(out,
 		"%-20s %-20s %-6s %4" JSON_INTEGER_FORMAT " %8.1f %10" JSON_INTEGER_FORMAT
-		" %12" JSON_INTEGER_FORMAT " %9s %7" JSON_INTEGER_FORMAT " %8" JSON_INTEGER_FORMAT
-		"  ",
+		" %12" JSON_INTEGER_FORMAT " %9s %8" JSON_INTEGER_FORMAT "  ",
 		string(channel, "channel"), string(channel, "model"), string(channel, "state"),
 		integer(channel, "generation"),
 		json_number_value(json_object_get(channel, "steps_per_s")),
 		integer(channel, "steps"), integer(channel, "rows"), layers,
-		integer(channel, "attached_readers"), integer(channel, "producer_pid"));
+		integer(channel, "producer_pid"));
 	print_age(out, json_object_get(channel, "last_step_age_ms"));
 	print_binding(out, channel);
 	print_losses(out, channel);
@@ -148,8 +147,7 @@ void status_table_print(FILE *out, const json_t *status)
 		fputs("no channels\n", out);
 		return;
 	}
-	fprintf(out, "\n%-20s %-20s %-6s %4s %8s %10s %12s %9s %7s %8s  %s\n", "CHANNEL", "MODEL",
-		"STATE", "GEN", "STEPS/S", "STEPS", "ROWS", "BOUND", "READERS", "PRODUCER",
-		"NEWEST STEP");
+	fprintf(out, "\n%-20s %-20s %-6s %4s %8s %10s %12s %9s %8s  %s\n", "CHANNEL", "MODEL",
+		"STATE", "GEN", "STEPS/S", "STEPS", "ROWS", "BOUND", "PRODUCER", "NEWEST STEP");
 	json_array_foreach(channels, i, channel) print_channel(out, channel);
 }

@@ -232,6 +232,7 @@ Test(tools_dump, failure_20_losses_come_with_their_cause)
 	cr_expect_str_eq(json_string_value(json_object_get(tally.lost, "cause")), "too_big");
 	cr_expect_eq(integer(tally.lost, "steps"), 1);
 	cr_expect_eq(integer(tally.lost, "rows"), 65);
+	json_decref(tally.lost);
 	command_free(&tool);
 	command_run(&tool, daemon_a.dir, ARGS("dump", "lost/0", "--count"));
 	cr_expect(strstr(tool.out, "too_big            steps 1, rows 65"), "%s", tool.out);
@@ -309,12 +310,13 @@ Test(tools_dump, failure_50_following_goes_on_with_the_next_generation)
 	command_start(&tool, daemon_a.dir,
 		      ARGS("dump", "again/0", "--follow", "--until-idle", "2", "--json"));
 	run_steps("again/0", 4);
+	cr_assert(printed(&tool, 1));
 	engine_close(&engine_a);
 	open_engine("again");
 	run_steps("again/0", 3);
 	cr_expect_eq(command_wait(&tool), 0, "%s", tool.err);
 	tally = tally_json(tool.out);
-	cr_expect_eq(tally.steps, 7);
+	cr_expect_eq(tally.steps, 7, "%s", tool.out);
 	cr_expect_eq(tally.attributed, 7);
 	cr_expect_eq(tally.last_generation, 2);
 	cr_expect_eq(tally.wrong_ids, 0);
