@@ -3,8 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -228,17 +231,45 @@ Test(pages, steps_begun_are_read_as_noted)
 	pages_release(&pages);
 }
 
-Test(pages, a_kill_between_the_two_stores_of_begun_leaves_the_step_before)
+/* Runs in a child that its parent steps through. */
+static void note_when_told(struct pages *pages)
+{
+	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
+		_exit(1);
+	raise(SIGSTOP);
+	pages_note_begun(pages, 3, 300);
+	_exit(0);
+}
+
+/* Killed at this instruction, the child leaves what is read here. */
+static bool is_whole(const struct pages *pages)
+{
+	struct pages_begun begun = pages_read_begun(pages);
+
+	return (begun.step == 2 && begun.rows == 200) || (begun.step == 3 && begun.rows == 300);
+}
+
+Test(pages, begun_is_exact_whichever_instruction_of_noting_it_is_the_last, .timeout = 60)
 {
 	struct pages pages;
+	int status, instructions = 0;
+	pid_t pid;
 
 	make(&pages);
 	pages_note_begun(&pages, 1, 100);
 	pages_note_begun(&pages, 2, 200);
-	/* The first of the two stores of step 3, and nothing after it. */
-	r3ring_store_release_u64(&pages.words->begun[3 & 1].rows, 300);
-	cr_assert_eq(pages_read_begun(&pages).step, 2);
-	cr_assert_eq(pages_read_begun(&pages).rows, 200);
+	pid = fork();
+	cr_assert_geq(pid, 0);
+	if (!pid)
+		note_when_told(&pages);
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	while (WIFSTOPPED(status) && instructions++ < 1000000) {
+		cr_assert(is_whole(&pages), "instruction %d", instructions);
+		cr_assert_eq(ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL), 0);
+		cr_assert_eq(waitpid(pid, &status, 0), pid);
+	}
+	cr_assert(WIFEXITED(status) && !WEXITSTATUS(status));
+	cr_assert_eq(pages_read_begun(&pages).step, 3);
 	pages_release(&pages);
 }
 
@@ -328,6 +359,23 @@ Test(pages, failure_37_no_wake_up_is_lost, .timeout = 60)
 	pthread_join(thread, NULL);
 	cr_assert_eq(sleeper.slept_out, 0, "a sleeper that nobody woke sleeps its time out");
 	pages_release(&sleeper.pages);
+}
+
+static bool woken_while_looking(void *ctx)
+{
+	pages_wake(ctx);
+	return true;
+}
+
+Test(pages, failure_37_a_wake_between_looking_and_sleeping_is_not_lost)
+{
+	struct pages pages;
+	uint64_t before = now_ns();
+
+	make(&pages);
+	pages_sleep(&pages, woken_while_looking, &pages, TIMEOUT_NS);
+	cr_assert_lt(now_ns() - before, TIMEOUT_NS);
+	pages_release(&pages);
 }
 
 static bool always(void *ctx)

@@ -277,6 +277,42 @@ Test(producer_step, spans_that_do_not_fit_the_step_are_refused)
 	cr_assert_eq(r3ring_step_begin(producer, &step, NULL), 1);
 }
 
+Test(producer_step, rows_outside_of_the_step_are_refused_whatever_arrays_are_there)
+{
+	const uint64_t request[65] = {0};
+	const uint32_t zero[65] = {0};
+	const uint8_t computed[65] = {0}, cached[65] = {R3RING_SPAN_CACHED, R3RING_SPAN_CACHED};
+	uint32_t row[65] = {0}, rows[65] = {0};
+	struct r3ring_step step = step_of(8);
+
+	step.spans = 65;
+	step.span_request = request;
+	step.span_position = zero;
+	step.span_rows = rows;
+	for (uint32_t at = 0; at < 65; at += 64) {
+		rows[at] = 9;
+		step.span_row = NULL;
+		assert_step_refused(&step, "rows outside of the step");
+		step.span_kind = computed;
+		assert_step_refused(&step, "rows outside of the step");
+		step.span_kind = NULL;
+		step.span_row = row;
+		assert_step_refused(&step, "rows outside of the step");
+		rows[at] = 1;
+		row[at] = 8;
+		assert_step_refused(&step, "rows outside of the step");
+		row[at] = UINT32_MAX;
+		assert_step_refused(&step, "rows outside of the step");
+		step.span_kind = computed;
+		assert_step_refused(&step, "rows outside of the step");
+		step.span_kind = NULL;
+		row[at] = rows[at] = 0;
+	}
+	rows[0] = 9;
+	step.span_kind = cached;
+	cr_assert_eq(r3ring_step_begin(producer, &step, NULL), 1, "cached ones have no rows");
+}
+
 Test(producer_step, keys_without_kind_size_or_array_are_refused)
 {
 	const uint64_t request[] = {1}, key[] = {9};
