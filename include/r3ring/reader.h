@@ -42,7 +42,9 @@ struct r3ring_reader_options {
  *
  * Returns 0, -EINVAL (channel name), -ECONNREFUSED (no daemon; the message names
  * the places tried), -ENOENT (the daemon has no such channel or generation),
- * -EACCES, -EPROTO, -ERANGE (seq), or as r3ring_segment_open_fd().
+ * -EACCES, -EPROTO, -ERANGE (seq), -ETIMEDOUT (the daemon did not answer within
+ * 5 s), -EPIPE (it hung up), -EBADMSG (its answer is malformed or does not fit
+ * the segment), -ENOMEM, or as r3ring_segment_open_fd().
  *
  * Pairs with r3ring_reader_close(). One thread a reader.
  */
