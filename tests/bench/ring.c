@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ring between processes, beside the same way without a ring. */
 #include <errno.h>
-#include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <r3ring/atomic.h>
 #include <r3ring/ring.h>
 
 #include "tests/bench/bench.h"
+#include "tests/bench/made_ring.h"
 
 #define ARENA_BYTES (8u << 20)
 #define DEPTH 16384u
@@ -19,18 +17,10 @@
 #define ROUNDS 20000u
 #define WARM_UP 2000u /* more than a lap of the rings that echo: all pages are mapped */
 #define COPIED_BYTES (256ull << 20)
+#define UNTIMED_BYTES (32ull << 20) /* some laps, until both sides have mapped all pages */
 #define RATE_NS 200000000ull
-#define LOOKS_BEFORE_YIELD 4096u
 
 enum { WRITER_CPU = 0, READER_CPU = 1 };
-
-/* Spins; where both processes share a core, lets the other one run at times. */
-static void wait_turn(unsigned int *looks)
-{
-	r3ring_cpu_relax();
-	if (++*looks % LOOKS_BEFORE_YIELD == 0)
-		sched_yield();
-}
 
 /* ---- one-way latency: half of a round trip ------------------------------ */
 
@@ -90,60 +80,7 @@ static int line_one_way(const struct bench_row *row, double *value)
 	return rc;
 }
 
-/* ---- rings for the rows ------------------------------------------------- */
-
-struct made_ring {
-	struct r3ring_segment *segment;
-	struct r3ring_writer *writer;
-	int reader_fd;
-};
-
-static int ring_make(struct made_ring *ring, uint64_t arena_bytes, uint32_t depth)
-{
-	static unsigned int count;
-	char name[64];
-	struct r3ring_segment_options options = {
-		.size = sizeof(options), .name = name, .arena_bytes = arena_bytes, .depth = depth};
-	int rc;
-
-	snprintf(name, sizeof(name), "/r3ring-bench.%d.%u", getpid(), count++);
-	*ring = (struct made_ring){.reader_fd = -1};
-	rc = r3ring_segment_create(&ring->segment, &options, NULL);
-	if (rc)
-		return rc;
-	r3ring_segment_unlink(ring->segment);
-	rc = r3ring_writer_open(&ring->writer, ring->segment);
-	if (!rc)
-		ring->reader_fd = r3ring_segment_reader_fd(ring->segment);
-	return rc ? rc : ring->reader_fd < 0 ? ring->reader_fd : 0;
-}
-
-static void ring_free(struct made_ring *ring)
-{
-	r3ring_writer_close(ring->writer);
-	r3ring_segment_close(ring->segment);
-	if (ring->reader_fd >= 0)
-		close(ring->reader_fd);
-}
-
-/* A reader of its own mapping, as another process has it. */
-static int cursor_make(int fd, struct r3ring_segment **segment, struct r3ring_cursor **cursor)
-{
-	int rc = r3ring_segment_open_fd(segment, fd, NULL);
-
-	return rc ? rc : r3ring_cursor_open(cursor, *segment, R3RING_LOSSY, R3RING_FROM_OLDEST, 0);
-}
-
-static int await_record(struct r3ring_cursor *cursor, void *buffer, size_t capacity)
-{
-	unsigned int looks = 0;
-	struct r3ring_view view;
-	int rc;
-
-	while (!(rc = r3ring_cursor_read(cursor, &view, buffer, capacity)))
-		wait_turn(&looks);
-	return rc == 1 ? 0 : rc;
-}
+/* ---- one-way latency through two rings ----------------------------------- */
 
 struct echo {
 	struct made_ring there, back;
@@ -154,8 +91,8 @@ static int return_records(void *arg)
 {
 	struct echo *echo = arg;
 	struct r3ring_record_spec spec = {.len = echo->size, .units = 1};
-	struct r3ring_segment *segment;
-	struct r3ring_cursor *cursor;
+	struct r3ring_segment *segment = NULL;
+	struct r3ring_cursor *cursor = NULL;
 	uint8_t record[64];
 	int rc = cursor_make(echo->there.reader_fd, &segment, &cursor);
 
@@ -170,8 +107,8 @@ static int return_records(void *arg)
 static int echo_rounds(struct echo *echo, double *times)
 {
 	struct r3ring_record_spec spec = {.len = echo->size, .units = 1};
-	struct r3ring_segment *segment;
-	struct r3ring_cursor *cursor;
+	struct r3ring_segment *segment = NULL;
+	struct r3ring_cursor *cursor = NULL;
 	uint8_t record[64] = {0};
 	int rc = cursor_make(echo->back.reader_fd, &segment, &cursor);
 
@@ -191,7 +128,8 @@ static int echo_rounds(struct echo *echo, double *times)
 
 static int record_one_way(const struct bench_row *row, double *value)
 {
-	struct echo echo = {.size = (uint32_t)row->size};
+	struct echo echo = {
+		.there.reader_fd = -1, .back.reader_fd = -1, .size = (uint32_t)row->size};
 	double *times = calloc(ROUNDS, sizeof(*times));
 	int rc = times ? ring_make(&echo.there, ECHO_ARENA_BYTES, ECHO_DEPTH) : -ENOMEM;
 
@@ -246,13 +184,18 @@ static int copy_blocks_out(void *arg)
 	return blocks->seen == 0 ? 0 : -EBADMSG;
 }
 
-static void copy_blocks_in(struct blocks *blocks, const uint8_t *source)
+/* Returns when the timed part began. */
+static uint64_t copy_blocks_in(struct blocks *blocks, const uint8_t *source)
 {
+	uint64_t start = 0;
+
 	for (uint64_t done = 0, i = 0; done < COPIED_BYTES; done += blocks->size, i++) {
 		uint64_t block = i % blocks->count;
 		uint32_t *flag = &blocks->flags[block * R3RING_LINE / sizeof(uint32_t)];
 		unsigned int looks = 0;
 
+		if (done == UNTIMED_BYTES)
+			start = bench_now_ns();
 		/* Pairs with the release behind the copy out. */
 		while (r3ring_load_acquire_u32(flag))
 			wait_turn(&looks);
@@ -260,11 +203,12 @@ static void copy_blocks_in(struct blocks *blocks, const uint8_t *source)
 		/* Pairs with the acquire before the copy out. */
 		r3ring_store_release_u32(flag, 1);
 	}
+	return start;
 }
 
 static double gigabytes_per_second(uint64_t start_ns)
 {
-	return (double)COPIED_BYTES / (double)(bench_now_ns() - start_ns);
+	return (double)(COPIED_BYTES - UNTIMED_BYTES) / (double)(bench_now_ns() - start_ns);
 }
 
 static int blocks_throughput(const struct bench_row *row, double *value)
@@ -281,9 +225,8 @@ static int blocks_throughput(const struct bench_row *row, double *value)
 	if (source && blocks.flags && blocks.arena) {
 		pid = bench_spawn(copy_blocks_out, &blocks, READER_CPU);
 		rc = pid < 0 ? pid : bench_pin(WRITER_CPU);
-		start = bench_now_ns();
 		if (!rc) {
-			copy_blocks_in(&blocks, source);
+			start = copy_blocks_in(&blocks, source);
 			rc = bench_join(pid);
 			*value = gigabytes_per_second(start);
 		}
@@ -307,8 +250,8 @@ struct stream {
 static int copy_records_out(void *arg)
 {
 	struct stream *stream = arg;
-	struct r3ring_segment *segment;
-	struct r3ring_cursor *cursor;
+	struct r3ring_segment *segment = NULL;
+	struct r3ring_cursor *cursor = NULL;
 	uint8_t *buffer = malloc(stream->size);
 	int rc = buffer ? cursor_make(stream->ring.reader_fd, &segment, &cursor) : -ENOMEM;
 
@@ -322,7 +265,7 @@ static int copy_records_out(void *arg)
 	return rc;
 }
 
-static int copy_records_in(struct stream *stream, const uint8_t *source)
+static int copy_records_in(struct stream *stream, const uint8_t *source, uint64_t *start)
 {
 	struct r3ring_record_spec spec = {.len = (uint32_t)stream->size, .units = 1};
 	uint64_t ahead = ARENA_BYTES / stream->size * 3 / 4;
@@ -332,6 +275,8 @@ static int copy_records_in(struct stream *stream, const uint8_t *source)
 	for (uint64_t i = 0; !rc && i < stream->records; i++) {
 		unsigned int looks = 0;
 
+		if (i * stream->size == UNTIMED_BYTES)
+			*start = bench_now_ns();
 		while (i - taken >= ahead) {
 			/* Pairs with the release in copy_records_out(). */
 			taken = r3ring_load_acquire_u64(stream->taken);
@@ -345,9 +290,10 @@ static int copy_records_in(struct stream *stream, const uint8_t *source)
 
 static int ring_throughput(const struct bench_row *row, double *value)
 {
-	struct stream stream = {.size = row->size, .records = COPIED_BYTES / row->size};
+	struct stream stream = {
+		.ring.reader_fd = -1, .size = row->size, .records = COPIED_BYTES / row->size};
 	uint8_t *source = calloc(1, row->size);
-	uint64_t start;
+	uint64_t start = 0;
 	pid_t pid;
 	int rc = source ? ring_make(&stream.ring, ARENA_BYTES, DEPTH) : -ENOMEM;
 
@@ -356,8 +302,7 @@ static int ring_throughput(const struct bench_row *row, double *value)
 	if (!rc && stream.taken) {
 		pid = bench_spawn(copy_records_out, &stream, READER_CPU);
 		rc = pid < 0 ? pid : bench_pin(WRITER_CPU);
-		start = bench_now_ns();
-		rc = rc ? rc : copy_records_in(&stream, source);
+		rc = rc ? rc : copy_records_in(&stream, source, &start);
 		rc = rc ? rc : bench_join(pid);
 		*value = gigabytes_per_second(start);
 	}
@@ -377,8 +322,8 @@ struct crowd {
 static int read_until_stopped(void *arg)
 {
 	struct crowd *crowd = arg;
-	struct r3ring_segment *segment;
-	struct r3ring_cursor *cursor;
+	struct r3ring_segment *segment = NULL;
+	struct r3ring_cursor *cursor = NULL;
 	uint8_t record[1024];
 	struct r3ring_view view;
 	int rc = cursor_make(crowd->reader_fd, &segment, &cursor);
