@@ -24,14 +24,22 @@ const char *engine_instance(const char *dir, const char *base)
 	return instance;
 }
 
-int engine_open(struct engine *engine, const char *dir, const char *base, uint32_t max_rows,
+const char *engine_channel(const char *dir, const char *base)
+{
+	static char channel[R3RING_INSTANCE_MAX + 3];
+
+	snprintf(channel, sizeof(channel), "%s/0", engine_instance(dir, base));
+	return channel;
+}
+
+int engine_open(struct engine *engine, const char *dir, const char *instance, uint32_t max_rows,
 		struct r3ring_error *err)
 {
 	struct r3ring_layer_entry layers[ENGINE_LAYERS] = {0};
 	struct r3ring_producer_options options = {
 		.size = sizeof(options),
 		.runtime_dir = dir,
-		.instance = engine_instance(dir, base),
+		.instance = instance,
 		.device = "host",
 		.model = "engine",
 		.experts = ENGINE_EXPERTS,
@@ -125,9 +133,8 @@ static long long now_ms(void)
 	return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-void listener_open(struct listener *listener, const char *dir, const char *base)
+void listener_open(struct listener *listener, const char *dir, const char *channel)
 {
-	char channel[R3RING_INSTANCE_MAX + 3];
 	const struct r3ring_reader_options options = {
 		.size = sizeof(options),
 		.runtime_dir = dir,
@@ -135,7 +142,6 @@ void listener_open(struct listener *listener, const char *dir, const char *base)
 	};
 	struct r3ring_error err;
 
-	snprintf(channel, sizeof(channel), "%s/0", engine_instance(dir, base));
 	memset(listener, 0, sizeof(*listener));
 	if (r3ring_reader_open(&listener->reader, &options, &err) == 0)
 		return;

@@ -28,14 +28,15 @@ struct engine {
 uint16_t engine_id(uint64_t step, uint32_t layer, uint32_t row, uint32_t k);
 
 /*
- * The instance that tests of one runtime directory call @base: made unique by that
- * directory's name, because segments of all directories share /dev/shm. A static
- * text.
+ * The instance that tests of one runtime directory call @base, and its channel of
+ * rank 0: made unique by that directory's name, because segments of all
+ * directories share /dev/shm. Static texts.
  */
 const char *engine_instance(const char *dir, const char *base);
+const char *engine_channel(const char *dir, const char *base);
 
-/* Opens the channel of engine_instance(), rank 0. Returns as r3ring_producer_open(). */
-int engine_open(struct engine *engine, const char *dir, const char *base, uint32_t max_rows,
+/* Opens a channel INSTANCE/0. Returns as r3ring_producer_open(). */
+int engine_open(struct engine *engine, const char *dir, const char *instance, uint32_t max_rows,
 		struct r3ring_error *err);
 void engine_close(struct engine *engine);
 
@@ -65,8 +66,8 @@ struct listener {
 	uint32_t closed_reason; /* of the newest CLOSED, 0 when none */
 };
 
-/* Attaches to the channel of engine_instance() from the oldest record; ends the process when it cannot. */
-void listener_open(struct listener *listener, const char *dir, const char *base);
+/* Attaches from the oldest record; ends the process when it cannot. */
+void listener_open(struct listener *listener, const char *dir, const char *channel);
 void listener_close(struct listener *listener);
 
 /* Reads until @done says so, for at most twenty seconds; returns whether it did. */

@@ -21,8 +21,9 @@ static void open_engine(struct engine *engine, const char *instance, uint32_t ma
 {
 	struct r3ring_error err = {0};
 
-	cr_assert_eq(engine_open(engine, daemon_a.dir, instance, max_rows, &err), 0, "%s",
-		     err.text);
+	cr_assert_eq(engine_open(engine, daemon_a.dir, engine_instance(daemon_a.dir, instance),
+				 max_rows, &err),
+		     0, "%s", err.text);
 }
 
 static int64_t begin_request(struct engine *engine, const char *id)
@@ -38,7 +39,7 @@ Test(daemon_capture, every_id_of_every_step_reaches_a_reader)
 
 	test_daemon_start(&daemon_a, NULL);
 	open_engine(&engine_a, "e2e", 64);
-	listener_open(&listener_a, daemon_a.dir, "e2e");
+	listener_open(&listener_a, daemon_a.dir, engine_channel(daemon_a.dir, "e2e"));
 	handle = begin_request(&engine_a, "request one");
 	for (uint32_t i = 1; i <= 20; i++) {
 		step = engine_step(&engine_a, handle, i);
@@ -61,7 +62,7 @@ Test(daemon_capture, it_captures_on_epoll_too)
 	test_daemon_start(&daemon_a, NULL);
 	cr_assert(strstr(daemon_a.log, "runs on epoll"));
 	open_engine(&engine_a, "epoll", 64);
-	listener_open(&listener_a, daemon_a.dir, "epoll");
+	listener_open(&listener_a, daemon_a.dir, engine_channel(daemon_a.dir, "epoll"));
 	for (uint64_t i = 1; i <= 5; i++) {
 		engine_step(&engine_a, 0, 10);
 		cr_assert(listener_read_until(&listener_a, listener_has_step, i));
@@ -80,7 +81,7 @@ Test(daemon_capture, steps_of_no_row_one_row_and_more_rows_than_a_record_are_who
 
 	test_daemon_start(&daemon_a, NULL);
 	open_engine(&engine_a, "sizes", 8192);
-	listener_open(&listener_a, daemon_a.dir, "sizes");
+	listener_open(&listener_a, daemon_a.dir, engine_channel(daemon_a.dir, "sizes"));
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		engine_step(&engine_a, 0, rows[i]);
 		total += rows[i];
@@ -102,7 +103,7 @@ Test(daemon_capture, failure_06_a_layer_that_never_came_is_missing_not_zero)
 
 	test_daemon_start(&daemon_a, NULL);
 	open_engine(&engine_a, "missing", 16);
-	listener_open(&listener_a, daemon_a.dir, "missing");
+	listener_open(&listener_a, daemon_a.dir, engine_channel(daemon_a.dir, "missing"));
 	step = engine_begin(&engine_a, 0, 8);
 	for (uint32_t layer = 1; layer < ENGINE_LAYERS; layer++)
 		engine_capture(&engine_a, step, layer, 8);
@@ -120,7 +121,7 @@ Test(daemon_capture, failure_07_fewer_rows_than_were_run_make_the_layer_missing)
 
 	test_daemon_start(&daemon_a, NULL);
 	open_engine(&engine_a, "few", 16);
-	listener_open(&listener_a, daemon_a.dir, "few");
+	listener_open(&listener_a, daemon_a.dir, engine_channel(daemon_a.dir, "few"));
 	step = engine_begin(&engine_a, 0, 8);
 	for (uint32_t layer = 0; layer < ENGINE_LAYERS; layer++)
 		engine_capture(&engine_a, step, layer, layer == 2 ? 7 : 8);
@@ -138,7 +139,7 @@ Test(daemon_capture, a_layer_captured_twice_is_an_overlap_and_missing)
 
 	test_daemon_start(&daemon_a, NULL);
 	open_engine(&engine_a, "twice", 16);
-	listener_open(&listener_a, daemon_a.dir, "twice");
+	listener_open(&listener_a, daemon_a.dir, engine_channel(daemon_a.dir, "twice"));
 	step = engine_begin(&engine_a, 0, 8);
 	for (uint32_t layer = 0; layer < ENGINE_LAYERS; layer++)
 		engine_capture(&engine_a, step, layer, 8);
@@ -157,7 +158,9 @@ Test(daemon_capture, a_second_producer_of_a_channel_is_refused_and_told_of_the_f
 
 	test_daemon_start(&daemon_a, NULL);
 	open_engine(&engine_a, "busy", 16);
-	cr_expect_eq(engine_open(&second, daemon_a.dir, "busy", 16, &err), -EBUSY);
+	cr_expect_eq(
+		engine_open(&second, daemon_a.dir, engine_instance(daemon_a.dir, "busy"), 16, &err),
+		-EBUSY);
 	snprintf(expected, sizeof(expected), "(pid %d)", getpid());
 	cr_expect(strstr(err.text, expected), "%s", err.text);
 	engine_close(&engine_a);
@@ -167,7 +170,7 @@ Test(daemon_capture, failure_04_a_channel_may_be_opened_again_after_close)
 {
 	test_daemon_start(&daemon_a, NULL);
 	open_engine(&engine_a, "again", 16);
-	listener_open(&listener_a, daemon_a.dir, "again");
+	listener_open(&listener_a, daemon_a.dir, engine_channel(daemon_a.dir, "again"));
 	engine_step(&engine_a, 0, 4);
 	engine_close(&engine_a);
 	open_engine(&engine_a, "again", 16);
@@ -189,7 +192,7 @@ Test(daemon_capture, the_end_of_the_daemon_closes_channels_and_leaves_no_name_be
 	instance = engine_instance(daemon_a.dir, "closing");
 	open_engine(&engine_a, "closing", 16);
 	cr_expect_eq(test_shm_names(instance), 1);
-	listener_open(&listener_a, daemon_a.dir, "closing");
+	listener_open(&listener_a, daemon_a.dir, engine_channel(daemon_a.dir, "closing"));
 	engine_step(&engine_a, 0, 4);
 	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
 	cr_assert(listener_read_until(&listener_a, listener_has_closed, R3RING_CLOSED_SHUTDOWN));
@@ -209,7 +212,8 @@ static pid_t start_victim(const char *instance, int ready_fd)
 		int64_t step;
 
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (engine_open(&engine, daemon_a.dir, instance, 16, &err) < 0)
+		if (engine_open(&engine, daemon_a.dir, engine_instance(daemon_a.dir, instance), 16,
+				&err) < 0)
 			_exit(1);
 		begin_request(&engine, "never finished");
 		engine_step(&engine, 0, 8);
@@ -232,7 +236,7 @@ Test(daemon_capture, a_producer_killed_in_a_step_leaves_it_partial_and_lost)
 	cr_assert_eq(pipe(fds), 0);
 	pid = start_victim("victim", fds[1]);
 	cr_assert_eq(read(fds[0], &byte, 1), 1);
-	listener_open(&listener_a, daemon_a.dir, "victim");
+	listener_open(&listener_a, daemon_a.dir, engine_channel(daemon_a.dir, "victim"));
 	cr_assert(listener_read_until(&listener_a, listener_has_step, 1));
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);

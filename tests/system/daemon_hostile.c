@@ -27,8 +27,10 @@ static void start(void)
 	struct r3ring_error err = {0};
 
 	test_daemon_start(&daemon_a, NULL);
-	cr_assert_eq(engine_open(&engine_a, daemon_a.dir, "honest", 16, &err), 0, "%s", err.text);
-	listener_open(&listener_a, daemon_a.dir, "honest");
+	cr_assert_eq(engine_open(&engine_a, daemon_a.dir, engine_instance(daemon_a.dir, "honest"),
+				 16, &err),
+		     0, "%s", err.text);
+	listener_open(&listener_a, daemon_a.dir, engine_channel(daemon_a.dir, "honest"));
 }
 
 static void finish(void)

@@ -21,8 +21,9 @@ static void expect_refused(const char *instance, uint32_t max_rows, int code, co
 {
 	struct r3ring_error err = {0};
 
-	cr_expect_eq(engine_open(&engine_b, daemon_a.dir, instance, max_rows, &err), code, "%s",
-		     err.text);
+	cr_expect_eq(engine_open(&engine_b, daemon_a.dir, engine_instance(daemon_a.dir, instance),
+				 max_rows, &err),
+		     code, "%s", err.text);
 	cr_expect(strstr(err.text, text), "\"%s\" is not in: %s", text, err.text);
 }
 
@@ -30,8 +31,9 @@ static void open_engine(const char *instance, uint32_t max_rows)
 {
 	struct r3ring_error err = {0};
 
-	cr_assert_eq(engine_open(&engine_a, daemon_a.dir, instance, max_rows, &err), 0, "%s",
-		     err.text);
+	cr_assert_eq(engine_open(&engine_a, daemon_a.dir, engine_instance(daemon_a.dir, instance),
+				 max_rows, &err),
+		     0, "%s", err.text);
 }
 
 Test(daemon_limits, channels_per_user)
@@ -148,7 +150,7 @@ Test(daemon_limits, failure_20_steps_without_room_in_the_buffer_are_announced_ex
 
 	test_daemon_start(&daemon_a, NULL);
 	open_engine("buffer", 16);
-	listener_open(&listener_a, daemon_a.dir, "buffer");
+	listener_open(&listener_a, daemon_a.dir, engine_channel(daemon_a.dir, "buffer"));
 	run_while_stopped(40, 16, &stats);
 	cr_assert_gt(stats.dropped_steps[R3RING_CAUSE_BUFFER_FULL], 0);
 	/* May find no room either, and is counted then. */
@@ -173,7 +175,7 @@ Test(daemon_limits, failure_20_steps_without_room_in_the_queue_are_announced_exa
 
 	test_daemon_start(&daemon_a, NULL);
 	open_engine("queue", 1);
-	listener_open(&listener_a, daemon_a.dir, "queue");
+	listener_open(&listener_a, daemon_a.dir, engine_channel(daemon_a.dir, "queue"));
 	/* A STEP entry has at least 256 bytes, the queue 4 MiB. */
 	run_while_stopped(20000, 1, &stats);
 	cr_assert_gt(stats.dropped_steps[R3RING_CAUSE_QUEUE_FULL], 0);
@@ -195,8 +197,8 @@ Test(daemon_limits, a_lapped_reader_is_never_given_a_wrong_row)
 {
 	test_daemon_start(&daemon_a, (const char *[]){"--ring-size", "256K", NULL});
 	open_engine("lapped", 64);
-	listener_open(&listener_a, daemon_a.dir, "lapped");
-	listener_open(&listener_b, daemon_a.dir, "lapped");
+	listener_open(&listener_a, daemon_a.dir, engine_channel(daemon_a.dir, "lapped"));
+	listener_open(&listener_b, daemon_a.dir, engine_channel(daemon_a.dir, "lapped"));
 	for (uint64_t i = 1; i <= 100; i++) {
 		engine_step(&engine_a, 0, 64);
 		cr_assert(listener_read_until(&listener_b, listener_has_step, i));

@@ -22,8 +22,10 @@ static void start(void)
 
 	test_daemon_start(&daemon_a, NULL);
 	snprintf(instance, sizeof(instance), "%s", engine_instance(daemon_a.dir, "restart"));
-	cr_assert_eq(engine_open(&engine_a, daemon_a.dir, "restart", 16, &err), 0, "%s", err.text);
-	listener_open(&listener_a, daemon_a.dir, "restart");
+	cr_assert_eq(engine_open(&engine_a, daemon_a.dir, engine_instance(daemon_a.dir, "restart"),
+				 16, &err),
+		     0, "%s", err.text);
+	listener_open(&listener_a, daemon_a.dir, engine_channel(daemon_a.dir, "restart"));
 	engine_step(&engine_a, 0, 4);
 	cr_assert(listener_read_until(&listener_a, listener_has_step, 1));
 }
@@ -126,7 +128,7 @@ Test(daemon_restart, what_a_dead_daemon_published_stays_readable_and_ends_after_
 	test_daemon_kill(&daemon_a);
 	engine_close(&engine_a);
 	test_daemon_restart(&daemon_a, NULL);
-	listener_open(&listener_b, daemon_a.dir, "restart");
+	listener_open(&listener_b, daemon_a.dir, engine_channel(daemon_a.dir, "restart"));
 	cr_assert(listener_read_until(&listener_b, listener_has_step, 1));
 	cr_expect_eq(listener_b.wrong, 0);
 	cr_expect_eq(listener_b.closed_reason, 0);

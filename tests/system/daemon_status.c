@@ -24,7 +24,9 @@ static void start(void)
 	struct r3ring_error err = {0};
 
 	test_daemon_start(&daemon_a, NULL);
-	cr_assert_eq(engine_open(&engine_a, daemon_a.dir, "told", 16, &err), 0, "%s", err.text);
+	cr_assert_eq(engine_open(&engine_a, daemon_a.dir, engine_instance(daemon_a.dir, "told"), 16,
+				 &err),
+		     0, "%s", err.text);
 }
 
 TestSuite(daemon_status, .init = start);
@@ -48,7 +50,7 @@ static json_t *ask(const char *base)
 	json_t *found = NULL, *object;
 	uint16_t type;
 
-	snprintf(channel, sizeof(channel), "%s/0", engine_instance(daemon_a.dir, base));
+	snprintf(channel, sizeof(channel), "%s", engine_channel(daemon_a.dir, base));
 	cr_assert_eq(socket_send(fd, &message, sizeof(message), NULL, 0, NULL, 0), 0);
 	while ((object = receive_object(fd, &type)) && type == R3RING_MSG_STATUS_CHANNEL) {
 		if (strcmp(json_string_value(json_object_get(object, "channel")), channel) == 0)
@@ -77,7 +79,7 @@ static const char *text(const json_t *object, const char *key)
 
 static void run_steps(uint64_t count)
 {
-	listener_open(&listener_a, daemon_a.dir, "told");
+	listener_open(&listener_a, daemon_a.dir, engine_channel(daemon_a.dir, "told"));
 	for (uint64_t i = 1; i <= count; i++) {
 		engine_step(&engine_a, 0, 10);
 		cr_assert(listener_read_until(&listener_a, listener_has_step, i));
@@ -214,7 +216,9 @@ Test(daemon_status, a_closed_channel_is_ended_and_its_successor_takes_its_place)
 	object = ask("told");
 	cr_expect_str_eq(text(object, "state"), "ended");
 	json_decref(object);
-	cr_assert_eq(engine_open(&engine_b, daemon_a.dir, "told", 16, &err), 0);
+	cr_assert_eq(engine_open(&engine_b, daemon_a.dir, engine_instance(daemon_a.dir, "told"), 16,
+				 &err),
+		     0);
 	object = ask("told");
 	cr_expect_str_eq(text(object, "state"), "live");
 	cr_expect_eq(number(object, "generation"), 2);
@@ -238,8 +242,9 @@ Test(daemon_status, fifty_channels_are_told_to_a_peer_that_reads_late)
 	test_daemon_start(&daemon_a, (const char *[]){"--ring-size", "256K", NULL});
 	for (unsigned int i = 0; i < 50; i++) {
 		snprintf(instance, sizeof(instance), "many-%u", i);
-		cr_assert_eq(engine_open(&engines[i], daemon_a.dir, instance, 1, &err), 0, "%s",
-			     err.text);
+		cr_assert_eq(engine_open(&engines[i], daemon_a.dir,
+					 engine_instance(daemon_a.dir, instance), 1, &err),
+			     0, "%s", err.text);
 	}
 	fd = socket_connect(daemon_a.dir, NULL);
 	for (int asked = 0; asked < 10; asked++)
