@@ -241,23 +241,25 @@ static void fill_schema(struct r3ring_schema_record *schema, const struct channe
 	memcpy(schema->boot_id, header->boot_id, sizeof(schema->boot_id));
 }
 
-/* Requests that were live when a former daemon died: they still are. */
-static struct live *carried(const struct channel *channel, const struct hello *hello)
+/* What a dead daemon left of the channel whose producer comes back; NULL: nothing. */
+static struct channel *orphan_of(const struct channel *channel, const struct hello *hello)
 {
 	struct channel *old = channel_find(channel->daemon, &channel->name);
 
 	if (hello->message->reconnect != 1 || !old || old->state != CHANNEL_ORPHAN)
 		return NULL;
-	return &old->drain.publisher.live;
+	return old;
 }
 
 static int start_drain(struct channel *channel, struct hello *hello, struct r3ring_error *err)
 {
+	struct channel *orphan = orphan_of(channel, hello);
 	const struct drain_options options = {
 		.hello = hello->message,
 		.pages_fd = *hello->pages_fd,
 		.buffer_fd = *hello->buffer_fd,
 		.imported_bytes = imported_bytes(hello->message),
+		.told_step = orphan ? orphan->drain.told_step : 0,
 	};
 	struct r3ring_schema_record *schema = &hello->schema.u.schema.head;
 	int r;
@@ -275,8 +277,9 @@ static int start_drain(struct channel *channel, struct hello *hello, struct r3ri
 	if (r < 0)
 		return r;
 	fill_schema(schema, channel, &hello->sizes);
+	/* Requests that were live when the former daemon died still are. */
 	return drain_start(&channel->drain, channel->segment, &hello->schema,
-			   carried(channel, hello), err);
+			   orphan ? &orphan->drain.publisher.live : NULL, err);
 }
 
 /* ---- watching ----------------------------------------------------------- */

@@ -243,10 +243,13 @@ static int lanes_attach(struct drain *drain, struct r3ring_error *err)
 				     &words->side_head, &words->side_tail);
 	if (r < 0)
 		return r3ring_error_set(err, r, "the submission queue is corrupt");
-	drain->extents_released = r3ring_load_relaxed_u64(&words->extents_released);
 	if (drain->resumed) {
 		drain->last_step = r3ring_load_relaxed_u64(&words->taken_step);
 		drain->rows_seen = r3ring_load_relaxed_u64(&words->taken_rows);
+		/* All that was taken had been told; what was told may not yet be taken. */
+		if (drain->told_step < drain->last_step)
+			drain->told_step = drain->last_step;
+		drain->last_step = drain->told_step;
 	}
 	return 0;
 }
@@ -292,6 +295,7 @@ int drain_attach(struct drain *drain, const struct drain_options *options,
 	int r;
 
 	drain->resumed = options->hello->reconnect == 1;
+	drain->told_step = options->told_step;
 	drain->imported_bytes = options->imported_bytes;
 	drain->geometry = (struct extent_geometry){
 		.layers = schema->layers,

@@ -59,9 +59,8 @@ struct drain {
 
 	uint64_t last_step; /* newest step number taken from the lane */
 	uint64_t rows_seen; /* valid rows of all steps up to it */
-	uint64_t extents_released;
-	bool resumed;   /* another daemon drained these pages before, no gap came since */
-	bool took_step; /* one was taken in this generation */
+	bool resumed;       /* another daemon drained these pages before, no gap came since */
+	uint64_t told_step; /* newest that it told its readers all of; 0: not to come again */
 	struct r3ring_lost_record cut_short; /* steps that the producer's death cut */
 
 	uint8_t *payload; /* private copy of one entry's payload */
@@ -90,6 +89,7 @@ struct drain_options {
 	int pages_fd; /* taken over on success, as is buffer_fd (-1 when none) */
 	int buffer_fd;
 	uint64_t imported_bytes;
+	uint64_t told_step; /* newest that a dead daemon told all of; 0: not known */
 };
 
 /* Makes it one that drain_close() takes. @label must live as long. */

@@ -54,11 +54,15 @@ static int check_place(const struct drain *drain, const struct r3ring_step_recor
 	return 0;
 }
 
-/* A daemon that died may have published this step: then it is said again here. */
+/* A daemon that died had told of this step, but not yet given its entry back. */
+static bool told_before(const struct drain *drain, uint64_t step)
+{
+	return step && step == drain->told_step;
+}
+
 static bool number_fits(const struct drain *drain, uint64_t step)
 {
-	return step > drain->last_step ||
-	       (drain->resumed && !drain->took_step && step == drain->last_step);
+	return step > drain->last_step || told_before(drain, step);
 }
 
 static int decode(struct drain *drain, const uint8_t *payload, size_t bytes,
@@ -126,18 +130,21 @@ static void note_taken(struct drain *drain, const struct r3ring_step_record *hea
 {
 	struct pages_words *words = drain->pages.words;
 
-	drain->took_step = true;
+	drain->told_step = 0;
 	drain->last_step = head->step;
 	drain->rows_seen = rows_before + valid_rows(head);
 	r3ring_store_relaxed_u64(&words->taken_rows, drain->rows_seen);
 	r3ring_store_relaxed_u64(&words->taken_step, drain->last_step);
 }
 
-static void release_extent(struct drain *drain)
+/* The step's own number of extents: the next daemon may do it again. */
+static void release_extent(struct drain *drain, const struct lane_step *lane)
 {
+	if (lane->extent_offset == EXTENT_NONE)
+		return;
 	/* Pairs with the acquire of the producer when it looks for room: the
 	 * copies out of the extent are done. */
-	r3ring_store_release_u64(&drain->pages.words->extents_released, ++drain->extents_released);
+	r3ring_store_release_u64(&drain->pages.words->extents_released, lane->extents);
 }
 
 /* ---- dropped steps ------------------------------------------------------ */
@@ -333,9 +340,12 @@ static enum step_outcome step_work_off(struct drain *drain, const struct r3ring_
 }
 
 /* Announces the step and sees it through. */
-static enum step_outcome step_run(struct drain *drain, const struct r3ring_record *record,
+static enum step_outcome say_step(struct drain *drain, const struct r3ring_record *record,
 				  const struct lane_step *lane)
 {
+	say_gap(drain, record->u.step.head.step, lane->rows_before);
+	drain->publisher.totals.steps++;
+	drain->publisher.newest_step = record->u.step.head.step;
 	if (lane->extent_offset == EXTENT_NONE)
 		say_dropped(drain, record, lane->cause);
 	else if (publish_step(&drain->publisher, record) == 0)
@@ -353,15 +363,12 @@ int drain_step(struct drain *drain, const uint8_t *payload, size_t bytes, struct
 
 	if (r < 0)
 		return r;
-	say_gap(drain, record.u.step.head.step, lane.rows_before);
-	drain->publisher.totals.steps++;
-	drain->publisher.newest_step = record.u.step.head.step;
 	/* An abandoned step stays in the queue: the next daemon says it whole. */
-	if (step_run(drain, &record, &lane) == STEP_ABANDONED)
+	if (!told_before(drain, record.u.step.head.step) &&
+	    say_step(drain, &record, &lane) == STEP_ABANDONED)
 		return 1;
 	note_taken(drain, &record.u.step.head, lane.rows_before);
-	if (lane.extent_offset != EXTENT_NONE)
-		release_extent(drain);
+	release_extent(drain, &lane);
 	if (keyframe_due(&drain->publisher))
 		drain_check(drain, publish_keyframe(&drain->publisher), "KEYFRAME");
 	drain_update_report(drain);

@@ -23,6 +23,7 @@ struct remains {
 	struct live live;
 	struct r3ring_totals totals;
 	uint64_t newest_step;
+	uint64_t told_step;             /* newest of which the end, or the loss, was told */
 	struct r3ring_step_record open; /* begun and not ended; step 0: none */
 };
 
@@ -47,6 +48,12 @@ static void note_step(struct remains *remains, const struct r3ring_step_record *
 		remains->open = *head;
 }
 
+static void note_told(struct remains *remains, uint64_t step)
+{
+	if (step > remains->told_step)
+		remains->told_step = step;
+}
+
 static void note_record(struct remains *remains, const struct r3ring_record *record,
 			const struct r3ring_view *view)
 {
@@ -66,6 +73,10 @@ static void note_record(struct remains *remains, const struct r3ring_record *rec
 	case R3RING_STEP_END:
 		if (record->u.step_end.head.step == remains->open.step)
 			remains->open.step = 0;
+		note_told(remains, record->u.step_end.head.step);
+		break;
+	case R3RING_LOST:
+		note_told(remains, record->u.lost.to_step);
 		break;
 	case R3RING_KEYFRAME:
 		remains->totals = record->u.keyframe.totals;
@@ -136,6 +147,7 @@ static int orphan_fill(struct channel *channel, struct remains *remains, struct 
 	remains->live = (struct live){0};
 	channel->drain.publisher.totals = remains->totals;
 	channel->drain.publisher.newest_step = remains->newest_step;
+	channel->drain.told_step = remains->told_step;
 	note_lost(&channel->drain, remains);
 	drain_update_report(&channel->drain);
 	return 0;

@@ -50,7 +50,8 @@ struct lane_step {
 	uint32_t slot;
 	uint32_t cause;      /* enum r3ring_cause of the drop, 0 otherwise */
 	uint64_t extent_end; /* buffer position behind the extent, for accounts */
-	uint64_t reserved[4];
+	uint64_t extents;    /* taken so far, this one included: extents_released, once it is */
+	uint64_t reserved[3];
 };
 
 R3RING_STATIC_ASSERT(sizeof(struct lane_entry) == 64, "lane entry layout");

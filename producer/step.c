@@ -105,6 +105,7 @@ static void submit(struct r3ring_producer *producer, const struct announcement *
 		.slot = a->cause ? 0 : a->extent.slot,
 		.cause = a->cause,
 		.extent_end = a->cause ? 0 : a->extent.end,
+		.extents = producer->extents.taken,
 	};
 	write_record(a, step, lane_step + 1);
 	a->entry->type = LANE_STEP;

@@ -104,6 +104,9 @@ void raw_producer_submit_step(struct raw_producer *raw, uint64_t step, uint32_t 
 	struct lane_step *lane_step = (void *)(entry + 1);
 
 	*lane_step = (struct lane_step){.extent_offset = extent_offset, .slot = slot};
+	if (extent_offset != EXTENT_NONE)
+		raw->extents++;
+	lane_step->extents = raw->extents;
 	memcpy(lane_step + 1, &record, sizeof(record));
 	entry->type = LANE_STEP;
 	entry->record_type = R3RING_STEP;

@@ -25,6 +25,7 @@ struct raw_producer {
 	struct device *device;
 	struct device_buffer buffer;
 	struct lane_writer steps, sides;
+	uint64_t extents; /* taken so far */
 	struct r3ring_hello_producer_message hello;
 	uint8_t schema[1024];
 	int fds[R3RING_MESSAGE_FDS_MAX];
