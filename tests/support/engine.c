@@ -55,6 +55,7 @@ int engine_open(struct engine *engine, const char *dir, const char *instance, ui
 	engine->max_rows = max_rows;
 	engine->ids = calloc((size_t)max_rows * ENGINE_TOP_K, sizeof(*engine->ids));
 	engine->producer = NULL;
+	engine->doorbell_layers = 0;
 	r = r3ring_producer_open(&engine->producer, &options, err);
 	if (r < 0) {
 		free(engine->ids);
@@ -79,6 +80,7 @@ int64_t engine_begin(struct engine *engine, int64_t handle, uint32_t rows)
 		.total_rows = rows,
 		.row_end = rows,
 		.valid_end = rows,
+		.doorbell_layers = engine->doorbell_layers,
 		.spans = handle ? 1 : 0,
 		.span_request = &request,
 		.span_position = &zero,

@@ -22,6 +22,7 @@ struct engine {
 	struct r3ring_producer *producer;
 	int32_t *ids; /* [max_rows][top_k] */
 	uint32_t max_rows;
+	uint32_t doorbell_layers; /* of the steps; 0: their layers come at their end */
 };
 
 /* The id that layer @layer (index) of step @step has for a row. */

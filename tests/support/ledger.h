@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A reader that keeps the account of every single step of a channel, in every
+ * generation: what it was told of it, and how often. Ids are checked against the
+ * rule of engine.h.
+ */
+#ifndef TESTS_SUPPORT_LEDGER_H
+#define TESTS_SUPPORT_LEDGER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <r3ring/reader.h>
+
+#define LEDGER_GENERATIONS 8u
+#define LEDGER_STEPS 60000u /* of one generation, at most */
+
+struct ledger_step {
+	uint8_t announced, complete, partial, lost; /* how often */
+	uint32_t layers;                            /* bit per layer index that came whole */
+	uint32_t missing;                           /* likewise, that STEP_END named as missing */
+	uint32_t rows;
+};
+
+struct ledger_generation {
+	uint64_t number;
+	uint64_t newest_step; /* that was told of in any way */
+	struct ledger_step *steps;
+	uint64_t complete, partial;
+	uint64_t begun, aborted;    /* requests */
+	uint64_t attributed;        /* spans whose request is known */
+	uint64_t newest_attributed; /* number at the end of the newest one's text id */
+	uint64_t disordered;        /* requests that began after one with a larger number */
+	uint64_t foreign;           /* spans whose request was named for another generation */
+	uint64_t lost_steps[R3RING_CAUSE_COUNT];
+	uint64_t lost_rows[R3RING_CAUSE_COUNT];
+	uint64_t lost_layer_rows[R3RING_CAUSE_COUNT];
+	uint64_t missing_layers[R3RING_CAUSE_COUNT];
+	uint32_t closed; /* reason, 0: not closed */
+	uint64_t next;   /* generation that CLOSED names */
+};
+
+struct ledger {
+	struct r3ring_reader *reader;
+	struct r3ring_requests *requests;
+	unsigned int count; /* of generations seen */
+	struct ledger_generation generations[LEDGER_GENERATIONS];
+	uint64_t wrong; /* ids against the rule, and records that do not decode */
+	uint64_t gaps;  /* overruns of this reader */
+};
+
+/* Attaches from the oldest record; ends the process when it cannot. */
+void ledger_open(struct ledger *ledger, const char *dir, const char *channel);
+void ledger_close(struct ledger *ledger);
+
+/* Reads until @done says so, for at most twenty seconds; returns whether it did. */
+bool ledger_read_until(struct ledger *ledger,
+		       bool (*done)(const struct ledger *ledger, uint64_t argument),
+		       uint64_t argument);
+
+/* For ledger_read_until(): of the newest generation. */
+bool ledger_has_closed(const struct ledger *ledger, uint64_t reason);
+bool ledger_has_ended_step(const struct ledger *ledger, uint64_t step);
+bool ledger_has_generations(const struct ledger *ledger, uint64_t count);
+
+/* The one of that place, the first is 0; the newest. */
+struct ledger_generation *ledger_newest(const struct ledger *ledger);
+
+/*
+ * Looks at steps [1, steps] over all generations. Right is: each was delivered
+ * whole, in part, or told as lost; none was delivered whole twice; within one
+ * generation none has two fates, but that the rest of a partial one is lost;
+ * a whole one has all layers. Returns how many are not right and says which.
+ */
+uint64_t ledger_unaccounted(const struct ledger *ledger, uint64_t steps);
+
+#endif
