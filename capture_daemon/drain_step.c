@@ -85,6 +85,19 @@ static int decode(struct drain *drain, const uint8_t *payload, size_t bytes,
 
 /* ---- accounts ----------------------------------------------------------- */
 
+/* Where the next daemon goes on, should this one end. @rows: valid ones of all steps
+ * up to @step. */
+static void note_taken(struct drain *drain, uint64_t step, uint64_t rows)
+{
+	struct pages_words *words = drain->pages.words;
+
+	drain->told_step = 0;
+	drain->last_step = step;
+	drain->rows_seen = rows;
+	r3ring_store_relaxed_u64(&words->taken_rows, rows);
+	r3ring_store_relaxed_u64(&words->taken_step, step);
+}
+
 /*
  * Steps are numbered without gaps: a jump says how many found the queue full. The
  * first one after another daemon's death filled it while there was none.
@@ -106,6 +119,7 @@ static void say_gap(struct drain *drain, uint64_t step, uint64_t rows_before)
 	lost.layer_rows = lost.rows * drain->geometry.layers;
 	drain->publisher.totals.steps += lost.steps;
 	drain_check(drain, publish_lost(&drain->publisher, &lost), "LOST");
+	note_taken(drain, step - 1, rows_before);
 }
 
 static void say_step_lost(struct drain *drain, const struct r3ring_step_record *head,
@@ -122,19 +136,6 @@ static void say_step_lost(struct drain *drain, const struct r3ring_step_record *
 	};
 
 	drain_check(drain, publish_lost(&drain->publisher, &lost), "LOST");
-}
-
-/* Where the next daemon goes on, should this one die. */
-static void note_taken(struct drain *drain, const struct r3ring_step_record *head,
-		       uint64_t rows_before)
-{
-	struct pages_words *words = drain->pages.words;
-
-	drain->told_step = 0;
-	drain->last_step = head->step;
-	drain->rows_seen = rows_before + valid_rows(head);
-	r3ring_store_relaxed_u64(&words->taken_rows, drain->rows_seen);
-	r3ring_store_relaxed_u64(&words->taken_step, drain->last_step);
 }
 
 /* The step's own number of extents: the next daemon may do it again. */
@@ -367,7 +368,8 @@ int drain_step(struct drain *drain, const uint8_t *payload, size_t bytes, struct
 	if (!told_before(drain, record.u.step.head.step) &&
 	    say_step(drain, &record, &lane) == STEP_ABANDONED)
 		return 1;
-	note_taken(drain, &record.u.step.head, lane.rows_before);
+	note_taken(drain, record.u.step.head.step,
+		   lane.rows_before + valid_rows(&record.u.step.head));
 	release_extent(drain, &lane);
 	if (keyframe_due(&drain->publisher))
 		drain_check(drain, publish_keyframe(&drain->publisher), "KEYFRAME");
