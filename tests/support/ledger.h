@@ -49,8 +49,8 @@ struct ledger {
 	uint64_t gaps;  /* overruns of this reader */
 };
 
-/* Attaches from the oldest record; ends the process when it cannot. */
-void ledger_open(struct ledger *ledger, const char *dir, const char *channel);
+/* Attaches from the oldest record, as listener_open(). */
+void ledger_open(struct ledger *ledger, const char *dir, const char *base);
 void ledger_close(struct ledger *ledger);
 
 /* Reads until @done says so, for at most twenty seconds; returns whether it did. */

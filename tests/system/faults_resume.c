@@ -16,13 +16,14 @@
 #include "tests/support/engine.h"
 #include "tests/support/raw_producer.h"
 
+#define BASE "faults-resume"
 #define ROWS 4u
 #define OTHER_STEP 257u /* the next one in the same slot */
 
 static struct test_daemon daemon_a;
 static struct raw_producer raw_a;
 static struct listener listener_a;
-static char instance[48], channel[56];
+static char instance[R3RING_INSTANCE_MAX + 1];
 
 static void whole_step(uint64_t step, uint32_t slot)
 {
@@ -35,12 +36,11 @@ static void whole_step(uint64_t step, uint32_t slot)
 /* A step that was told and taken, and a daemon that is dead. */
 static void start(void)
 {
-	snprintf(instance, sizeof(instance), "faults-resume-%d", getpid());
-	snprintf(channel, sizeof(channel), "%s/0", instance);
 	test_daemon_start(&daemon_a, NULL);
+	snprintf(instance, sizeof(instance), "%s", engine_instance(daemon_a.dir, BASE));
 	raw_producer_prepare(&raw_a, daemon_a.dir, instance);
 	cr_assert_eq(raw_producer_hello(&raw_a), 0, "%s", raw_a.err.text);
-	listener_open(&listener_a, daemon_a.dir, channel);
+	listener_open(&listener_a, daemon_a.dir, BASE);
 	whole_step(1, 0);
 	cr_assert(listener_read_until(&listener_a, listener_has_step, 1));
 	while (!r3ring_load_acquire_u64(&raw_a.pages.words->step_tail))
