@@ -207,7 +207,7 @@ int socket_send(int fd, struct r3ring_message *message, size_t bytes, const void
 	message->minor = R3RING_PROTO_MINOR;
 	message->fds = (uint16_t)fd_count;
 	message->len = (uint32_t)(bytes + extra_bytes);
-	if (fd_count)
+	if (fds && fd_count)
 		attach_fds(&msg, &control, fds, fd_count);
 
 	do {

@@ -193,6 +193,7 @@ static void write_block(uint64_t *out, const struct columns *c, uint32_t n)
 	fill_kinds(words.kinds, c, n);
 	for (uint32_t i = 0; i < n; i++) {
 		out[SPAN_WORDS * i] = c->request[i];
+		/* cppcheck-suppress uninitvar ; pair() and fill_kinds() fill the first n */
 		out[SPAN_WORDS * i + 1] = words.places[i];
 		out[SPAN_WORDS * i + 2] = words.counts[i];
 		out[SPAN_WORDS * i + 3] = words.kinds[i];

@@ -1,132 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests, late spans, maps and key copies; their order; a daemon that goes away. */
+/* Requests, late spans, maps and key copies; their order; what waits for room. */
 #include <errno.h>
-#include <poll.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <criterion/criterion.h>
 
-#include <r3ring/producer.h>
-
-#include "producer/producer.h"
-#include "tests/support/fake_service.h"
-
-#define DEADLINE_S 10
-
-static struct fake_service service;
-static struct r3ring_producer *producer;
-
-static void open_with(struct r3ring_producer_options options)
-{
-	struct r3ring_error err = {0};
-
-	cr_assert_eq(fake_service_open(&service, &producer, &options, &err), 0, "%s", err.text);
-}
-
-static void start(void)
-{
-	cr_assert_eq(fake_service_start(&service), 0);
-	open_with(fake_service_options(&service));
-}
-
-static void start_small(void)
-{
-	struct r3ring_producer_options options = fake_service_options(&service);
-
-	cr_assert_eq(fake_service_start(&service), 0);
-	options = fake_service_options(&service);
-	options.queue_bytes = 128 << 10;
-	open_with(options);
-}
-
-static void stop(void)
-{
-	r3ring_producer_close(producer);
-	fake_service_stop(&service);
-}
+#include "tests/unit/producer_fixture.h"
 
 TestSuite(producer_announce, .init = start, .fini = stop, .timeout = 30);
 TestSuite(producer_spill, .init = start_small, .fini = stop, .timeout = 60);
-TestSuite(producer_reconnect, .init = start_small, .fini = stop, .timeout = 60);
-
-static struct r3ring_producer_stats stats_now(void)
-{
-	struct r3ring_producer_stats stats;
-
-	r3ring_producer_get_stats(producer, &stats);
-	return stats;
-}
-
-static int64_t begin_request(const char *id)
-{
-	const struct r3ring_request request = {.size = sizeof(request), .id = id};
-
-	return r3ring_request_begin(producer, &request);
-}
-
-static const struct r3ring_step step = {
-	.size = sizeof(struct r3ring_step),
-	.total_rows = 1,
-	.row_end = 1,
-	.valid_end = 1,
-};
-
-static void run_step(void)
-{
-	cr_assert_gt(r3ring_step_begin(producer, &step, NULL), 0);
-	cr_assert_eq(r3ring_step_end(producer, NULL), 0);
-}
-
-static struct timespec deadline_after(int seconds)
-{
-	struct timespec deadline;
-
-	clock_gettime(CLOCK_MONOTONIC, &deadline);
-	deadline.tv_sec += seconds;
-	return deadline;
-}
-
-static bool is_over(const struct timespec *deadline)
-{
-	struct timespec now;
-
-	sched_yield();
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec > deadline->tv_sec ||
-	       (now.tv_sec == deadline->tv_sec && now.tv_nsec > deadline->tv_nsec);
-}
-
-/* The next entry, waited for; it must be a record of @type. */
-static void next_record(uint16_t type, struct r3ring_record *record)
-{
-	struct timespec deadline = deadline_after(DEADLINE_S);
-	struct r3ring_error err = {0};
-	const uint8_t *payload;
-	int error = 0;
-
-	while (!(payload = fake_service_next(&service, &error)))
-		cr_assert(!error && !is_over(&deadline), "no entry came (%d)", error);
-	cr_assert_eq(service.entry.type, type == R3RING_STEP ? LANE_STEP : LANE_RECORD);
-	cr_assert_eq(service.entry.record_type, type);
-	if (type == R3RING_STEP) {
-		payload += sizeof(struct lane_step);
-		service.entry.payload_bytes -= (uint32_t)sizeof(struct lane_step);
-	}
-	cr_assert_eq(r3ring_record_decode(record, type, payload, service.entry.payload_bytes, &err),
-		     0, "%s", err.text);
-}
-
-static void assert_says(const char *what)
-{
-	cr_assert_not_null(strstr(r3ring_producer_error(producer), what),
-			   "\"%s\" does not say \"%s\"", r3ring_producer_error(producer), what);
-}
 
 /* ---- requests --------------------------------------------------------- */
 
@@ -231,7 +115,7 @@ Test(producer_announce, late_spans_replace_those_of_their_step)
 	assert_says("step 1 has not begun");
 	run_step();
 	cr_assert_eq(r3ring_step_spans(producer, 1, &spans), 0);
-	next_record(R3RING_STEP, &record);
+	next_step(&record);
 	next_record(R3RING_SPANS, &record);
 	cr_assert_eq(record.u.spans.head.step, 1);
 	cr_assert_eq(record.u.spans.head.flags, R3RING_SPANS_REPLACE);
@@ -289,11 +173,11 @@ Test(producer_announce, a_key_copy_comes_before_the_next_step)
 	run_step();
 	cr_assert_eq(r3ring_key_copy(producer, R3RING_KEYS_SLOT, 1, pairs, 2), 0);
 	run_step();
-	next_record(R3RING_STEP, &record);
+	next_step(&record);
 	next_record(R3RING_KEY_COPY, &record);
 	cr_assert_eq(record.u.key_copy.head.step, 2);
 	cr_assert_eq(record.u.key_copy.pairs[1].to, 4);
-	next_record(R3RING_STEP, &record);
+	next_step(&record);
 	cr_assert_eq(r3ring_key_copy(producer, 9, 1, pairs, 2), -EINVAL);
 }
 
@@ -312,13 +196,13 @@ Test(producer_announce, steps_and_requests_merge_in_the_order_of_submission)
 	}
 	for (int round = 0; round < 50; round++) {
 		for (int i = 0; i < round % 4; i++) {
-			next_record(R3RING_STEP, &record);
+			next_step(&record);
 			cr_assert_eq(service.entry.after, sides);
 		}
 		next_record(R3RING_REQUEST, &record);
 		sides++;
 		cr_assert_eq(record.u.request.head.event, R3RING_REQUEST_BEGIN);
-		next_record(R3RING_STEP, &record);
+		next_step(&record);
 		cr_assert_eq(service.entry.after, sides);
 		next_record(R3RING_REQUEST, &record);
 		sides++;
@@ -427,135 +311,4 @@ Test(producer_spill, it_is_bounded_and_then_nothing_is_announced)
 		cr_assert_eq(record.u.request.head.handle, (uint64_t)i);
 	}
 	cr_assert_eq(r3ring_request_begin(producer, &request), last + 1, "no handle was used up");
-}
-
-/* ---- a daemon that goes away ------------------------------------------ */
-
-static void await_connected(uint32_t connected)
-{
-	struct timespec deadline = deadline_after(DEADLINE_S);
-
-	while (stats_now().connected != connected)
-		cr_assert_not(is_over(&deadline), "connected is not %u", connected);
-}
-
-/* The daemon dies; the test sees what it would have left behind. */
-static void daemon_dies(void)
-{
-	fake_service_hang_up(&service);
-	await_connected(0);
-	cr_assert_eq(stats_now().generation, 0);
-}
-
-static void daemon_returns(uint64_t generation)
-{
-	service.generation = generation;
-	fake_service_expect(&service);
-	cr_assert_eq(fake_service_await(&service), 0);
-	await_connected(1);
-	cr_assert_eq(stats_now().generation, generation);
-}
-
-Test(producer_reconnect, the_same_producer_comes_back_with_the_same_pages)
-{
-	struct r3ring_record record;
-
-	run_step();
-	cr_assert_eq(begin_request("r"), 1);
-	daemon_dies();
-	run_step();
-	daemon_returns(5);
-	cr_assert_eq(service.hello.reconnect, 1);
-	cr_assert_eq(service.hello.last_generation, 1);
-	cr_assert_eq(r3ring_record_decode(&record, R3RING_SCHEMA, service.schema,
-					  service.hello.schema_len, NULL),
-		     0);
-	cr_assert_eq(record.u.schema.head.rows_per_record, 16, "as the first daemon said");
-	next_record(R3RING_STEP, &record);
-	next_record(R3RING_REQUEST, &record);
-	next_record(R3RING_STEP, &record);
-	cr_assert_eq(record.u.step.head.step, 2);
-}
-
-Test(producer_reconnect, steps_without_a_daemon_take_room_and_are_then_lost_to_its_absence)
-{
-	uint64_t kept = 0;
-
-	daemon_dies();
-	for (int i = 0; i < 1000; i++)
-		run_step();
-	cr_assert_gt(stats_now().dropped_steps[R3RING_CAUSE_DAEMON_RESTART], 0);
-	cr_assert_eq(stats_now().dropped_steps[R3RING_CAUSE_BUFFER_FULL], 0);
-	cr_assert_eq(stats_now().dropped_steps[R3RING_CAUSE_QUEUE_FULL], 0);
-	daemon_returns(2);
-	for (;;) {
-		const uint8_t *payload = fake_service_next(&service, NULL);
-		struct lane_step lane_step;
-
-		if (!payload)
-			break;
-		memcpy(&lane_step, payload, sizeof(lane_step));
-		kept += lane_step.extent_offset != EXTENT_NONE;
-		if (lane_step.extent_offset == EXTENT_NONE)
-			cr_assert_eq(lane_step.cause, R3RING_CAUSE_DAEMON_RESTART);
-	}
-	cr_assert_gt(kept, 0);
-	cr_assert_eq(kept + stats_now().dropped_steps[R3RING_CAUSE_DAEMON_RESTART], 1000);
-	cr_assert_eq(pages_read_begun(&service.pages).step, 1000);
-}
-
-Test(producer_reconnect, requests_begun_without_a_daemon_reach_the_next_one)
-{
-	struct r3ring_record record;
-
-	daemon_dies();
-	for (int64_t i = 1; i <= 1000; i++)
-		cr_assert_eq(begin_request("r"), i);
-	daemon_returns(2);
-	for (uint64_t i = 1; i <= 1000; i++) {
-		next_record(R3RING_REQUEST, &record);
-		cr_assert_eq(record.u.request.head.handle, i);
-	}
-}
-
-Test(producer_reconnect, a_daemon_with_other_rows_per_record_is_not_taken)
-{
-	struct pollfd peer = {.events = POLLIN};
-	char byte;
-
-	daemon_dies();
-	service.rows_per_record = 8;
-	fake_service_expect(&service);
-	cr_assert_eq(fake_service_await(&service), 0);
-	peer.fd = service.peer;
-	cr_assert_eq(poll(&peer, 1, DEADLINE_S * 1000), 1, "the producer hangs up");
-	cr_assert_eq(recv(service.peer, &byte, 1, 0), 0);
-	fake_service_hang_up(&service);
-	service.rows_per_record = 16;
-	daemon_returns(3);
-}
-
-Test(producer_reconnect, closing_without_a_daemon_does_not_wait_for_one)
-{
-	run_step();
-	daemon_dies();
-	run_step();
-	r3ring_producer_close(producer);
-	producer = NULL;
-}
-
-/* Accepts and never answers. */
-Test(producer_reconnect, closing_does_not_wait_for_a_daemon_that_does_not_answer)
-{
-	struct timespec deadline;
-	int peer;
-
-	daemon_dies();
-	peer = accept(service.listener, NULL, NULL);
-	cr_assert_geq(peer, 0);
-	deadline = deadline_after(5);
-	r3ring_producer_close(producer);
-	producer = NULL;
-	cr_assert_not(is_over(&deadline), "an answer is waited for up to 10 s");
-	close(peer);
 }

@@ -6,83 +6,10 @@
 #include <criterion/criterion.h>
 
 #include <r3ring/host_stream.h>
-#include <r3ring/producer.h>
 
-#include "producer/producer.h"
-#include "tests/support/fake_service.h"
-
-static struct fake_service service;
-static struct r3ring_producer *producer;
-
-static void open_with(struct r3ring_producer_options options)
-{
-	struct r3ring_error err = {0};
-
-	cr_assert_eq(fake_service_open(&service, &producer, &options, &err), 0, "%s", err.text);
-}
-
-static void start(void)
-{
-	cr_assert_eq(fake_service_start(&service), 0);
-	open_with(fake_service_options(&service));
-}
-
-static void start_closed(void)
-{
-	cr_assert_eq(fake_service_start(&service), 0);
-}
-
-static void stop(void)
-{
-	r3ring_producer_close(producer);
-	fake_service_stop(&service);
-}
+#include "tests/unit/producer_fixture.h"
 
 TestSuite(producer_step, .init = start, .fini = stop, .timeout = 30);
-TestSuite(producer_full, .init = start_closed, .fini = stop, .timeout = 30);
-
-static struct r3ring_step step_of(uint32_t rows)
-{
-	return (struct r3ring_step){
-		.size = sizeof(struct r3ring_step),
-		.total_rows = rows,
-		.row_end = rows,
-		.valid_end = rows,
-	};
-}
-
-static struct r3ring_producer_stats stats_now(void)
-{
-	struct r3ring_producer_stats stats;
-
-	r3ring_producer_get_stats(producer, &stats);
-	return stats;
-}
-
-/* The next entry, which must be a step. */
-static struct lane_step next_step(struct r3ring_record *record)
-{
-	struct lane_step lane_step;
-	struct r3ring_error err = {0};
-	const uint8_t *payload = fake_service_next(&service, NULL);
-
-	cr_assert_not_null(payload);
-	cr_assert_eq(service.entry.type, LANE_STEP);
-	cr_assert_eq(service.entry.record_type, R3RING_STEP);
-	memcpy(&lane_step, payload, sizeof(lane_step));
-	cr_assert_eq(r3ring_record_decode(record, R3RING_STEP, payload + sizeof(lane_step),
-					  service.entry.payload_bytes - sizeof(lane_step), &err),
-		     0, "%s", err.text);
-	return lane_step;
-}
-
-static void assert_nothing_announced(void)
-{
-	int error;
-
-	cr_assert_null(fake_service_next(&service, &error));
-	cr_assert_eq(error, 0);
-}
 
 /* ---- announcing ------------------------------------------------------- */
 
@@ -215,8 +142,7 @@ Test(producer_step, failure_16_steps_of_no_row_and_of_the_most_rows_get_an_exten
 static void assert_step_refused(const struct r3ring_step *step, const char *says)
 {
 	cr_assert_eq(r3ring_step_begin(producer, step, NULL), -EINVAL);
-	cr_assert_not_null(strstr(r3ring_producer_error(producer), says),
-			   "\"%s\" does not say \"%s\"", r3ring_producer_error(producer), says);
+	assert_says(says);
 	cr_assert_eq(stats_now().steps, 0, "it must get no number");
 	assert_nothing_announced();
 }
@@ -406,7 +332,7 @@ Test(producer_step, a_step_open_on_another_stream_is_busy_and_stays_open)
 Test(producer_step, ending_without_a_step_is_refused)
 {
 	cr_assert_eq(r3ring_step_end(producer, NULL), -EINVAL);
-	cr_assert_not_null(strstr(r3ring_producer_error(producer), "no step is open"));
+	assert_says("no step is open");
 }
 
 static bool is_capturing(struct device *device, void *stream)
@@ -451,146 +377,4 @@ Test(producer_step, a_step_that_the_device_refuses_is_ended_by_the_host)
 	producer->ops = &device_host_ops;
 	cr_assert_eq(r3ring_step_end(producer, NULL), -EINVAL, "no step is open");
 	cr_assert_eq(r3ring_step_begin(producer, &step, NULL), 2);
-}
-
-/* ---- no room ---------------------------------------------------------- */
-
-/* Begins and ends steps of @rows until one is dropped for @cause; how many were not. */
-static uint64_t fill(uint32_t rows, enum r3ring_cause cause)
-{
-	uint64_t before = stats_now().steps;
-
-	while (!stats_now().dropped_steps[cause]) {
-		struct r3ring_step step = step_of(rows);
-
-		cr_assert_gt(r3ring_step_begin(producer, &step, NULL), 0);
-		cr_assert_eq(r3ring_step_end(producer, NULL), 0);
-		cr_assert_lt(stats_now().steps, before + 100000);
-	}
-	return stats_now().steps - before - 1;
-}
-
-Test(producer_full, failure_20_a_full_queue_drops_steps_and_counts_them_exactly)
-{
-	struct r3ring_producer_options options = fake_service_options(&service);
-	struct r3ring_step step = step_of(5);
-	struct r3ring_record record;
-	struct lane_step lane_step;
-	uint64_t fitted;
-
-	options.queue_bytes = 128 << 10;
-	open_with(options);
-	fitted = fill(1, R3RING_CAUSE_QUEUE_FULL);
-	for (int i = 0; i < 9; i++) {
-		cr_assert_gt(r3ring_step_begin(producer, &step, NULL), 0);
-		cr_assert_eq(r3ring_step_end(producer, NULL), 0);
-	}
-	cr_assert_eq(stats_now().dropped_steps[R3RING_CAUSE_QUEUE_FULL], 10);
-	cr_assert_eq(stats_now().dropped_rows[R3RING_CAUSE_QUEUE_FULL], 1 + 9 * 5);
-	cr_assert_eq(stats_now().steps, fitted + 10);
-
-	for (uint64_t i = 1; i <= fitted; i++) {
-		next_step(&record);
-		cr_assert_eq(record.u.step.head.step, i);
-	}
-	assert_nothing_announced();
-	cr_assert_eq(pages_read_begun(&service.pages).step, fitted + 10);
-	cr_assert_eq(r3ring_step_begin(producer, &step, NULL), (int64_t)fitted + 11);
-	lane_step = next_step(&record);
-	cr_assert_eq(record.u.step.head.step, fitted + 11, "the jump says how many were lost");
-	cr_assert_eq(lane_step.rows_before, fitted + 1 + 9 * 5, "and how many rows");
-}
-
-Test(producer_full, failure_20_a_full_buffer_drops_steps_and_counts_them_exactly)
-{
-	struct r3ring_producer_options options = fake_service_options(&service);
-	struct r3ring_record record;
-	uint64_t fitted;
-
-	service.rows_per_record = 1000;
-	options.buffer_bytes = 2 * producer_extent_bound(&options);
-	open_with(options);
-	fitted = fill(64, R3RING_CAUSE_BUFFER_FULL);
-	cr_assert_eq(fitted, 2);
-	cr_assert_eq(stats_now().dropped_rows[R3RING_CAUSE_BUFFER_FULL], 64);
-
-	cr_assert_eq(next_step(&record).cause, 0);
-	cr_assert_eq(next_step(&record).cause, 0);
-	{
-		struct lane_step dropped = next_step(&record);
-
-		cr_assert_eq(dropped.extent_offset, EXTENT_NONE);
-		cr_assert_eq(dropped.cause, R3RING_CAUSE_BUFFER_FULL);
-		cr_assert_eq(record.u.step.head.step, 3);
-	}
-	fake_service_release(&service, 1);
-	{
-		struct r3ring_step step = step_of(64);
-
-		cr_assert_eq(r3ring_step_begin(producer, &step, NULL), 4);
-		cr_assert_eq(next_step(&record).cause, 0);
-		cr_assert_eq(stats_now().dropped_steps[R3RING_CAUSE_BUFFER_FULL], 1);
-	}
-}
-
-Test(producer_full, slots_are_used_again_only_after_release)
-{
-	struct r3ring_record record;
-	struct r3ring_step step = step_of(0);
-
-	open_with(fake_service_options(&service));
-	cr_assert_leq(fill(0, R3RING_CAUSE_BUFFER_FULL), PAGES_SLOTS);
-	cr_assert_eq(next_step(&record).slot, 0);
-	fake_service_release(&service, 1);
-	cr_assert_gt(r3ring_step_begin(producer, &step, NULL), 0);
-	while (record.u.step.head.step < stats_now().steps) {
-		struct lane_step lane_step = next_step(&record);
-
-		if (record.u.step.head.step == stats_now().steps)
-			cr_assert_neq(lane_step.extent_offset, EXTENT_NONE);
-	}
-}
-
-Test(producer_full, spans_that_the_queue_never_takes_are_too_big)
-{
-	struct r3ring_producer_options options = fake_service_options(&service);
-	static uint64_t request[2000];
-	static uint32_t zero[2000];
-	struct r3ring_step step = step_of(1);
-
-	options.queue_bytes = 128 << 10;
-	open_with(options);
-	step.spans = 2000;
-	step.span_request = request;
-	step.span_position = zero;
-	step.span_rows = zero;
-	cr_assert_eq(r3ring_step_begin(producer, &step, NULL), -EMSGSIZE);
-	cr_assert_not_null(strstr(r3ring_producer_error(producer), "raise queue_bytes"));
-	assert_nothing_announced();
-	cr_assert_eq(pages_read_begun(&service.pages).step, 1);
-	cr_assert_eq(stats_now().dropped_steps[R3RING_CAUSE_TOO_BIG], 1);
-}
-
-Test(producer_full, a_dropped_step_captures_nothing)
-{
-	struct r3ring_producer_options options = fake_service_options(&service);
-	static int64_t ids[64 * 2];
-	struct r3ring_topk topk = {
-		.ids = ids, .type = R3RING_INT64, .rows = 64, .columns = 2, .row_stride = 2};
-	struct r3ring_step step = step_of(64);
-	static uint8_t before[1 << 20];
-
-	service.rows_per_record = 1000;
-	options.buffer_bytes = producer_extent_bound(&options);
-	open_with(options);
-	cr_assert_eq(fill(64, R3RING_CAUSE_BUFFER_FULL), 1);
-	cr_assert_leq(service.hello.buffer_bytes, sizeof(before));
-	memcpy(before, service.buffer, service.hello.buffer_bytes);
-	cr_assert_eq(r3ring_step_begin(producer, &step, NULL), 3);
-	for (int i = 0; i < 64 * 2; i++)
-		ids[i] = 7;
-	for (uint32_t layer = 0; layer < 4; layer++)
-		cr_assert_eq(r3ring_capture_layer(producer, layer, &topk, NULL), 0);
-	cr_assert_eq(r3ring_step_end(producer, NULL), 0);
-	cr_assert_arr_eq(before, service.buffer, service.hello.buffer_bytes);
 }
