@@ -20,7 +20,7 @@
 
 static struct test_daemon daemon_a;
 static struct engine engine_a;
-static const char base[] = "requests"; /* of the instance's name */
+static char instance[R3RING_INSTANCE_MAX + 1], channel[R3RING_INSTANCE_MAX + 3];
 
 /* A reader that attributes the rows of each step. */
 struct attributor {
@@ -34,6 +34,8 @@ struct attributor {
 static void start(void)
 {
 	test_daemon_start(&daemon_a, (const char *[]){"--ring-size", "256K", NULL});
+	snprintf(instance, sizeof(instance), "%s", engine_instance(daemon_a.dir, "requests"));
+	snprintf(channel, sizeof(channel), "%s/0", instance);
 }
 
 TestSuite(reader_requests, .init = start, .timeout = 60);
@@ -42,7 +44,7 @@ static void start_engine(void)
 {
 	struct r3ring_error err = {0};
 
-	cr_assert_eq(engine_open(&engine_a, daemon_a.dir, base, ROWS, &err), 0, "%s", err.text);
+	cr_assert_eq(engine_open(&engine_a, daemon_a.dir, instance, ROWS, &err), 0, "%s", err.text);
 }
 
 static int64_t begin_request(const char *id)
@@ -56,7 +58,6 @@ static int64_t begin_request(const char *id)
 
 static void attributor_open(struct attributor *a, enum r3ring_cursor_start from)
 {
-	char channel[R3RING_INSTANCE_MAX + 3];
 	const struct r3ring_reader_options options = {
 		.size = sizeof(options),
 		.runtime_dir = daemon_a.dir,
@@ -65,7 +66,6 @@ static void attributor_open(struct attributor *a, enum r3ring_cursor_start from)
 	};
 	struct r3ring_error err = {0};
 
-	snprintf(channel, sizeof(channel), "%s/0", engine_instance(daemon_a.dir, base));
 	*a = (struct attributor){.requests = r3ring_requests_create()};
 	cr_assert_not_null(a->requests);
 	cr_assert_eq(r3ring_reader_open(&a->reader, &options, &err), 0, "%s", err.text);
@@ -173,7 +173,7 @@ static pid_t fork_reader(int ready[2])
 	if (pid)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	listener_open(&listener, daemon_a.dir, base);
+	listener_open(&listener, daemon_a.dir, channel);
 	listener_read_until(&listener, listener_has_step, 1);
 	if (write(ready[1], "r", 1) != 1)
 		_exit(1);
@@ -189,7 +189,7 @@ Test(reader_requests, a_killed_reader_disturbs_neither_engine_nor_siblings)
 	pid_t pid;
 
 	start_engine();
-	listener_open(&sibling, daemon_a.dir, base);
+	listener_open(&sibling, daemon_a.dir, channel);
 	engine_step(&engine_a, 0, ROWS);
 	pid = fork_reader(ready);
 	cr_assert_eq(read(ready[0], &byte, 1), 1);
