@@ -72,7 +72,6 @@ needed_for_lint()
 	need clang-format 'clang-format 14 or later' have_program clang-format
 	need clang 'clang (a second compiler, fuzzing)' have_program clang
 	need clang-tidy 'clang-tidy' have_program clang-tidy
-	need cppcheck 'cppcheck' have_program cppcheck
 }
 
 if ! have_program "${CC%% *}"; then

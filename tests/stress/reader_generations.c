@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +61,7 @@ static void wait_until_entered(const struct shared *shared, uint64_t generation)
 {
 	/* Pairs with the release in note_entered(). */
 	while (r3ring_load_acquire_u64(&shared->entered) < generation)
-		nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+		sched_yield();
 }
 
 static void restart(struct shared *shared, struct fake_channel *old, struct fake_channel *new)

@@ -166,7 +166,7 @@ Test(trace_run, dump_as_json_tells_every_id_of_the_recording_exactly_once, .fini
 	expect_counts();
 }
 
-static void expect_printed(const char *format, ...)
+static void __attribute__((format(printf, 1, 2))) expect_printed(const char *format, ...)
 {
 	char expected[200];
 	va_list arguments;
