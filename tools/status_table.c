@@ -76,8 +76,7 @@ static void print_losses(FILE *out, const json_t *channel)
 	fputs("    lost: ", out);
 	if (!json_object_size(lost))
 		fputs("nothing", out);
-	json_object_foreach(lost, cause, counts)
-	{
+	json_object_foreach (lost, cause, counts) {
 		fprintf(out, "%s%s %" JSON_INTEGER_FORMAT " steps (%" JSON_INTEGER_FORMAT " rows)",
 			separator, cause, integer(counts, "steps"), integer(counts, "rows"));
 		separator = ", ";
@@ -149,5 +148,7 @@ void status_table_print(FILE *out, const json_t *status)
 	}
 	fprintf(out, "\n%-20s %-20s %-6s %4s %8s %10s %12s %9s %8s  %s\n", "CHANNEL", "MODEL",
 		"STATE", "GEN", "STEPS/S", "STEPS", "ROWS", "BOUND", "PRODUCER", "NEWEST STEP");
-	json_array_foreach(channels, i, channel) print_channel(out, channel);
+	json_array_foreach (channels, i, channel) {
+		print_channel(out, channel);
+	}
 }

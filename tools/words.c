@@ -19,7 +19,7 @@ const char *word_lower(char word[WORD_MAX], const char *name)
 {
 	size_t i;
 
-	for (i = 0; name[i] && i < WORD_MAX - 1; i++)
+	for (i = 0; i < WORD_MAX - 1 && name[i]; i++)
 		word[i] = (char)tolower((unsigned char)name[i]);
 	word[i] = '\0';
 	return word;

@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <r3ring/atomic.h>
 
@@ -21,7 +22,6 @@
 #include "tests/support/daemon.h"
 
 #define RUNS 2
-#define INSTANCE "demo"
 #define RING_SIZE "24M" /* two of them fit into a container's /dev/shm */
 
 static uint32_t interrupted;
@@ -40,12 +40,12 @@ static bool producer_gone(void *ctx)
 /* ---- a model runs, and is read ---------------------------------------- */
 
 /* `r3ring produce` with the plan. */
-static void start_producer(struct command *producer, const char *runtime_dir,
+static void start_producer(struct command *producer, const char *runtime_dir, const char *instance,
 			   const struct demo_plan *plan, unsigned int rank)
 {
 	char numbers[7][24];
 	const char *args[] = {
-		"produce",  "--instance",    INSTANCE,          "--model",    plan->model,
+		"produce",  "--instance",    instance,          "--model",    plan->model,
 		"--text",   plan->text_path, "--device",        "host",       "--eplb-replicas",
 		"16",       "--rank",        numbers[0],        "--requests", numbers[1],
 		"--batch",  numbers[2],      "--prefill-chunk", numbers[3],   "--hidden",
@@ -76,14 +76,16 @@ static int capture(struct demo_run *run, const char *runtime_dir, unsigned int r
 		   struct r3ring_error *err)
 {
 	struct command producer;
-	char channel[32], text[96];
+	char instance[24], channel[48], text[96];
 	uint64_t begin = receive_now_ns();
 	int code, ended;
 
 	snprintf(text, sizeof(text), "%s runs, and is read ...", run->title);
 	report_progress(text);
-	snprintf(channel, sizeof(channel), INSTANCE "/%u", rank);
-	start_producer(&producer, runtime_dir, &run->plan, rank);
+	/* Rings of all daemons lie side by side in /dev/shm. */
+	snprintf(instance, sizeof(instance), "demo.%d", (int)getpid());
+	snprintf(channel, sizeof(channel), "%s/%u", instance, rank);
+	start_producer(&producer, runtime_dir, instance, &run->plan, rank);
 	code = receive(&run->received, runtime_dir, channel, producer_gone, &producer, err);
 	ended = finish_producer(&producer, code || r3ring_load_relaxed_u32(&interrupted), err);
 	command_free(&producer);

@@ -59,7 +59,8 @@ static void take_step(struct line *line)
 	size_t i;
 
 	attribution_step(line->attribution, number(line, line->object, "step"));
-	json_array_foreach(json_object_get(line->object, "spans"), i, span) take_span(line, span);
+	json_array_foreach (json_object_get(line->object, "spans"), i, span)
+		take_span(line, span);
 }
 
 /* Returns whether there are as many ids as @head says. */
@@ -70,11 +71,11 @@ static bool read_matrix(const json_t *matrix, const struct r3ring_layer_record *
 
 	if (json_array_size(matrix) != head->rows || (size_t)head->rows * head->top_k > IDS_MAX)
 		return false;
-	json_array_foreach(matrix, i, row)
-	{
+	json_array_foreach (matrix, i, row) {
 		if (json_array_size(row) != head->top_k)
 			return false;
-		json_array_foreach(row, k, id) ids[count++] = (uint16_t)json_integer_value(id);
+		json_array_foreach (row, k, id)
+			ids[count++] = (uint16_t)json_integer_value(id);
 	}
 	return true;
 }

@@ -26,22 +26,31 @@ static struct test_daemon daemon_a;
 static struct engine engine_a;
 static struct command tool;
 
-static void open_engine(const char *instance)
+/* The name that engine_open() and listener_open() make of @base. */
+static const char *channel_name(const char *base)
+{
+	static char name[R3RING_INSTANCE_MAX + 3];
+
+	snprintf(name, sizeof(name), "%s/0", engine_instance(daemon_a.dir, base));
+	return name;
+}
+
+static void open_engine(const char *base)
 {
 	struct r3ring_error err = {0};
 
-	cr_assert_eq(engine_open(&engine_a, daemon_a.dir, instance, 64, &err), 0, "%s", err.text);
+	cr_assert_eq(engine_open(&engine_a, daemon_a.dir, base, 64, &err), 0, "%s", err.text);
 }
 
 /* Runs steps, and waits until each of them can be read. */
-static void run_steps(const char *channel, unsigned int count)
+static void run_steps(const char *base, unsigned int count)
 {
 	const struct r3ring_request request = {.size = sizeof(request), .id = "a \"request\""};
 	static struct listener listener;
 	int64_t handle = r3ring_request_begin(engine_a.producer, &request);
 
 	cr_assert_gt(handle, 0);
-	listener_open(&listener, daemon_a.dir, channel);
+	listener_open(&listener, daemon_a.dir, base);
 	for (unsigned int i = 0; i < count; i++) {
 		int64_t step = engine_step(&engine_a, handle, ROWS);
 
@@ -77,13 +86,13 @@ static void tally_layer(struct tally *tally, const json_t *object)
 	size_t r;
 
 	tally->layers++;
-	json_array_foreach(rows, r, row)
-	{
+	json_array_foreach (rows, r, row) {
 		const json_t *id;
 		size_t k;
 
-		json_array_foreach(row, k, id) tally->wrong_ids +=
-			json_integer_value(id) != engine_id(step, layer, (uint32_t)r, (uint32_t)k);
+		json_array_foreach (row, k, id)
+			tally->wrong_ids += json_integer_value(id) !=
+					    engine_id(step, layer, (uint32_t)r, (uint32_t)k);
 	}
 }
 
@@ -145,9 +154,9 @@ Test(tools_dump, json_has_every_id_and_names_the_request)
 
 	test_daemon_start(&daemon_a, NULL);
 	open_engine("dump");
-	run_steps("dump/0", 20);
-	cr_expect_eq(command_run(&tool, daemon_a.dir, ARGS("dump", "dump/0", "--json")), 0, "%s",
-		     tool.err);
+	run_steps("dump", 20);
+	cr_expect_eq(command_run(&tool, daemon_a.dir, ARGS("dump", channel_name("dump"), "--json")),
+		     0, "%s", tool.err);
 	tally = tally_json(tool.out);
 	cr_expect_eq(tally.steps, 20);
 	cr_expect_eq(tally.attributed, 20);
@@ -164,8 +173,9 @@ Test(tools_dump, a_layer_alone_is_that_of_the_models_number)
 
 	test_daemon_start(&daemon_a, NULL);
 	open_engine("layer");
-	run_steps("layer/0", 3);
-	command_run(&tool, daemon_a.dir, ARGS("dump", "layer/0", "--json", "--layer", "4"));
+	run_steps("layer", 3);
+	command_run(&tool, daemon_a.dir,
+		    ARGS("dump", channel_name("layer"), "--json", "--layer", "4"));
 	tally = tally_json(tool.out);
 	cr_expect_eq(tally.layers, 3);
 	cr_expect_eq(tally.wrong_ids, 0);
@@ -178,8 +188,10 @@ Test(tools_dump, counts_are_those_of_the_records)
 {
 	test_daemon_start(&daemon_a, NULL);
 	open_engine("count");
-	run_steps("count/0", 10);
-	cr_expect_eq(command_run(&tool, daemon_a.dir, ARGS("dump", "count/0", "--count")), 0);
+	run_steps("count", 10);
+	cr_expect_eq(
+		command_run(&tool, daemon_a.dir, ARGS("dump", channel_name("count"), "--count")),
+		0);
 	cr_expect(strstr(tool.out, "layer                  50  rows 200, ids 1200, missing 0"),
 		  "%s", tool.out);
 	cr_expect(strstr(tool.out, "step_end               10  complete 10, partial 0"), "%s",
@@ -194,18 +206,19 @@ Test(tools_dump, it_begins_at_the_sequence_that_was_asked_for)
 
 	test_daemon_start(&daemon_a, NULL);
 	open_engine("from");
-	run_steps("from/0", 5);
-	command_run(&tool, daemon_a.dir, ARGS("dump", "from/0", "--json", "--from", "7"));
+	run_steps("from", 5);
+	command_run(&tool, daemon_a.dir,
+		    ARGS("dump", channel_name("from"), "--json", "--from", "7"));
 	tally = tally_json(tool.out);
 	cr_expect_eq(tally.first_seq, 7);
 	command_free(&tool);
 	cr_expect_eq(command_run(&tool, daemon_a.dir,
-				 ARGS("dump", "from/0", "--json", "--from", "latest")),
+				 ARGS("dump", channel_name("from"), "--json", "--from", "latest")),
 		     0);
 	cr_expect_str_empty(tool.out);
 	command_free(&tool);
 	cr_expect_eq(command_run(&tool, daemon_a.dir,
-				 ARGS("dump", "from/0", "--json", "--from", "100000")),
+				 ARGS("dump", channel_name("from"), "--json", "--from", "100000")),
 		     2);
 	cr_expect(strstr(tool.err, "100000"), "%s", tool.err);
 	engine_close(&engine_a);
@@ -225,8 +238,8 @@ Test(tools_dump, failure_20_losses_come_with_their_cause)
 	test_daemon_start(&daemon_a, NULL);
 	open_engine("lost");
 	cr_expect_lt(engine_begin(&engine_a, 0, 65), 0);
-	run_steps("lost/0", 1);
-	command_run(&tool, daemon_a.dir, ARGS("dump", "lost/0", "--json"));
+	run_steps("lost", 1);
+	command_run(&tool, daemon_a.dir, ARGS("dump", channel_name("lost"), "--json"));
 	tally = tally_json(tool.out);
 	cr_assert_not_null(tally.lost);
 	cr_expect_str_eq(json_string_value(json_object_get(tally.lost, "cause")), "too_big");
@@ -234,7 +247,7 @@ Test(tools_dump, failure_20_losses_come_with_their_cause)
 	cr_expect_eq(integer(tally.lost, "rows"), 65);
 	json_decref(tally.lost);
 	command_free(&tool);
-	command_run(&tool, daemon_a.dir, ARGS("dump", "lost/0", "--count"));
+	command_run(&tool, daemon_a.dir, ARGS("dump", channel_name("lost"), "--count"));
 	cr_expect(strstr(tool.out, "too_big            steps 1, rows 65"), "%s", tool.out);
 	command_free(&tool);
 	command_run(&tool, daemon_a.dir, ARGS("status"));
@@ -260,8 +273,7 @@ static json_t *channel_of(const json_t *status, const char *name)
 	json_t *channel;
 	size_t i;
 
-	json_array_foreach(json_object_get(status, "channels"), i, channel)
-	{
+	json_array_foreach (json_object_get(status, "channels"), i, channel) {
 		if (!strcmp(json_string_value(json_object_get(channel, "channel")), name))
 			return channel;
 	}
@@ -287,11 +299,11 @@ Test(tools_dump, following_waits_for_the_channel_and_loses_nothing_of_it)
 
 	test_daemon_start(&daemon_a, ARGS("--log-level", "debug"));
 	command_start(&tool, daemon_a.dir,
-		      ARGS("dump", "later/0", "--from", "latest", "--follow", "--until-idle", "1",
-			   "--json"));
-	cr_assert(test_daemon_said(&daemon_a, "there is no channel later/0"));
+		      ARGS("dump", channel_name("later"), "--from", "latest", "--follow",
+			   "--until-idle", "1", "--json"));
+	cr_assert(test_daemon_said(&daemon_a, "there is no channel later"));
 	open_engine("later");
-	run_steps("later/0", 10);
+	run_steps("later", 10);
 	cr_expect_eq(command_wait(&tool), 0, "%s", tool.err);
 	tally = tally_json(tool.out);
 	cr_expect_eq(tally.first_seq, 1);
@@ -307,13 +319,14 @@ Test(tools_dump, failure_50_following_goes_on_with_the_next_generation)
 
 	test_daemon_start(&daemon_a, NULL);
 	open_engine("again");
-	command_start(&tool, daemon_a.dir,
-		      ARGS("dump", "again/0", "--follow", "--until-idle", "2", "--json"));
-	run_steps("again/0", 4);
+	command_start(
+		&tool, daemon_a.dir,
+		ARGS("dump", channel_name("again"), "--follow", "--until-idle", "2", "--json"));
+	run_steps("again", 4);
 	cr_assert(printed(&tool, 1));
 	engine_close(&engine_a);
 	open_engine("again");
-	run_steps("again/0", 3);
+	run_steps("again", 3);
 	cr_expect_eq(command_wait(&tool), 0, "%s", tool.err);
 	tally = tally_json(tool.out);
 	cr_expect_eq(tally.steps, 7, "%s", tool.out);
@@ -329,8 +342,8 @@ Test(tools_dump, an_interrupt_ends_it_in_good_order)
 
 	test_daemon_start(&daemon_a, NULL);
 	open_engine("int");
-	run_steps("int/0", 2);
-	command_start(&tool, daemon_a.dir, ARGS("dump", "int/0", "--follow", "--json"));
+	run_steps("int", 2);
+	command_start(&tool, daemon_a.dir, ARGS("dump", channel_name("int"), "--follow", "--json"));
 	cr_assert(printed(&tool, 1));
 	kill(tool.pid, SIGINT);
 	cr_expect_eq(command_wait(&tool), 0, "%s", tool.err);
@@ -343,14 +356,15 @@ Test(tools_dump, a_reader_of_its_output_that_has_had_enough_is_no_failure)
 {
 	test_daemon_start(&daemon_a, NULL);
 	open_engine("pipe");
-	run_steps("pipe/0", 300);
+	run_steps("pipe", 300);
 	setenv("TOOL", test_program("r3ring"), 1);
+	setenv("CHANNEL", channel_name("pipe"), 1);
 	setenv("R3RING_RUNTIME_DIR", daemon_a.dir, 1);
-	cr_expect_eq(
-		system("cd \"$R3RING_RUNTIME_DIR\" &&"
-		       "{ \"$TOOL\" dump pipe/0 --json 2> err; echo $? > code; } | head -n 1 > out;"
-		       "test $(wc -l < out) = 1 && test $(cat code) = 0 && ! test -s err"),
-		0);
+	cr_expect_eq(system("cd \"$R3RING_RUNTIME_DIR\" &&"
+			    "{ \"$TOOL\" dump \"$CHANNEL\" --json 2> err; echo $? > code; } | head "
+			    "-n 1 > out;"
+			    "test $(wc -l < out) = 1 && test $(cat code) = 0 && ! test -s err"),
+		     0);
 	engine_close(&engine_a);
 }
 
@@ -393,12 +407,13 @@ Test(tools_status, failure_23_every_channel_says_whether_it_is_bound_to_what_and
 	write_text(text, sizeof(text));
 	open_engine("unbound");
 	command_start(&tool, daemon_a.dir,
-		      ARGS("produce", "--instance", "bound", "--model", "gpt-oss-20b", "--text",
-			   text, "--requests", "1000", "--rate", "20"));
-	status = await_bound("bound/0", 24);
+		      ARGS("produce", "--instance", engine_instance(daemon_a.dir, "bound"),
+			   "--model", "gpt-oss-20b", "--text", text, "--requests", "1000", "--rate",
+			   "20"));
+	status = await_bound(channel_name("bound"), 24);
 	cr_assert_not_null(status, "never bound");
-	bound = channel_of(status, "bound/0");
-	unbound = channel_of(status, "unbound/0");
+	bound = channel_of(status, channel_name("bound"));
+	unbound = channel_of(status, channel_name("unbound"));
 	cr_assert_not_null(unbound);
 	cr_expect(json_is_string(json_object_get(bound, "bound_since")));
 	cr_expect_eq(json_array_size(json_object_get(bound, "unbound_layers")), 0);
@@ -419,15 +434,15 @@ Test(tools_status, the_table_and_the_json_object_tell_of_every_channel)
 
 	test_daemon_start(&daemon_a, NULL);
 	open_engine("table");
-	run_steps("table/0", 6);
+	run_steps("table", 6);
 	cr_expect_eq(command_run(&tool, daemon_a.dir, ARGS("status")), 0, "%s", tool.err);
 	cr_expect(strstr(tool.out, "r3ringd " R3RING_VERSION), "%s", tool.out);
-	cr_expect(strstr(tool.out, "\ntable/0"), "%s", tool.out);
+	cr_expect(strstr(tool.out, channel_name("table")), "%s", tool.out);
 	cr_expect(strstr(tool.out, "lost: nothing"), "%s", tool.out);
 	command_free(&tool);
 	cr_expect_eq(command_run(&tool, daemon_a.dir, ARGS("status", "--json")), 0);
 	status = json_loads(tool.out, 0, NULL);
-	channel = channel_of(status, "table/0");
+	channel = channel_of(status, channel_name("table"));
 	cr_assert_not_null(channel, "%s", tool.out);
 	cr_expect_eq(integer(channel, "steps"), 6);
 	cr_expect_eq(integer(channel, "rows"), 6 * ROWS);

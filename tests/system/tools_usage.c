@@ -151,8 +151,7 @@ static const char *verdict(const json_t *report, const char *name, const char *f
 	const json_t *check;
 	size_t i;
 
-	json_array_foreach(json_object_get(report, "checks"), i, check)
-	{
+	json_array_foreach (json_object_get(report, "checks"), i, check) {
 		if (!strcmp(json_string_value(json_object_get(check, "check")), name))
 			return json_string_value(json_object_get(check, field));
 	}
@@ -169,8 +168,7 @@ Test(tools_doctor, what_it_finds_wrong_has_a_remedy)
 
 	cr_expect(json_is_true(json_object_get(report, "failed")));
 	cr_expect_str_eq(verdict(report, "runtime directory", "verdict"), "FAIL");
-	json_array_foreach(json_object_get(report, "checks"), i, check)
-	{
+	json_array_foreach (json_object_get(report, "checks"), i, check) {
 		bool fine = !strcmp(json_string_value(json_object_get(check, "verdict")), "OK");
 		const char *remedy = json_string_value(json_object_get(check, "remedy"));
 
