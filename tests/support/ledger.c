@@ -202,9 +202,8 @@ static void take(struct ledger *ledger, const struct r3ring_view *view)
 
 /* ---- reading ------------------------------------------------------------ */
 
-void ledger_open(struct ledger *ledger, const char *dir, const char *base)
+void ledger_open(struct ledger *ledger, const char *dir, const char *channel)
 {
-	char channel[R3RING_INSTANCE_MAX + 3];
 	const struct r3ring_reader_options options = {
 		.size = sizeof(options),
 		.runtime_dir = dir,
@@ -212,7 +211,6 @@ void ledger_open(struct ledger *ledger, const char *dir, const char *base)
 	};
 	struct r3ring_error err;
 
-	snprintf(channel, sizeof(channel), "%s/0", engine_instance(dir, base));
 	memset(ledger, 0, sizeof(*ledger));
 	ledger->requests = r3ring_requests_create();
 	if (!ledger->requests || r3ring_reader_open(&ledger->reader, &options, &err) < 0)

@@ -50,7 +50,7 @@ struct ledger {
 };
 
 /* Attaches from the oldest record, as listener_open(). */
-void ledger_open(struct ledger *ledger, const char *dir, const char *base);
+void ledger_open(struct ledger *ledger, const char *dir, const char *channel);
 void ledger_close(struct ledger *ledger);
 
 /* Reads until @done says so, for at most twenty seconds; returns whether it did. */

@@ -84,7 +84,7 @@ static int run_until_stopped(struct worker_page *page, const void *ctx)
 	struct engine engine = {0};
 
 	(void)ctx;
-	if (engine_open(&engine, daemon_a.dir, BASE, 16, &page->err) < 0)
+	if (engine_open(&engine, daemon_a.dir, instance, 16, &page->err) < 0)
 		return 1;
 	engine.doorbell_layers = 2;
 	while (!r3ring_load_relaxed_u64(&page->stop)) {
@@ -137,7 +137,7 @@ Test(faults_daemon, killed_again_and_again_every_step_is_delivered_once_or_told_
 
 	worker_start(&worker_a, run_until_stopped, NULL);
 	cr_assert(worker_reaches(&worker_a, 1));
-	ledger_open(&ledger_a, daemon_a.dir, BASE);
+	ledger_open(&ledger_a, daemon_a.dir, engine_channel(daemon_a.dir, BASE));
 	for (unsigned int kills = 0; kills < KILLS; kills++)
 		kill_and_restart(kills);
 	cr_assert(ledger_read_until(&ledger_a, has_complete, 50));
@@ -171,7 +171,7 @@ static int run_without_daemon(struct worker_page *page, const void *ctx)
 	uint64_t full;
 
 	(void)ctx;
-	if (engine_open(&engine, daemon_a.dir, BASE, 16, &page->err) < 0)
+	if (engine_open(&engine, daemon_a.dir, instance, 16, &page->err) < 0)
 		return 1;
 	do {
 		timed_step(&engine, page);
@@ -210,7 +210,7 @@ Test(faults_daemon, terminated_under_an_engine_it_drains_closes_and_the_engine_g
 
 	worker_start(&worker_a, run_until_stopped, NULL);
 	cr_assert(worker_reaches(&worker_a, 1));
-	ledger_open(&ledger_a, daemon_a.dir, BASE);
+	ledger_open(&ledger_a, daemon_a.dir, engine_channel(daemon_a.dir, BASE));
 	cr_assert(ledger_read_until(&ledger_a, has_complete, 50));
 	progress = r3ring_load_relaxed_u64(&worker_a.page->progress);
 	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
@@ -268,8 +268,8 @@ Test(faults_daemon, failure_20_stopped_under_an_engine_all_requests_come_and_all
 	struct ledger_generation *generation;
 	int64_t handle = 0, last;
 
-	cr_assert_eq(engine_open(&engine_a, daemon_a.dir, BASE, 16, NULL), 0);
-	ledger_open(&ledger_a, daemon_a.dir, BASE);
+	cr_assert_eq(engine_open(&engine_a, daemon_a.dir, instance, 16, NULL), 0);
+	ledger_open(&ledger_a, daemon_a.dir, engine_channel(daemon_a.dir, BASE));
 	engine_step(&engine_a, 0, ROWS);
 	cr_assert(ledger_read_until(&ledger_a, ledger_has_ended_step, 1));
 	kill(daemon_a.pid, SIGSTOP);

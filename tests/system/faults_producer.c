@@ -48,7 +48,7 @@ struct plan {
 
 static int open_engine(struct engine *engine, struct worker_page *page)
 {
-	return engine_open(engine, daemon_a.dir, BASE, 2 * ROWS, &page->err);
+	return engine_open(engine, daemon_a.dir, instance, 2 * ROWS, &page->err);
 }
 
 static int64_t begin_request(struct engine *engine, uint64_t generation, unsigned int place)
@@ -72,7 +72,7 @@ static int run_until_stopped(struct worker_page *page, const void *ctx)
 
 	(void)ctx;
 	/* A buffer of many such steps: none is lost where the daemon is merely slow. */
-	if (engine_open(&engine, daemon_a.dir, BASE, 512 * ROWS, &page->err) < 0)
+	if (engine_open(&engine, daemon_a.dir, instance, 512 * ROWS, &page->err) < 0)
 		return 1;
 	note_progress(page);
 	while (!r3ring_load_relaxed_u64(&page->stop)) {
@@ -115,7 +115,7 @@ Test(faults_producer, a_second_engine_is_refused_in_words_and_the_first_is_not_d
 	write_text(text);
 	worker_start(&worker_a, run_until_stopped, NULL);
 	cr_assert(worker_reaches(&worker_a, 10));
-	ledger_open(&ledger_a, daemon_a.dir, BASE);
+	ledger_open(&ledger_a, daemon_a.dir, engine_channel(daemon_a.dir, BASE));
 	for (int tries = 0; tries < 3; tries++) {
 		const char *const args[] = {"produce",     "--instance", instance, "--model",
 					    "gpt-oss-20b", "--text",     text,     "--hidden",
@@ -181,7 +181,7 @@ static void kill_in_step(uint32_t layers)
 
 	worker_start(&worker_a, run_into_a_step, &plan);
 	cr_assert(worker_reaches(&worker_a, 1), "%s", worker_a.page->err.text);
-	ledger_open(&ledger_a, daemon_a.dir, BASE);
+	ledger_open(&ledger_a, daemon_a.dir, engine_channel(daemon_a.dir, BASE));
 	cr_assert(ledger_read_until(&ledger_a, has_layers_of_step_2, rang));
 	worker_kill(&worker_a);
 	cr_assert(ledger_read_until(&ledger_a, has_lost_by_death, 2));
@@ -250,7 +250,7 @@ Test(faults_producer, failure_20_steps_that_a_killed_engine_had_begun_and_not_qu
 
 	worker_start(&worker_a, run_until_the_queue_is_full, NULL);
 	cr_assert(worker_reaches(&worker_a, 1));
-	ledger_open(&ledger_a, daemon_a.dir, BASE);
+	ledger_open(&ledger_a, daemon_a.dir, engine_channel(daemon_a.dir, BASE));
 	cr_assert(ledger_read_until(&ledger_a, ledger_has_ended_step, 1));
 	kill(daemon_a.pid, SIGSTOP);
 	r3ring_store_relaxed_u64(&worker_a.page->stop, 1);
@@ -281,7 +281,7 @@ Test(faults_producer, failure_50_engines_killed_and_started_anew_are_generations
 		worker_start(&worker_a, run_into_a_step, &plan);
 		cr_assert(worker_reaches(&worker_a, 1), "%s", worker_a.page->err.text);
 		if (i == 1)
-			ledger_open(&ledger_a, daemon_a.dir, BASE);
+			ledger_open(&ledger_a, daemon_a.dir, engine_channel(daemon_a.dir, BASE));
 		cr_assert(ledger_read_until(&ledger_a, ledger_has_generations, i));
 		cr_assert(ledger_read_until(&ledger_a, has_layers_of_step_2, 3));
 		worker_kill(&worker_a);
@@ -335,7 +335,7 @@ Test(faults_producer, failure_50_readers_follow_an_engine_that_closes_and_opens_
 		worker_start(&worker_a, run_and_close, &plan);
 		cr_assert_eq(worker_wait(&worker_a), 0, "%s", worker_a.page->err.text);
 		if (i == 1)
-			ledger_open(&ledger_a, daemon_a.dir, BASE);
+			ledger_open(&ledger_a, daemon_a.dir, engine_channel(daemon_a.dir, BASE));
 		cr_assert(ledger_read_until(&ledger_a, ledger_has_generations, i));
 		cr_assert(ledger_read_until(&ledger_a, has_told_of, i));
 	}

@@ -40,7 +40,7 @@ static void start(void)
 	snprintf(instance, sizeof(instance), "%s", engine_instance(daemon_a.dir, BASE));
 	raw_producer_prepare(&raw_a, daemon_a.dir, instance);
 	cr_assert_eq(raw_producer_hello(&raw_a), 0, "%s", raw_a.err.text);
-	listener_open(&listener_a, daemon_a.dir, BASE);
+	listener_open(&listener_a, daemon_a.dir, engine_channel(daemon_a.dir, BASE));
 	whole_step(1, 0);
 	cr_assert(listener_read_until(&listener_a, listener_has_step, 1));
 	while (!r3ring_load_acquire_u64(&raw_a.pages.words->step_tail))
