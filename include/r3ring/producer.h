@@ -80,7 +80,8 @@ R3RING_API int r3ring_producer_open(struct r3ring_producer **producer,
 /*
  * Ends an open step as PARTIAL, unbinds all sources, hands what is left to the
  * daemon and frees the handle; NULL is fine. Waits for the capture work already
- * enqueued (never for the daemon). No other call may be running.
+ * enqueued (never for the daemon), so the stream of the newest step must still
+ * exist. No other call may be running.
  */
 R3RING_API void r3ring_producer_close(struct r3ring_producer *producer);
 

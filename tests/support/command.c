@@ -132,4 +132,5 @@ void command_free(struct command *command)
 	}
 	free(command->out);
 	free(command->err);
+	*command = (struct command){0};
 }

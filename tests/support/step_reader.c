@@ -248,6 +248,16 @@ bool step_reader_next(struct step_reader *reader)
 	return read_until(reader, has_end, 0);
 }
 
+static bool has_begun(const struct step_reader *reader, uint64_t step)
+{
+	return reader->step.head.step >= step;
+}
+
+bool step_reader_begun(struct step_reader *reader, uint64_t step)
+{
+	return read_until(reader, has_begun, step);
+}
+
 static bool has_layers(const struct step_reader *reader, uint64_t count)
 {
 	return read_step_records(reader) >= count;

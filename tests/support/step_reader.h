@@ -51,6 +51,9 @@ void step_reader_close(struct step_reader *reader);
 /* Reads to the end of the next step; false when it does not come in 20 seconds. */
 bool step_reader_next(struct step_reader *reader);
 
+/* Reads until that step is announced. */
+bool step_reader_begun(struct step_reader *reader, uint64_t step);
+
 /* Reads until @count LAYER records of the present step were told. */
 bool step_reader_layers(struct step_reader *reader, uint32_t count);
 
