@@ -15,8 +15,9 @@
 #include "capture_daemon/log.h"
 
 #define PAGES_BYTES_MAX (512ull << 20)
-#define PARTS_MAX 1024u        /* in flight; the ring's own bound may be lower */
-#define SLEEP_NS NS_PER_SECOND /* the heartbeat's interval */
+#define PARTS_MAX 1024u /* in flight; the ring's own bound may be lower */
+#define SLEEP_NS NS_PER_SECOND
+#define HEARTBEAT_NS (NS_PER_SECOND / 2) /* readers worry after three seconds */
 
 /* ---- state shared with the control plane -------------------------------- */
 
@@ -152,10 +153,13 @@ static bool drain_idle(void *ctx)
 	       !drain_stopping(drain) && drain_producer_state(drain) == DRAIN_PRODUCER_ALIVE;
 }
 
-static void drain_heartbeat(struct drain *drain)
+void drain_heartbeat(struct drain *drain)
 {
 	uint64_t now = clock_now_ns();
 
+	if (now - drain->heartbeat_ns < HEARTBEAT_NS)
+		return;
+	drain->heartbeat_ns = now;
 	r3ring_writer_heartbeat(drain->publisher.writer, now);
 	r3ring_store_relaxed_u64(&drain->pages.words->heartbeat_ns, now);
 }
@@ -164,7 +168,6 @@ static void drain_pause(struct drain *drain)
 {
 	if (keyframe_due(&drain->publisher))
 		drain_check(drain, publish_keyframe(&drain->publisher), "KEYFRAME");
-	drain_heartbeat(drain);
 	pages_sleep(&drain->pages, drain_idle, drain, SLEEP_NS);
 }
 
@@ -180,6 +183,7 @@ static int drain_run(struct drain *drain, struct r3ring_error *err)
 		const uint8_t *payload =
 			lane_next(&drain->steps, &drain->side, &lane, &entry, &error);
 
+		drain_heartbeat(drain);
 		if (error)
 			return r3ring_error_set(err, error, "the submission queue is corrupt");
 		if (!payload && (producer != DRAIN_PRODUCER_ALIVE || stopping))

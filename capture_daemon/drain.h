@@ -57,10 +57,11 @@ struct drain {
 	struct publisher publisher;
 	struct pace pace;
 
-	uint64_t last_step; /* newest step number taken from the lane */
-	uint64_t rows_seen; /* valid rows of all steps up to it */
-	bool resumed;       /* another daemon drained these pages before, no gap came since */
-	uint64_t told_step; /* newest that it told its readers all of; 0: not to come again */
+	uint64_t last_step;    /* newest step number taken from the lane */
+	uint64_t rows_seen;    /* valid rows of all steps up to it */
+	bool resumed;          /* another daemon drained these pages before, no gap came since */
+	uint64_t told_step;    /* newest that it told its readers all of; 0: not to come again */
+	uint64_t heartbeat_ns; /* when it was last shown */
 	struct r3ring_lost_record cut_short; /* steps that the producer's death cut */
 
 	uint8_t *payload; /* private copy of one entry's payload */
@@ -145,6 +146,8 @@ void drain_say_gone(struct drain *drain, enum drain_producer how);
 enum drain_producer drain_producer_state(const struct drain *drain);
 /* Whether the daemon ends and its patience is over. */
 bool drain_expired(const struct drain *drain);
+/* Shows a sign of life, to readers and to the producer, twice a second at most. */
+void drain_heartbeat(struct drain *drain);
 /* Says in the log that a record could not be published, where @result is an error. */
 void drain_check(const struct drain *drain, int result, const char *what);
 /* Makes what changed visible to drain_get_report(). */

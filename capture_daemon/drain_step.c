@@ -313,6 +313,7 @@ static enum step_outcome step_wait(struct drain *drain, const struct step_work *
 		}
 		if (outcome != STEP_WAITING)
 			return outcome;
+		drain_heartbeat(drain);
 		if (!ready)
 			step_nap(drain, now - event_ns);
 	}

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -189,21 +190,35 @@ static struct channel *orphan_new(struct daemon *daemon)
 	return channel;
 }
 
+/* One that was never finished, or is no ring any more, is of no use to anybody;
+ * one of another user, or of another version, is left alone. */
+static void cannot_adopt(struct daemon *daemon, const char *name, int code,
+			 const struct r3ring_error *err)
+{
+	if (code != -ENOENT)
+		log_warn("segment %s is not taken over: %s", name, err->text);
+	if (code == -EBUSY)
+		return;
+	if ((code == -EAGAIN || code == -EBADMSG) && shm_unlink(name) < 0)
+		log_warn("segment %s cannot be removed: %s", name, strerror(errno));
+	runtime_dir_unlist_segment(&daemon->dir, name);
+}
+
 static void adopt(void *ctx, const char *name)
 {
 	struct daemon *daemon = ctx;
 	struct remains remains = {.schema.type = R3RING_SCHEMA};
 	struct channel *channel = orphan_new(daemon);
 	struct r3ring_error err = {0};
-	int r = -ENOMEM;
+	int r;
 
-	if (channel)
-		r = r3ring_segment_adopt(&channel->segment, name, &err);
+	if (!channel) {
+		log_warn("segment %s is not taken over: no memory", name);
+		return;
+	}
+	r = r3ring_segment_adopt(&channel->segment, name, &err);
 	if (r < 0) {
-		if (r != -ENOENT)
-			log_warn("segment %s is not taken over: %s", name,
-				 r == -ENOMEM ? "no memory" : err.text);
-		runtime_dir_unlist_segment(&daemon->dir, name);
+		cannot_adopt(daemon, name, r, &err);
 		free(channel);
 		return;
 	}

@@ -97,6 +97,86 @@ Test(daemon_capture, steps_of_no_row_one_row_and_more_rows_than_a_record_are_who
 	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
 }
 
+/* ---- while a step runs -------------------------------------------------- */
+
+static bool has_layers(const struct listener *listener, uint64_t count)
+{
+	return listener->records[R3RING_LAYER] >= count;
+}
+
+Test(daemon_capture, layers_whose_bell_rang_are_published_before_the_step_ends)
+{
+	const struct r3ring_step step = {
+		.size = sizeof(step),
+		.total_rows = 8,
+		.row_end = 8,
+		.valid_end = 8,
+		.doorbell_layers = 2,
+	};
+	int64_t number;
+
+	test_daemon_start(&daemon_a, NULL);
+	open_engine(&engine_a, "bells", 16);
+	listener_open(&listener_a, daemon_a.dir, engine_channel(daemon_a.dir, "bells"));
+	number = r3ring_step_begin(engine_a.producer, &step, NULL);
+	for (uint32_t layer = 0; layer < 3; layer++)
+		engine_capture(&engine_a, number, layer, 8);
+	cr_assert(listener_read_until(&listener_a, has_layers, 2));
+	cr_expect_eq(listener_a.records[R3RING_STEP_END], 0);
+	for (uint32_t layer = 3; layer < ENGINE_LAYERS; layer++)
+		engine_capture(&engine_a, number, layer, 8);
+	engine_end(&engine_a);
+	cr_assert(listener_read_until(&listener_a, listener_has_step, 1));
+	cr_expect_eq(listener_a.complete, 1);
+	cr_expect_eq(listener_a.records[R3RING_LAYER], ENGINE_LAYERS);
+	cr_expect_eq(listener_a.wrong, 0);
+	engine_close(&engine_a);
+}
+
+Test(daemon_capture, failure_08_rows_of_a_shard_keep_their_place_in_the_whole_step)
+{
+	const struct r3ring_step step = {
+		.size = sizeof(step),
+		.total_rows = 12,
+		.row_begin = 4,
+		.row_end = 10,
+		.valid_end = 9,
+	};
+	struct r3ring_record record;
+	struct r3ring_view view;
+	int64_t number;
+	unsigned int layers = 0;
+
+	test_daemon_start(&daemon_a, NULL);
+	open_engine(&engine_a, "shard", 16);
+	listener_open(&listener_a, daemon_a.dir, engine_channel(daemon_a.dir, "shard"));
+	number = r3ring_step_begin(engine_a.producer, &step, NULL);
+	for (uint32_t layer = 0; layer < ENGINE_LAYERS; layer++)
+		engine_capture(&engine_a, number, layer, 12);
+	engine_end(&engine_a);
+	while (layers < ENGINE_LAYERS) {
+		if (r3ring_reader_next(listener_a.reader, &view) != 1) {
+			cr_assert_eq(r3ring_reader_wait(listener_a.reader, 5000), 1);
+			continue;
+		}
+		r3ring_record_decode(&record, view.type, view.data, view.len, NULL);
+		if (view.type == R3RING_LAYER) {
+			const struct r3ring_layer_record *head = &record.u.layer.head;
+
+			cr_expect_eq(head->row, 4);
+			cr_expect_eq(head->rows, 6);
+			cr_expect_eq(head->valid_rows, 5);
+			cr_expect_eq(head->total_rows, 12);
+			cr_expect_eq(record.u.layer.ids[0], engine_id(1, layers, 4, 0));
+			/* The last row is padding. */
+			cr_expect_eq(record.u.layer.ids[5 * ENGINE_TOP_K], R3RING_MISSING);
+			layers++;
+		}
+		cr_assert_eq(r3ring_reader_check(listener_a.reader), 0);
+	}
+	engine_close(&engine_a);
+}
+
 Test(daemon_capture, failure_06_a_layer_that_never_came_is_missing_not_zero)
 {
 	int64_t step;

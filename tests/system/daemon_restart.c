@@ -2,9 +2,11 @@
 /* A daemon that dies, and the one that follows it. */
 #include <criterion/criterion.h>
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "tests/support/daemon.h"
@@ -168,4 +170,55 @@ Test(daemon_restart, a_step_that_outlasts_the_daemons_patience_is_whole_in_the_n
 	cr_expect_eq(listener_a.partial, 1);
 	cr_expect_eq(listener_a.wrong, 0);
 	engine_close(&engine_a);
+}
+
+/* ---- what lies in the list ---------------------------------------------- */
+
+static void list_segment(const char *name)
+{
+	char path[300];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/segments/%s", daemon_a.dir, name);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0640);
+	cr_assert_geq(fd, 0);
+	close(fd);
+}
+
+Test(daemon_restart, a_listed_segment_that_is_no_ring_is_removed_and_said)
+{
+	char name[128];
+	int fd;
+
+	snprintf(name, sizeof(name), "/r3ring.broken.%s", instance);
+	fd = shm_open(name, O_CREAT | O_EXCL | O_RDWR, 0640);
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(ftruncate(fd, 1 << 20), 0);
+	close(fd);
+	test_daemon_kill(&daemon_a);
+	list_segment(name + 1);
+	list_segment("r3ring.never.made.0.1");
+	test_daemon_restart(&daemon_a, NULL);
+	cr_expect(strstr(daemon_a.log, "is not taken over"), "%s", daemon_a.log);
+	cr_expect_eq(test_shm_names("r3ring.broken"), 0);
+	/* The channel beside it goes on. */
+	cr_assert(test_daemon_said(&daemon_a, "(came back)"));
+	engine_close(&engine_a);
+	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+}
+
+Test(daemon_restart, a_segment_that_is_not_listed_is_never_touched)
+{
+	char name[128];
+	int fd;
+
+	snprintf(name, sizeof(name), "/r3ring.0.stranger-%d.0.1", getpid());
+	fd = shm_open(name, O_CREAT | O_EXCL | O_RDWR, 0640);
+	cr_assert_geq(fd, 0);
+	close(fd);
+	test_daemon_kill(&daemon_a);
+	test_daemon_restart(&daemon_a, NULL);
+	engine_close(&engine_a);
+	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+	cr_expect_eq(shm_unlink(name), 0);
 }
