@@ -120,6 +120,20 @@ static uint32_t cause_of(const struct r3ring_producer *producer, uint32_t full)
 	return r3ring_load_relaxed_u32(&producer->connected) ? full : R3RING_CAUSE_DAEMON_RESTART;
 }
 
+/* All lines that announcing and arming will write were last read by the daemon's
+ * core. Asked for at once, they come at the same time instead of one by one. */
+static void ask_for_lines(const struct r3ring_producer *producer, uint64_t entry_bytes)
+{
+	const struct pages *pages = &producer->pages;
+	uint32_t slot = (uint32_t)(producer->extents.taken % PAGES_SLOTS);
+
+	r3ring_prefetch_write(&pages->words->step_head);
+	r3ring_prefetch_write(pages->words->begun);
+	r3ring_prefetch_write(pages_slot(pages, slot));
+	lane_prefetch(&producer->steps,
+		      entry_bytes < PREFETCH_BYTES_MAX ? entry_bytes : PREFETCH_BYTES_MAX);
+}
+
 static void take_room(struct r3ring_producer *producer, struct announcement *a,
 		      const struct r3ring_step *step)
 {
@@ -145,11 +159,12 @@ static void take_room(struct r3ring_producer *producer, struct announcement *a,
 static const char *announce(struct r3ring_producer *producer, struct announcement *a,
 			    const struct r3ring_step *step)
 {
-	uint64_t map_bytes = token_map_bytes(step);
+	uint64_t payload_bytes = STEP_HEAD_BYTES + token_map_bytes(step);
 	const char *fault;
 
+	ask_for_lines(producer, sizeof(struct lane_entry) + payload_bytes);
 	if (!a->silent)
-		a->entry = lane_reserve(&producer->steps, (uint32_t)(STEP_HEAD_BYTES + map_bytes));
+		a->entry = lane_reserve(&producer->steps, (uint32_t)payload_bytes);
 	fault = token_map_write(step, step->total_rows,
 				a->entry ? (uint8_t *)(a->entry + 1) + STEP_HEAD_BYTES : NULL);
 	if (fault)
@@ -228,10 +243,6 @@ static int finish(struct r3ring_producer *producer, r3ring_stream stream)
 	if (producer->ops->launch_end(producer->device, stream, &args))
 		return device_failed(producer, "the end");
 	producer->is_open = false;
-	/* The next step is likely to have as many spans as this one. */
-	lane_prefetch(&producer->steps, producer->open_bytes < PREFETCH_BYTES_MAX
-						? producer->open_bytes
-						: PREFETCH_BYTES_MAX);
 	return 0;
 }
 
@@ -331,7 +342,6 @@ int64_t r3ring_step_begin(struct r3ring_producer *producer, const struct r3ring_
 	producer->open_step = a.number;
 	producer->open_slot = a.extent.slot;
 	producer->open_dropped = a.cause != 0;
-	producer->open_bytes = sizeof(struct lane_entry) + STEP_HEAD_BYTES + token_map_bytes(step);
 	producer->stream = stream;
 	if (arm(producer, &a, step, stream))
 		return device_failed(producer, "the beginning");
