@@ -364,26 +364,35 @@ static int receive_failed(int code, struct r3ring_error *err)
 	}
 }
 
-int socket_answer(int fd, struct socket_inbox *inbox, uint16_t type, size_t least, int timeout_ms,
-		  struct r3ring_error *err)
+int socket_hear(int fd, struct socket_inbox *inbox, int timeout_ms, struct r3ring_error *err)
 {
 	int ret = socket_receive(fd, inbox, timeout_ms);
-	uint16_t got;
 
 	if (ret)
 		return receive_failed(ret, err);
+	if (inbox->u.head.type != R3RING_MSG_REFUSED)
+		return 0;
+	ret = refused(inbox, err);
+	socket_inbox_close_fds(inbox);
+	return ret;
+}
 
+int socket_answer(int fd, struct socket_inbox *inbox, uint16_t type, size_t least, int timeout_ms,
+		  struct r3ring_error *err)
+{
+	int ret = socket_hear(fd, inbox, timeout_ms, err);
+	uint16_t got;
+
+	if (ret)
+		return ret;
 	got = inbox->u.head.type;
 	if (got == type && inbox->len >= least)
 		return 0;
-	ret = got == R3RING_MSG_REFUSED
-		      ? refused(inbox, err)
-		      : r3ring_error_set(err, -EBADMSG,
-					 "the daemon answered with message type %u of %zu bytes; "
-					 "expected type %u of at least %zu",
-					 got, inbox->len, type, least);
 	socket_inbox_close_fds(inbox);
-	return ret;
+	return r3ring_error_set(err, -EBADMSG,
+				"the daemon answered with message type %u of %zu bytes; "
+				"expected type %u of at least %zu",
+				got, inbox->len, type, least);
 }
 
 int socket_ask(int fd, struct r3ring_message *message, size_t bytes, const void *extra,

@@ -60,6 +60,10 @@ struct socket_inbox {
 int socket_receive(int fd, struct socket_inbox *inbox, int timeout_ms);
 void socket_inbox_close_fds(struct socket_inbox *inbox);
 
+/* As socket_receive(), of the daemon's messages: failures come in words, and a
+ * REFUSED as its code and text. */
+int socket_hear(int fd, struct socket_inbox *inbox, int timeout_ms, struct r3ring_error *err);
+
 /*
  * Sends a request and receives its answer, which must be of @type and at least
  * @least bytes. A REFUSED answer gives its code and text.

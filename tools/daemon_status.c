@@ -30,10 +30,10 @@ static json_t *message_object(const struct socket_inbox *inbox)
 static int receive_object(int fd, struct socket_inbox *inbox, json_t **object,
 			  struct r3ring_error *err)
 {
-	int code = socket_receive(fd, inbox, ANSWER_TIMEOUT_MS);
+	int code = socket_hear(fd, inbox, ANSWER_TIMEOUT_MS, err);
 
 	if (code)
-		return r3ring_error_set(err, code, "the daemon's status: %s", strerror(-code));
+		return code;
 	socket_inbox_close_fds(inbox);
 	*object = message_object(inbox);
 	if (!*object)
@@ -76,7 +76,8 @@ static int ask(int fd, json_t **status, struct r3ring_error *err)
 
 	if (!code)
 		code = socket_send(fd, &request, sizeof(request), NULL, 0, NULL, 0);
-	if (code)
+	/* A daemon that refuses at once and hangs up leaves its reason to be read. */
+	if (code && code != -EPIPE)
 		r3ring_error_set(err, code, "asking the daemon for its status: %s",
 				 strerror(-code));
 	else
