@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a daemon says of a channel. */
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/status.h"
+#include "tools/daemon_status.h"
+
+#define LOOKS 2000
+#define LOOK_MS 5
+
+json_t *status_of_channel(const char *dir, const char *channel)
+{
+	json_t *status = NULL, *object, *found = NULL;
+	struct r3ring_error err;
+	size_t i;
+
+	setenv("R3RING_RUNTIME_DIR", dir, 1);
+	if (daemon_status_get(&status, &err) < 0)
+		return NULL;
+	json_array_foreach (json_object_get(status, "channels"), i, object) {
+		if (!strcmp(json_string_value(json_object_get(object, "channel")), channel))
+			found = json_incref(object);
+	}
+	json_decref(status);
+	return found;
+}
+
+bool status_becomes(const char *dir, const char *channel,
+		    bool (*done)(const json_t *channel, long argument), long argument)
+{
+	for (int looks = 0; looks < LOOKS; looks++) {
+		json_t *object = status_of_channel(dir, channel);
+		bool is_so = object && done(object, argument);
+
+		json_decref(object);
+		if (is_so)
+			return true;
+		poll(NULL, 0, LOOK_MS);
+	}
+	return false;
+}
+
+bool status_has_readers(const json_t *channel, long count)
+{
+	return json_integer_value(json_object_get(channel, "attached_readers")) == count;
+}
+
+bool status_has_ended(const json_t *channel, long unused)
+{
+	(void)unused;
+	return !strcmp(json_string_value(json_object_get(channel, "state")), "ended");
+}
