@@ -56,7 +56,8 @@ static void on_broken_pipe(int signal_number)
 
 static void catch_signals(void)
 {
-	struct sigaction interrupt = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
+	struct sigaction interrupt = {.sa_handler = on_interrupt,
+				      .sa_flags = (int)SA_RESETHAND | SA_RESTART};
 	struct sigaction broken_pipe = {.sa_handler = on_broken_pipe};
 
 	sigaction(SIGINT, &interrupt, NULL);

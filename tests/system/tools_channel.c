@@ -26,20 +26,18 @@ static struct test_daemon daemon_a;
 static struct engine engine_a;
 static struct command tool;
 
-/* The name that engine_open() and listener_open() make of @base. */
 static const char *channel_name(const char *base)
 {
-	static char name[R3RING_INSTANCE_MAX + 3];
-
-	snprintf(name, sizeof(name), "%s/0", engine_instance(daemon_a.dir, base));
-	return name;
+	return engine_channel(daemon_a.dir, base);
 }
 
 static void open_engine(const char *base)
 {
 	struct r3ring_error err = {0};
 
-	cr_assert_eq(engine_open(&engine_a, daemon_a.dir, base, 64, &err), 0, "%s", err.text);
+	cr_assert_eq(
+		engine_open(&engine_a, daemon_a.dir, engine_instance(daemon_a.dir, base), 64, &err),
+		0, "%s", err.text);
 }
 
 /* Runs steps, and waits until each of them can be read. */
@@ -50,7 +48,7 @@ static void run_steps(const char *base, unsigned int count)
 	int64_t handle = r3ring_request_begin(engine_a.producer, &request);
 
 	cr_assert_gt(handle, 0);
-	listener_open(&listener, daemon_a.dir, base);
+	listener_open(&listener, daemon_a.dir, channel_name(base));
 	for (unsigned int i = 0; i < count; i++) {
 		int64_t step = engine_step(&engine_a, handle, ROWS);
 
