@@ -86,5 +86,5 @@ void worker_compute(void)
 {
 	const struct timespec pause = {.tv_nsec = COMPUTE_NS};
 
-	clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+	clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL); /* stands for work */
 }
