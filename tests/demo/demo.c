@@ -4,14 +4,15 @@
  * into a ring; a reader in another process than both gets them and compares
  * every row of every layer with an independent reference.
  *
- *	run-demo TEXT
+ *	run-demo TEXT [REQUESTS]
  *
- * Ends with 0 only if every route came and is right.
+ * REQUESTS of each model, where fewer than usual are to be shown. Ends with 0 only if every route came and is right.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -22,7 +23,7 @@
 #include "tests/support/daemon.h"
 
 #define RUNS 2
-#define RING_SIZE "24M" /* two of them fit into a container's /dev/shm */
+#define REQUESTS_MAX 1000
 
 static uint32_t interrupted;
 
@@ -112,12 +113,11 @@ static int compare(struct demo_run *run, struct r3ring_error *err)
 
 static int run_all(struct demo_run *runs, struct r3ring_error *err)
 {
-	static const char *const daemon_args[] = {"--ring-size", RING_SIZE, NULL};
 	struct test_daemon daemon = {0};
 	int code = 0;
 	int ended;
 
-	test_daemon_start(&daemon, daemon_args);
+	test_daemon_start(&daemon, NULL);
 	for (unsigned int i = 0; !code && i < RUNS; i++)
 		code = capture(&runs[i], daemon.dir, i, err);
 	ended = test_daemon_stop(&daemon);
@@ -144,8 +144,8 @@ static void free_all(struct demo_run *runs)
 	}
 }
 
-/* Small batches, so that there are many steps to measure. */
-static void plan_all(struct demo_run *runs, const char *text)
+/* Small batches, so that there are many steps to measure. @requests: 0: as usual. */
+static void plan_all(struct demo_run *runs, const char *text, uint32_t requests)
 {
 	static const struct demo_plan plan = {
 		.batch_rows = 16,
@@ -161,10 +161,20 @@ static void plan_all(struct demo_run *runs, const char *text)
 	}
 	runs[0].title = "DeepSeek-V4-Flash";
 	runs[0].plan.model = "deepseek-v4-flash";
-	runs[0].plan.requests = 16;
+	runs[0].plan.requests = requests ? requests : 16;
 	runs[1].title = "Kimi-K3";
 	runs[1].plan.model = "kimi-k3";
-	runs[1].plan.requests = 10;
+	runs[1].plan.requests = requests ? requests : 10;
+}
+
+/* 0 for what is no number of requests. */
+static uint32_t parse_requests(const char *text)
+{
+	char *end;
+	unsigned long number = strtoul(text, &end, 10);
+
+	return *text >= '0' && *text <= '9' && !*end && number <= REQUESTS_MAX ? (uint32_t)number
+									       : 0;
 }
 
 int main(int argc, char **argv)
@@ -175,13 +185,13 @@ int main(int argc, char **argv)
 	bool good = true;
 	int code;
 
-	if (argc != 2) {
-		fprintf(stderr, "usage: %s TEXT\n", argv[0]);
+	if (argc < 2 || argc > 3 || (argc == 3 && !parse_requests(argv[2]))) {
+		fprintf(stderr, "usage: %s TEXT [REQUESTS], 1 to %d\n", argv[0], REQUESTS_MAX);
 		return 2;
 	}
 	sigaction(SIGINT, &interrupt, NULL);
 	sigaction(SIGTERM, &interrupt, NULL);
-	plan_all(runs, argv[1]);
+	plan_all(runs, argv[1], argc == 3 ? parse_requests(argv[2]) : 0);
 	report_introduction(argv[1]);
 	code = run_all(runs, &err);
 	if (code) {

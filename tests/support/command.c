@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "tests/support/command.h"
+#include "tests/support/container.h"
 #include "tests/support/daemon.h"
 
 #define ARGS_MAX 48
@@ -26,9 +27,10 @@ static void die(const char *what)
 	exit(1);
 }
 
-static void become(const struct command *command, const char *runtime_dir, const char *const *args)
+static void become(const struct command *command, const char *program, const char *runtime_dir,
+		   const char *const *args)
 {
-	char *argv[ARGS_MAX] = {(char *)"r3ring"};
+	char *argv[ARGS_MAX] = {(char *)(uintptr_t)program};
 	int argc = 1;
 
 	for (; *args && argc < ARGS_MAX - 1; args++)
@@ -37,11 +39,11 @@ static void become(const struct command *command, const char *runtime_dir, const
 	setenv("R3RING_RUNTIME_DIR", runtime_dir, 1);
 	dup2(command->out_fd, STDOUT_FILENO);
 	dup2(command->err_fd, STDERR_FILENO);
-	execv(test_program("r3ring"), argv);
-	_exit(125);
+	execv(test_program(program), argv);
 }
 
-void command_start(struct command *command, const char *runtime_dir, const char *const *args)
+void command_start_in(struct command *command, const struct container *container,
+		      const char *program, const char *runtime_dir, const char *const *args)
 {
 	*command = (struct command){
 		.out_fd = memfd_create("stdout", MFD_CLOEXEC),
@@ -52,8 +54,16 @@ void command_start(struct command *command, const char *runtime_dir, const char 
 	command->pid = fork();
 	if (command->pid < 0)
 		die("fork");
-	if (command->pid == 0)
-		become(command, runtime_dir, args);
+	if (command->pid)
+		return;
+	if (!container || container_join((void *)(uintptr_t)container))
+		become(command, program, runtime_dir, args);
+	_exit(125);
+}
+
+void command_start(struct command *command, const char *runtime_dir, const char *const *args)
+{
+	command_start_in(command, NULL, "r3ring", runtime_dir, args);
 }
 
 /* What lies in the file; takes the descriptor over. */

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs the tool `r3ring` of this build as a process of its own, and keeps what
- * it prints.
+ * Runs the tool `r3ring` of this build, or another of its programs, as a process
+ * of its own, and keeps what it prints.
  */
 #ifndef TESTS_SUPPORT_COMMAND_H
 #define TESTS_SUPPORT_COMMAND_H
 
 #include <stdbool.h>
 #include <sys/types.h>
+
+struct container;
 
 struct command {
 	pid_t pid; /* 0: not running */
@@ -26,6 +28,15 @@ struct command {
  * with command_free().
  */
 void command_start(struct command *command, const char *runtime_dir, const char *const *args);
+
+/*
+ * The same of any program of this build, in a container.
+ *
+ * @container: one that was made; NULL: none.
+ * @program:   its path below the build's directory.
+ */
+void command_start_in(struct command *command, const struct container *container,
+		      const char *program, const char *runtime_dir, const char *const *args);
 
 /* Whether it has ended, without waiting. */
 bool command_ended(struct command *command);

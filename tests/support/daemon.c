@@ -4,21 +4,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -79,33 +73,6 @@ unsigned int test_shm_names(const char *part)
 		count += strstr(entry->d_name, part) != NULL;
 	closedir(dir);
 	return count;
-}
-
-/* ---- what a container is like ------------------------------------------- */
-
-bool test_refuse_io_uring(void *ctx)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
-
-	(void)ctx;
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
-
-bool test_small_shm(void *size)
-{
-	char options[32];
-
-	snprintf(options, sizeof(options), "size=%s", (const char *)size);
-	return unshare(CLONE_NEWNS) == 0 &&
-	       mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-	       mount("tmpfs", "/dev/shm", "tmpfs", 0, options) == 0;
 }
 
 /* ---- cleaning up -------------------------------------------------------- */

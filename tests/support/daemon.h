@@ -56,13 +56,6 @@ void test_daemon_close(struct test_daemon *daemon);
 /* Path of a program of this build ("r3ringd", "r3ring"); a static text. */
 const char *test_program(const char *name);
 
-/* For `prepare`: io_uring is refused, as by Docker's default profile. */
-bool test_refuse_io_uring(void *ctx);
-
-/* For `prepare`: a /dev/shm of its own of @size (a text, "1m"), as in a container.
- * Needs root; its segments go with the daemon. */
-bool test_small_shm(void *size);
-
 /* How many names /dev/shm has that contain @part. */
 unsigned int test_shm_names(const char *part);
 

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/support/container.h"
 #include "tests/support/daemon.h"
 #include "tests/support/engine.h"
 
@@ -58,7 +59,10 @@ Test(daemon_capture, every_id_of_every_step_reaches_a_reader)
 
 Test(daemon_capture, it_captures_on_epoll_too)
 {
-	daemon_a.prepare = test_refuse_io_uring;
+	static struct container without_io_uring = {.io_uring_error = ENOSYS};
+
+	daemon_a.prepare = container_prepare;
+	daemon_a.prepare_ctx = &without_io_uring;
 	test_daemon_start(&daemon_a, NULL);
 	cr_assert(strstr(daemon_a.log, "runs on epoll"));
 	open_engine(&engine_a, "epoll", 64);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "channel/socket.h"
+#include "tests/support/container.h"
 #include "tests/support/daemon.h"
 #include "tests/support/engine.h"
 
@@ -97,14 +98,21 @@ Test(daemon_limits, a_ring_too_small_for_a_record_of_64_rows_names_the_size_it_n
 	expect_refused("small", 4096, -EMSGSIZE, "need at least 262144");
 }
 
+/* The daemon gets a /dev/shm of 1 MiB. */
+static void prepare_small_shm(void)
+{
+	static struct container small = {.shm_size = "1m"};
+	char why[128];
+
+	if (container_make(&small, why, sizeof(why)))
+		cr_skip_test("%s", why);
+	daemon_a.prepare = container_join;
+	daemon_a.prepare_ctx = &small;
+}
+
 Test(daemon_limits, failure_01_a_full_dev_shm_is_an_error_that_names_need_free_and_remedy)
 {
-	static char size[] = "1m";
-
-	if (geteuid() != 0)
-		cr_skip_test("needs root for a mount namespace");
-	daemon_a.prepare = test_small_shm;
-	daemon_a.prepare_ctx = size;
+	prepare_small_shm();
 	test_daemon_start(&daemon_a, NULL);
 	expect_refused("shm", 16, -ENOSPC, "needs 19005440 bytes");
 	expect_refused("shm", 16, -ENOSPC, "1048576 are free");
@@ -114,12 +122,7 @@ Test(daemon_limits, failure_01_a_full_dev_shm_is_an_error_that_names_need_free_a
 
 Test(daemon_limits, failure_01_what_fits_dev_shm_runs)
 {
-	static char size[] = "1m";
-
-	if (geteuid() != 0)
-		cr_skip_test("needs root for a mount namespace");
-	daemon_a.prepare = test_small_shm;
-	daemon_a.prepare_ctx = size;
+	prepare_small_shm();
 	test_daemon_start(&daemon_a, (const char *[]){"--ring-size", "512K", NULL});
 	open_engine("fits", 16);
 	for (int i = 0; i < 10; i++)

@@ -2,6 +2,7 @@
 /* The daemon's beginning and end: options, runtime directory, signals. */
 #include <criterion/criterion.h>
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "channel/socket.h"
+#include "tests/support/container.h"
 #include "tests/support/daemon.h"
 
 static struct test_daemon daemon_a, daemon_b;
@@ -216,7 +218,10 @@ Test(daemon_end, interrupt_ends_it_in_good_order)
 
 Test(daemon_loop, it_runs_on_epoll_where_io_uring_is_refused_and_says_so)
 {
-	daemon_a.prepare = test_refuse_io_uring;
+	static struct container without_io_uring = {.io_uring_error = EPERM};
+
+	daemon_a.prepare = container_prepare;
+	daemon_a.prepare_ctx = &without_io_uring;
 	test_daemon_start(&daemon_a, NULL);
 	cr_expect(strstr(daemon_a.log, "runs on epoll"), "%s", daemon_a.log);
 	cr_expect_eq(test_daemon_stop(&daemon_a), 0);

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Everything with its defaults in a plain container: 64 MiB of /dev/shm, and
+ * io_uring refused. The tests make the container for themselves.
+ */
+#include <criterion/criterion.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "tests/support/command.h"
+#include "tests/support/container.h"
+#include "tests/support/daemon.h"
+
+#define ARGS(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define TEXT "LICENSE"
+#define MANY_STEPS "1000000"
+#define RANKS_TRIED 8 /* three rings fit */
+
+static struct container plain = {.shm_size = CONTAINER_SHM, .io_uring_error = EPERM};
+static struct test_daemon daemon_a;
+static struct command produce_a, produce_b, dump_a, dump_b, tool;
+
+static void make_container(void)
+{
+	char why[128];
+
+	if (container_make(&plain, why, sizeof(why)))
+		cr_skip_test("%s", why);
+}
+
+/* r3ringd with its defaults in the container. */
+static void start_daemon(void)
+{
+	make_container();
+	daemon_a.prepare = container_join;
+	daemon_a.prepare_ctx = &plain;
+	test_daemon_start(&daemon_a, NULL);
+}
+
+static void start(struct command *command, const char *const *args)
+{
+	command_start_in(command, &plain, "r3ring", daemon_a.dir, args);
+}
+
+static void run(struct command *command, const char *const *args)
+{
+	start(command, args);
+	command_wait(command);
+}
+
+/* ---- what ran, and what was read -------------------------------------- */
+
+struct model {
+	const char *name, *channel, *rank;
+	json_int_t layers, top_k;
+};
+
+static const struct model deepseek = {"deepseek-v4-flash", "plain/0", "0", 43, 6};
+static const struct model kimi = {"kimi-k3", "plain/1", "1", 92, 16};
+
+static void start_produce(struct command *produce, const struct model *model, const char *steps)
+{
+	start(produce, ARGS("produce", "--instance", "plain", "--rank", model->rank, "--model",
+			    model->name, "--text", TEXT, "--json", "--max-steps", steps));
+}
+
+static void expect_in(const char *out, const char *text)
+{
+	cr_expect(strstr(out, text), "\"%s\" is not in: %s", text, out);
+}
+
+/* Whether `r3ring dump --count` has every row of every layer of what ran. */
+static void expect_all_read(const struct command *produce, const struct command *dump,
+			    const struct model *model)
+{
+	json_t *ran = json_loads(produce->out, 0, NULL);
+	json_int_t steps = json_integer_value(json_object_get(ran, "steps"));
+	json_int_t rows = json_integer_value(json_object_get(ran, "rows"));
+	char text[128];
+
+	cr_assert_eq(produce->code, 0, "%s", produce->err);
+	cr_assert_eq(dump->code, 0, "%s", dump->err);
+	cr_expect_gt(rows, 0);
+	snprintf(text, sizeof(text), " rows %lld, dropped 0\n", rows);
+	expect_in(dump->out, text);
+	snprintf(text, sizeof(text), " rows %lld, ids %lld, missing 0, out of range 0\n",
+		 rows * model->layers, rows * model->layers * model->top_k);
+	expect_in(dump->out, text);
+	snprintf(text, sizeof(text), " complete %lld, partial 0\n", steps);
+	expect_in(dump->out, text);
+	expect_in(dump->out, "losses\n  none\n");
+	json_decref(ran);
+}
+
+/* ---- capture ---------------------------------------------------------- */
+
+Test(container_run, models_with_defaults_one_after_the_other_are_read_in_full)
+{
+	start_daemon();
+	expect_in(daemon_a.log, "runs on epoll");
+	start_produce(&produce_a, &deepseek, MANY_STEPS);
+	command_wait(&produce_a);
+	start_produce(&produce_b, &kimi, MANY_STEPS);
+	command_wait(&produce_b);
+	run(&dump_a, ARGS("dump", "plain/0", "--count"));
+	run(&dump_b, ARGS("dump", "plain/1", "--count"));
+	expect_all_read(&produce_a, &dump_a, &deepseek);
+	expect_all_read(&produce_b, &dump_b, &kimi);
+	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+}
+
+Test(container_run, two_models_at_a_time_are_read_in_full_as_they_run)
+{
+	plain.io_uring_error = ENOSYS; /* as kernels and profiles without it say */
+	start_daemon();
+	expect_in(daemon_a.log, "runs on epoll");
+	start(&dump_a, ARGS("dump", "plain/0", "--follow", "--until-idle", "3", "--count"));
+	start(&dump_b, ARGS("dump", "plain/1", "--follow", "--until-idle", "3", "--count"));
+	start_produce(&produce_a, &deepseek, "20");
+	start_produce(&produce_b, &kimi, "20");
+	command_wait(&produce_a);
+	command_wait(&produce_b);
+	command_wait(&dump_a);
+	command_wait(&dump_b);
+	expect_all_read(&produce_a, &dump_a, &deepseek);
+	expect_all_read(&produce_b, &dump_b, &kimi);
+	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+}
+
+/* ---- too many rings --------------------------------------------------- */
+
+/* How many producers, a rank each, get their ring; those behind are refused. */
+static unsigned int run_ranks(unsigned int ranks)
+{
+	for (unsigned int rank = 0; rank < ranks; rank++) {
+		char text[16];
+
+		snprintf(text, sizeof(text), "%u", rank);
+		command_free(&tool);
+		run(&tool, ARGS("produce", "--instance", "plain", "--rank", text, "--model",
+				deepseek.name, "--text", TEXT, "--max-steps", "2"));
+		if (tool.code)
+			return rank;
+	}
+	return ranks;
+}
+
+Test(container_run, failure_01_who_finds_no_room_is_told_need_free_and_remedy)
+{
+	start_daemon();
+	cr_expect_eq(run_ranks(RANKS_TRIED), 3);
+	cr_expect_eq(tool.code, 1);
+	expect_in(tool.err, "r3ring produce: ");
+	expect_in(tool.err, " needs 19005440 bytes of shared memory, ");
+	expect_in(tool.err, " are free in /dev/shm: ");
+	expect_in(tool.err, "--ring-size");
+	expect_in(tool.err, "--shm-size");
+	/* Who has a ring keeps it. */
+	run(&dump_a, ARGS("dump", "plain/0", "--count"));
+	expect_in(dump_a.out, " complete 2, partial 0\n");
+	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+}
+
+Test(container_run, failure_01_the_remedy_is_one)
+{
+	make_container();
+	daemon_a.prepare = container_join;
+	daemon_a.prepare_ctx = &plain;
+	test_daemon_start(&daemon_a, ARGS("--ring-size", "4M"));
+	cr_expect_eq(run_ranks(RANKS_TRIED), RANKS_TRIED, "%s", tool.err);
+	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+}
+
+/* ---- what is said of it ----------------------------------------------- */
+
+static void expect_finding(const json_t *report, const char *name, const char *detail,
+			   const char *remedy)
+{
+	const json_t *finding;
+	size_t i;
+
+	json_array_foreach (json_object_get(report, "checks"), i, finding) {
+		if (strcmp(json_string_value(json_object_get(finding, "check")), name) != 0)
+			continue;
+		cr_expect_str_eq(json_string_value(json_object_get(finding, "verdict")), "WARN");
+		expect_in(json_string_value(json_object_get(finding, "detail")), detail);
+		expect_in(json_string_value(json_object_get(finding, "remedy")), remedy);
+		return;
+	}
+	cr_expect(false, "nothing is said of %s: %s", name, tool.out);
+}
+
+Test(container_run, doctor_names_the_small_shm_and_the_refused_io_uring_with_remedies)
+{
+	json_t *report;
+
+	start_daemon();
+	run(&tool, ARGS("doctor", "--json"));
+	report = json_loads(tool.out, 0, NULL);
+	cr_assert_not_null(report, "%s", tool.out);
+	expect_finding(report, "shared memory", "64.0 MiB free of 64.0 MiB", "--shm-size");
+	expect_finding(report, "io_uring", "epoll", "seccomp");
+	json_decref(report);
+}
+
+/* ---- the demo --------------------------------------------------------- */
+
+Test(container_run, the_demo_compares_every_row_and_finds_none_wrong)
+{
+	make_container();
+	command_start_in(&tool, &plain, "tests/run-demo", "", ARGS(TEXT, "2"));
+	cr_expect_eq(command_wait(&tool), 0, "%s%s", tool.out, tool.err);
+	expect_in(tool.out, "Every row of every layer came");
+}
