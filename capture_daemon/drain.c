@@ -148,7 +148,8 @@ static bool drain_idle(void *ctx)
 	struct drain *drain = ctx;
 	struct pages_words *words = drain->pages.words;
 
-	return r3ring_load_relaxed_u64(&words->step_head.position) == drain->steps.position &&
+	return (drain->step_waits ||
+		r3ring_load_relaxed_u64(&words->step_head.position) == drain->steps.position) &&
 	       r3ring_load_relaxed_u64(&words->side_head.position) == drain->side.position &&
 	       !drain_stopping(drain) && drain_producer_state(drain) == DRAIN_PRODUCER_ALIVE;
 }
@@ -180,15 +181,17 @@ static int drain_run(struct drain *drain, struct r3ring_error *err)
 		struct lane_reader *lane = NULL;
 		struct lane_entry entry;
 		int error = 0;
+		bool complete = producer != DRAIN_PRODUCER_ALIVE;
 		const uint8_t *payload =
-			lane_next(&drain->steps, &drain->side, &lane, &entry, &error);
+			lane_next(&drain->steps, &drain->side, complete, &lane, &entry, &error);
 
 		drain_heartbeat(drain);
 		if (error)
 			return r3ring_error_set(err, error, "the submission queue is corrupt");
-		if (!payload && (producer != DRAIN_PRODUCER_ALIVE || stopping))
+		if (!payload && (complete || stopping))
 			return 0;
 		if (!payload) {
+			drain->step_waits = lane == &drain->steps;
 			drain_pause(drain);
 			continue;
 		}

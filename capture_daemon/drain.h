@@ -61,6 +61,7 @@ struct drain {
 	uint64_t rows_seen;    /* valid rows of all steps up to it */
 	bool resumed;          /* another daemon drained these pages before, no gap came since */
 	uint64_t told_step;    /* newest that it told its readers all of; 0: not to come again */
+	bool step_waits;       /* the next step, for an announcement not yet in the side lane */
 	uint64_t heartbeat_ns; /* when it was last shown */
 	struct r3ring_lost_record cut_short; /* steps that the producer's death cut */
 

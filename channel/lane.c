@@ -204,7 +204,7 @@ void lane_consume(struct lane_reader *lane, const struct lane_entry *entry)
 	r3ring_store_release_u64(lane->tail, lane->position);
 }
 
-const uint8_t *lane_next(struct lane_reader *step, struct lane_reader *side,
+const uint8_t *lane_next(struct lane_reader *step, struct lane_reader *side, bool complete,
 			 struct lane_reader **from, struct lane_entry *entry, int *error)
 {
 	struct lane_entry step_entry, side_entry;
@@ -216,18 +216,22 @@ const uint8_t *lane_next(struct lane_reader *step, struct lane_reader *side,
 	if (side_payload && !step_payload)
 		step_payload = lane_peek(step, &step_entry, &corrupt);
 
+	*from = NULL;
 	if (!corrupt && side_payload && side_entry.after <= step->taken) {
 		*from = side;
 		*entry = side_entry;
 		return side_payload;
 	}
-	if (!corrupt && step_payload && step_entry.after <= side->taken) {
+	if (!corrupt && step_payload &&
+	    (step_entry.after <= side->taken || (complete && !side_payload))) {
 		*from = step;
 		*entry = step_entry;
 		return step_payload;
 	}
-	/* Each waits for the other, or for what was never submitted. */
-	if (corrupt || step_payload || side_payload)
+	/* Each waits for the other, or a side entry for a step never submitted. */
+	if (corrupt || side_payload)
 		*error = -EBADMSG;
+	else if (step_payload)
+		*from = step;
 	return NULL;
 }

@@ -129,12 +129,17 @@ void lane_consume(struct lane_reader *lane, const struct lane_entry *entry);
 /*
  * The next entry of both lanes in the order of their submission, as lane_peek().
  *
- * @from: receives the lane it is in, for lane_consume().
+ * @complete: nothing will be submitted any more: a step is then given also when
+ *            what was announced before it never came.
+ * @from:     receives the lane it is in, for lane_consume(). Where NULL is
+ *            returned: the step lane when its next entry waits for an
+ *            announcement that the producer still keeps (the side lane was
+ *            full), else NULL.
  *
  * Returns its payload, NULL when there is none; -EBADMSG through @error when a
  * lane is corrupt or their order is impossible.
  */
-const uint8_t *lane_next(struct lane_reader *step, struct lane_reader *side,
+const uint8_t *lane_next(struct lane_reader *step, struct lane_reader *side, bool complete,
 			 struct lane_reader **from, struct lane_entry *entry, int *error);
 
 #endif

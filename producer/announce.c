@@ -16,6 +16,13 @@
 
 /* ---- the side lane ---------------------------------------------------- */
 
+/* Counts what is in the lane or in the spill: steps that follow come after it. */
+static void note_announced(struct r3ring_producer *producer)
+{
+	/* Pairs with the acquire in the step's submit(). */
+	r3ring_store_release_u64(&producer->announced, producer->announced + 1);
+}
+
 /* With side_lock held: room behind what waits in the spill. */
 static struct lane_entry *reserve(struct r3ring_producer *producer, uint16_t record_type,
 				  uint32_t bytes)
@@ -34,6 +41,7 @@ static void submit(struct r3ring_producer *producer, struct lane_entry *entry)
 {
 	entry->after = lane_number(&producer->steps);
 	lane_submit(&producer->sides);
+	note_announced(producer);
 }
 
 bool producer_flush_spill(struct r3ring_producer *producer)
@@ -48,7 +56,8 @@ bool producer_flush_spill(struct r3ring_producer *producer)
 			return false;
 		entry->record_type = item->record_type;
 		memcpy(entry + 1, item->payload, item->bytes);
-		submit(producer, entry);
+		entry->after = item->after;
+		lane_submit(&producer->sides);
 		spill_remove(spill);
 	}
 	return true;
@@ -67,7 +76,10 @@ static int put_or_keep(struct r3ring_producer *producer, uint16_t record_type, c
 		memcpy(entry + 1, payload, bytes);
 		submit(producer, entry);
 	} else {
-		ret = spill_append(&producer->spill, record_type, payload, bytes);
+		ret = spill_append(&producer->spill, record_type, lane_number(&producer->steps),
+				   payload, bytes);
+		if (!ret)
+			note_announced(producer);
 	}
 	pthread_mutex_unlock(&producer->side_lock);
 

@@ -71,6 +71,7 @@ struct r3ring_producer {
 	pthread_mutex_t side_lock;
 	struct lane_writer sides;
 	struct spill spill;
+	uint64_t announced; /* entries submitted to the lane or kept in the spill; atomic */
 	struct r3ring_record schema; /* with rows_per_record once it is known */
 	struct r3ring_layer_entry *layers;
 	uint64_t dropped_records; /* atomic */

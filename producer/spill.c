@@ -6,7 +6,8 @@
 
 #include "producer/spill.h"
 
-int spill_append(struct spill *spill, uint16_t record_type, const void *payload, uint32_t bytes)
+int spill_append(struct spill *spill, uint16_t record_type, uint64_t after, const void *payload,
+		 uint32_t bytes)
 {
 	uint64_t size = sizeof(struct spill_item) + bytes;
 	struct spill_item *item;
@@ -17,7 +18,7 @@ int spill_append(struct spill *spill, uint16_t record_type, const void *payload,
 	if (!item)
 		return -ENOBUFS;
 
-	*item = (struct spill_item){.bytes = bytes, .record_type = record_type};
+	*item = (struct spill_item){.after = after, .bytes = bytes, .record_type = record_type};
 	memcpy(item->payload, payload, bytes);
 	if (spill->last)
 		spill->last->next = item;

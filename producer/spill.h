@@ -9,6 +9,7 @@
 
 struct spill_item {
 	struct spill_item *next;
+	uint64_t after; /* newest step when it was announced */
 	uint32_t bytes;
 	uint16_t record_type;
 	uint16_t reserved;
@@ -21,8 +22,12 @@ struct spill {
 	uint64_t bytes; /* memory taken by all items */
 };
 
-/* Appends a copy. Returns 0, or -ENOBUFS when SPILL_BYTES_MAX or memory is full. */
-int spill_append(struct spill *spill, uint16_t record_type, const void *payload, uint32_t bytes);
+/*
+ * Appends a copy. @after: number of the newest step, for the entry that the item
+ * becomes. Returns 0, or -ENOBUFS when SPILL_BYTES_MAX or memory is full.
+ */
+int spill_append(struct spill *spill, uint16_t record_type, uint64_t after, const void *payload,
+		 uint32_t bytes);
 
 /* Removes the first item; there must be one. */
 void spill_remove(struct spill *spill);

@@ -110,7 +110,9 @@ static void submit(struct r3ring_producer *producer, const struct announcement *
 	write_record(a, step, lane_step + 1);
 	a->entry->type = LANE_STEP;
 	a->entry->record_type = R3RING_STEP;
-	a->entry->after = lane_number(&producer->sides);
+	/* Pairs with the release in note_announced(): what is still in the spill
+	 * counts too, and comes before this step. */
+	a->entry->after = r3ring_load_acquire_u64(&producer->announced);
 	lane_submit(&producer->steps);
 }
 

@@ -151,7 +151,8 @@ const uint8_t *fake_service_next(struct fake_service *service, int *error)
 
 	if (service->from)
 		lane_consume(service->from, &service->entry);
-	payload = lane_next(&service->steps, &service->sides, &from, &service->entry, &corrupt);
+	payload = lane_next(&service->steps, &service->sides, false, &from, &service->entry,
+			    &corrupt);
 	service->from = payload ? from : NULL;
 	if (error)
 		*error = corrupt;

@@ -363,7 +363,8 @@ static uint8_t take_next(struct lane_pair *step, struct lane_pair *side)
 	struct lane_reader *from;
 	struct lane_entry entry;
 	int error = 0;
-	const uint8_t *payload = lane_next(&step->reader, &side->reader, &from, &entry, &error);
+	const uint8_t *payload =
+		lane_next(&step->reader, &side->reader, false, &from, &entry, &error);
 	uint8_t value;
 
 	cr_assert_eq(error, 0);
@@ -386,7 +387,40 @@ Test(lane, both_lanes_merge_in_the_order_of_submission)
 		cr_assert_eq(take_next(&lanes[0], &lanes[1]), i);
 }
 
-Test(lane, an_entry_after_one_that_never_came_is_corrupt)
+Test(lane, a_step_waits_for_what_was_announced_before_it)
+{
+	struct lane_pair step, side;
+	struct lane_reader *from = NULL;
+	struct lane_entry entry;
+	int error = 0;
+
+	pair_init(&step);
+	pair_init(&side);
+	cr_assert(put_after(&step, 1, 7, 1));
+	cr_assert_null(lane_next(&step.reader, &side.reader, false, &from, &entry, &error));
+	cr_assert_eq(error, 0);
+	cr_assert_eq(from, &step.reader, "who waits is told");
+	cr_assert(put_after(&side, 1, 8, 0));
+	cr_assert_eq(take_next(&step, &side), 8);
+	cr_assert_eq(take_next(&step, &side), 7);
+}
+
+Test(lane, a_step_waits_no_longer_when_nothing_can_come)
+{
+	struct lane_pair step, side;
+	struct lane_reader *from = NULL;
+	struct lane_entry entry;
+	int error = 0;
+
+	pair_init(&step);
+	pair_init(&side);
+	cr_assert(put_after(&step, 1, 7, 1));
+	cr_assert_not_null(lane_next(&step.reader, &side.reader, true, &from, &entry, &error));
+	cr_assert_eq(from, &step.reader);
+	cr_assert_eq(error, 0);
+}
+
+Test(lane, an_announcement_after_a_step_that_never_came_is_corrupt)
 {
 	struct lane_pair step, side;
 	struct lane_reader *from;
@@ -395,8 +429,8 @@ Test(lane, an_entry_after_one_that_never_came_is_corrupt)
 
 	pair_init(&step);
 	pair_init(&side);
-	cr_assert(put_after(&step, 1, 1, 1));
-	cr_assert_null(lane_next(&step.reader, &side.reader, &from, &entry, &error));
+	cr_assert(put_after(&side, 1, 1, 1));
+	cr_assert_null(lane_next(&step.reader, &side.reader, false, &from, &entry, &error));
 	cr_assert_eq(error, -EBADMSG);
 }
 
@@ -411,6 +445,6 @@ Test(lane, lanes_that_wait_for_each_other_are_corrupt)
 	pair_init(&side);
 	cr_assert(put_after(&step, 1, 1, 1));
 	cr_assert(put_after(&side, 1, 1, 1));
-	cr_assert_null(lane_next(&step.reader, &side.reader, &from, &entry, &error));
+	cr_assert_null(lane_next(&step.reader, &side.reader, false, &from, &entry, &error));
 	cr_assert_eq(error, -EBADMSG);
 }

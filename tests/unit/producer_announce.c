@@ -291,6 +291,21 @@ Test(producer_spill, what_may_be_dropped_does_not_overtake_a_request)
 	next_record(R3RING_KEY_COPY, &record);
 }
 
+Test(producer_spill, a_step_comes_after_every_request_begun_before_it)
+{
+	struct r3ring_record record;
+	int begun = 0, taken = 0;
+
+	while (begun < 1000)
+		begin_numbered(++begun);
+	run_step();
+	begin_numbered(++begun);
+	while (taken < 1000)
+		take_numbered(++taken);
+	next_step(&record);
+	take_numbered(++taken);
+}
+
 Test(producer_spill, it_is_bounded_and_then_nothing_is_announced)
 {
 	char text[R3RING_TEXT_ID_MAX + 1];
