@@ -7,7 +7,8 @@
 #include "tests/support/trace_engine.h"
 
 #define PADDING 8u /* steps have a multiple of so many rows */
-#define ROWS_AT_ONCE 3u
+#define ROWS_AT_ONCE 7u
+#define RUNNING 16u /* requests at a time */
 
 static void die(const char *what)
 {
@@ -115,16 +116,30 @@ static void add_rows(struct trace_engine *engine, uint32_t request, uint32_t wan
 	}
 }
 
+/* The first requests that have rows left, so that some begin and end all along. */
+static uint32_t choose_requests(const struct trace_engine *engine, uint32_t running[RUNNING])
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < engine->recording->request_count && count < RUNNING; i++) {
+		if (engine->next[i] < engine->recording->requests[i].rows)
+			running[count++] = i;
+	}
+	return count;
+}
+
 static void choose_rows(struct trace_engine *engine)
 {
-	uint32_t count = engine->recording->request_count;
+	uint32_t running[RUNNING];
+	uint32_t count = choose_requests(engine, running);
 
 	engine->step_rows = 0;
 	engine->spans = 0;
 	for (uint32_t i = 0; i < count; i++) {
-		uint32_t request = (uint32_t)((engine->steps * 7 + i * 5) % count);
+		uint32_t request = running[(engine->steps * 7 + i) % count];
 
-		add_rows(engine, request, 1 + (uint32_t)((engine->steps + request) % ROWS_AT_ONCE));
+		/* Some are fast and some slow: they begin and end at different times. */
+		add_rows(engine, request, 1 + request * 5 % ROWS_AT_ONCE);
 	}
 }
 

@@ -200,6 +200,31 @@ Test(steps_missing, rows_captured_twice_make_the_layer_missing_as_an_overlap)
 	expect_others_whole(1u << 2);
 }
 
+Test(steps_missing, rows_that_come_again_after_the_layer_was_told_take_it_back_at_the_end)
+{
+	const struct r3ring_step told_at_once = {
+		.size = sizeof(told_at_once),
+		.total_rows = ROWS,
+		.row_end = ROWS,
+		.valid_end = ROWS,
+		.doorbell_layers = 1,
+	};
+	int64_t step = r3ring_step_begin(rig.producer, &told_at_once, NULL);
+
+	rig.source.rows = ROWS;
+	capture_all(step);
+	cr_assert(step_reader_layers(&rig.reader, LAYERS));
+	capture_part(step, 4, 3, 5);
+	step_rig_end(&rig);
+	cr_assert(step_reader_next(&rig.reader));
+	cr_expect_eq(rig.reader.step.end.status, R3RING_STEP_PARTIAL);
+	cr_assert_eq(rig.reader.step.end.missing, 1);
+	cr_expect_eq(rig.reader.step.missing[0].layer_id, FIRST_LAYER + 4);
+	cr_expect_eq(rig.reader.step.missing[0].cause, R3RING_CAUSE_OVERLAP);
+	/* What was told before is what came first, not a mixture. */
+	cr_expect_eq(read_step_all_wrong(&rig.reader, 0, ROWS), 0);
+}
+
 Test(steps_missing, rows_that_came_twice_do_not_stand_in_for_rows_that_never_came)
 {
 	int64_t step = step_rig_begin(&rig, ROWS);

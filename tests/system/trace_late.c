@@ -86,12 +86,14 @@ static void await_step(void)
 					 engine.steps));
 }
 
-static void run_steps(uint32_t steps)
+/* Until the ring has forgotten its beginning, and a keyframe is just over: the next
+ * one is still to come. */
+static void run_until_late(void)
 {
-	for (uint32_t i = 0; i < steps; i++) {
+	do {
 		cr_assert(trace_engine_step(&engine));
 		await_step();
-	}
+	} while (engine.steps < STEPS_BEFORE || watcher.found.keyframe_step + 1 != engine.steps);
 }
 
 /* To the end, while readers [0, @readers) take everything as it comes. */
@@ -144,7 +146,7 @@ Test(trace_late, failure_49_readers_attached_in_mid_run_attribute_nothing_before
      .fini = finish)
 {
 	start();
-	run_steps(STEPS_BEFORE);
+	run_until_late();
 	attach(&late[0], R3RING_FROM_LATEST, 0, ATTRIBUTION_COPY);
 	attach(&late[1], R3RING_FROM_KEYFRAME, 0, ATTRIBUTION_COPY);
 	attach(&late[2], R3RING_FROM_OLDEST, 0, ATTRIBUTION_IN_PLACE);
@@ -171,7 +173,7 @@ Test(trace_late, failure_49_a_reader_attached_within_a_step_attributes_none_of_i
 	uint64_t step, units;
 
 	start();
-	run_steps(STEPS_BEFORE);
+	run_until_late();
 	units = watcher.found.units;
 	cr_assert(trace_engine_begin(&engine, LAYERS_BEFORE));
 	cr_assert(attribution_take_until(&watcher.found, watcher.reader, has_units,
@@ -196,7 +198,7 @@ Test(trace_late, a_reader_that_asks_for_what_was_overwritten_is_told_how_much, .
 	struct r3ring_reader_stats stats;
 
 	start();
-	run_steps(STEPS_BEFORE);
+	run_until_late();
 	attach(&late[0], R3RING_FROM_OLDEST, 0, ATTRIBUTION_COPY);
 	attach(&late[1], R3RING_FROM_SEQ, 2, ATTRIBUTION_COPY);
 	r3ring_reader_get_stats(late[0].reader, &stats);
