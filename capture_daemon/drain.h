@@ -59,7 +59,7 @@ struct drain {
 
 	uint64_t last_step;    /* newest step number taken from the lane */
 	uint64_t rows_seen;    /* valid rows of all steps up to it */
-	bool resumed;          /* another daemon drained these pages before, no gap came since */
+	bool resumed;          /* another daemon drained these pages before */
 	uint64_t told_step;    /* newest that it told its readers all of; 0: not to come again */
 	bool step_waits;       /* the next step, for an announcement not yet in the side lane */
 	uint64_t heartbeat_ns; /* when it was last shown */
@@ -136,6 +136,15 @@ bool drain_layer_bound(struct drain *drain, uint32_t index);
  * before (then the entry is left to the next one), or -EBADMSG when the producer
  * is to be cut off. */
 int drain_step(struct drain *drain, const uint8_t *payload, size_t bytes, struct r3ring_error *err);
+
+/*
+ * Steps are numbered without gaps: a jump to @step says how many found no entry.
+ *
+ * @rows_before: valid rows of all steps before it.
+ * @causes:      what the producer says of them; believed as far as it fits.
+ */
+void drain_say_gap(struct drain *drain, uint64_t step, uint64_t rows_before,
+		   const struct lane_gap *causes);
 
 /* Works one entry of another kind off. Returns likewise. */
 int drain_record(struct drain *drain, const uint8_t *payload, size_t bytes, uint16_t type,

@@ -138,14 +138,36 @@ static void abort_requests(struct drain *drain)
 	}
 }
 
-void drain_say_gone(struct drain *drain, enum drain_producer how)
+static void say_died(struct drain *drain)
 {
 	struct r3ring_lost_record lost = drain->cut_short;
 
-	lost.cause = how == DRAIN_PRODUCER_DIED ? R3RING_CAUSE_PRODUCER_DIED
-						: R3RING_CAUSE_QUEUE_FULL;
+	lost.cause = R3RING_CAUSE_PRODUCER_DIED;
 	add_unqueued(drain, &lost);
 	if (lost.steps)
 		drain_check(drain, publish_lost(&drain->publisher, &lost), "LOST");
+}
+
+/* It had the time to say why its last steps found no entry. */
+static void say_closed(struct drain *drain)
+{
+	struct pages_begun begun = pages_read_begun(&drain->pages);
+	struct r3ring_lost_record lost = drain->cut_short;
+	struct lane_gap causes;
+
+	memcpy(&causes, &drain->pages.words->closing_gap, sizeof(causes));
+	lost.cause = R3RING_CAUSE_QUEUE_FULL;
+	if (lost.steps)
+		drain_check(drain, publish_lost(&drain->publisher, &lost), "LOST");
+	if (begun.step > drain->last_step)
+		drain_say_gap(drain, begun.step + 1, begun.rows, &causes);
+}
+
+void drain_say_gone(struct drain *drain, enum drain_producer how)
+{
+	if (how == DRAIN_PRODUCER_DIED)
+		say_died(drain);
+	else
+		say_closed(drain);
 	abort_requests(drain);
 }

@@ -98,27 +98,44 @@ static void note_taken(struct drain *drain, uint64_t step, uint64_t rows)
 	r3ring_store_relaxed_u64(&words->taken_step, step);
 }
 
-/*
- * Steps are numbered without gaps: a jump says how many found the queue full. The
- * first one after another daemon's death filled it while there was none.
- */
-static void say_gap(struct drain *drain, uint64_t step, uint64_t rows_before)
+static void say_lost_of_gap(struct drain *drain, struct r3ring_lost_record *gap,
+			    enum r3ring_cause cause, uint64_t steps, uint64_t rows)
 {
-	struct r3ring_lost_record lost = {
+	struct r3ring_lost_record lost = *gap;
+
+	if (steps > gap->steps)
+		steps = gap->steps;
+	if (!steps)
+		return;
+	lost.cause = cause;
+	lost.steps = steps;
+	lost.rows = rows < gap->rows ? rows : gap->rows;
+	lost.layer_rows = lost.rows * drain->geometry.layers;
+	gap->steps -= lost.steps;
+	gap->rows -= lost.rows;
+	drain_check(drain, publish_lost(&drain->publisher, &lost), "LOST");
+}
+
+/* Of a gap of several causes only the whole range is known. */
+void drain_say_gap(struct drain *drain, uint64_t step, uint64_t rows_before,
+		   const struct lane_gap *causes)
+{
+	struct r3ring_lost_record gap = {
 		.from_step = drain->last_step + 1,
 		.to_step = step - 1,
-		.cause = drain->resumed ? R3RING_CAUSE_DAEMON_RESTART : R3RING_CAUSE_QUEUE_FULL,
+		.steps = step - 1 - drain->last_step,
+		.rows = rows_before > drain->rows_seen ? rows_before - drain->rows_seen : 0,
 		.spans_unknown = 1,
 	};
 
 	if (step <= drain->last_step + 1)
 		return;
-	drain->resumed = false;
-	lost.steps = step - 1 - drain->last_step;
-	lost.rows = rows_before > drain->rows_seen ? rows_before - drain->rows_seen : 0;
-	lost.layer_rows = lost.rows * drain->geometry.layers;
-	drain->publisher.totals.steps += lost.steps;
-	drain_check(drain, publish_lost(&drain->publisher, &lost), "LOST");
+	drain->publisher.totals.steps += gap.steps;
+	say_lost_of_gap(drain, &gap, R3RING_CAUSE_DAEMON_RESTART, causes->restart_steps,
+			causes->restart_rows);
+	say_lost_of_gap(drain, &gap, R3RING_CAUSE_TOO_BIG, causes->too_big_steps,
+			causes->too_big_rows);
+	say_lost_of_gap(drain, &gap, R3RING_CAUSE_QUEUE_FULL, gap.steps, gap.rows);
 	note_taken(drain, step - 1, rows_before);
 }
 
@@ -345,7 +362,7 @@ static enum step_outcome step_work_off(struct drain *drain, const struct r3ring_
 static enum step_outcome say_step(struct drain *drain, const struct r3ring_record *record,
 				  const struct lane_step *lane)
 {
-	say_gap(drain, record->u.step.head.step, lane->rows_before);
+	drain_say_gap(drain, record->u.step.head.step, lane->rows_before, &lane->gap);
 	drain->publisher.totals.steps++;
 	drain->publisher.newest_step = record->u.step.head.step;
 	if (lane->extent_offset == EXTENT_NONE)

@@ -43,6 +43,17 @@ struct lane_entry {
 	uint64_t reserved1[4]; /* the payload begins on a line of its own */
 };
 
+/*
+ * Steps that found no entry, so that only the gap in the numbers tells of them:
+ * how many of them for these causes. The others found the queue full.
+ */
+struct lane_gap {
+	uint32_t restart_steps; /* there was no daemon */
+	uint32_t too_big_steps;
+	uint64_t restart_rows; /* valid rows of this rank in them */
+	uint64_t too_big_rows;
+};
+
 /* What the daemon needs to know of a step besides its STEP record. */
 struct lane_step {
 	uint64_t rows_before;   /* valid rows of this rank begun before this step */
@@ -51,9 +62,10 @@ struct lane_step {
 	uint32_t cause;      /* enum r3ring_cause of the drop, 0 otherwise */
 	uint64_t extent_end; /* buffer position behind the extent, for accounts */
 	uint64_t extents;    /* taken so far, this one included: extents_released, once it is */
-	uint64_t reserved[3];
+	struct lane_gap gap; /* since the entry before */
 };
 
+R3RING_STATIC_ASSERT(sizeof(struct lane_gap) == 24, "lane gap layout");
 R3RING_STATIC_ASSERT(sizeof(struct lane_entry) == 64, "lane entry layout");
 R3RING_STATIC_ASSERT(sizeof(struct lane_step) == 64, "lane step layout");
 

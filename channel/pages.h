@@ -56,7 +56,9 @@ struct pages_words {
 	uint8_t pad1[R3RING_LINE - 16];
 	struct pages_begun begun[2]; /* begun[step & 1]: rows first, then step with release */
 	uint32_t closing;            /* 1: the producer will add nothing any more */
-	uint8_t pad2[R3RING_LINE - 36];
+	uint32_t reserved0;
+	struct lane_gap closing_gap; /* behind the last entry; stored before closing */
+	uint8_t pad2[R3RING_LINE - 64];
 
 	/* daemon's */
 	uint64_t step_tail;

@@ -225,6 +225,7 @@ static void hand_over(struct r3ring_producer *producer)
 			     "closed with %" PRIu64 " bytes of announcements that the daemon had "
 			     "no room for",
 			     producer->spill.bytes);
+	producer->pages.words->closing_gap = producer->gap;
 	/* Pairs with the daemon's acquire of `closing`: all entries are submitted. */
 	r3ring_store_release_u32(&producer->pages.words->closing, 1);
 	pages_wake(&producer->pages);

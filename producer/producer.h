@@ -59,6 +59,7 @@ struct r3ring_producer {
 	uint64_t rows; /* valid rows of this rank in all steps; atomic */
 	uint64_t dropped_steps[R3RING_CAUSE_COUNT]; /* atomic */
 	uint64_t dropped_rows[R3RING_CAUSE_COUNT];  /* atomic */
+	struct lane_gap gap;                        /* since the newest entry */
 	bool is_open;
 	uint64_t open_step;
 	uint32_t open_slot;

@@ -106,7 +106,9 @@ static void submit(struct r3ring_producer *producer, const struct announcement *
 		.cause = a->cause,
 		.extent_end = a->cause ? 0 : a->extent.end,
 		.extents = producer->extents.taken,
+		.gap = producer->gap,
 	};
+	producer->gap = (struct lane_gap){0};
 	write_record(a, step, lane_step + 1);
 	a->entry->type = LANE_STEP;
 	a->entry->record_type = R3RING_STEP;
@@ -114,6 +116,20 @@ static void submit(struct r3ring_producer *producer, const struct announcement *
 	 * counts too, and comes before this step. */
 	a->entry->after = r3ring_load_acquire_u64(&producer->announced);
 	lane_submit(&producer->steps);
+}
+
+/* The next entry tells of a step that has none. */
+static void note_gap(struct r3ring_producer *producer, const struct announcement *a)
+{
+	struct lane_gap *gap = &producer->gap;
+
+	if (a->cause == R3RING_CAUSE_DAEMON_RESTART) {
+		gap->restart_steps++;
+		gap->restart_rows += a->valid_rows;
+	} else if (a->cause == R3RING_CAUSE_TOO_BIG) {
+		gap->too_big_steps++;
+		gap->too_big_rows += a->valid_rows;
+	}
 }
 
 /* Steps that no daemon empties the queue or the buffer for are lost to its absence. */
@@ -177,6 +193,8 @@ static const char *announce(struct r3ring_producer *producer, struct announcemen
 	take_room(producer, a, step);
 	if (a->entry)
 		submit(producer, a, step);
+	else
+		note_gap(producer, a);
 
 	r3ring_store_relaxed_u64(&producer->step, a->number);
 	add(&producer->rows, a->valid_rows);

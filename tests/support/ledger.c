@@ -134,15 +134,18 @@ static void note_end(struct ledger_generation *generation, const struct r3ring_r
 	}
 }
 
-static void note_lost(struct ledger *ledger, struct ledger_generation *generation,
-		      const struct r3ring_lost_record *lost)
+static void note_lost(struct ledger_generation *generation, const struct r3ring_lost_record *lost)
 {
 	generation->lost_steps[lost->cause] += lost->steps;
 	generation->lost_rows[lost->cause] += lost->rows;
 	generation->lost_layer_rows[lost->cause] += lost->layer_rows;
 	if (!lost->steps)
 		return;
-	ledger->wrong += lost->to_step - lost->from_step + 1 != lost->steps;
+	if (lost->to_step - lost->from_step + 1 != lost->steps) {
+		generation->vague_steps += lost->steps;
+		step_of(generation, lost->to_step);
+		return;
+	}
 	for (uint64_t step = lost->from_step; step <= lost->to_step; step++)
 		step_of(generation, step)->lost++;
 }
@@ -172,7 +175,7 @@ static void note(struct ledger *ledger, struct ledger_generation *generation,
 		note_end(generation, record);
 		break;
 	case R3RING_LOST:
-		note_lost(ledger, generation, &record->u.lost);
+		note_lost(generation, &record->u.lost);
 		break;
 	case R3RING_REQUEST:
 		note_request(generation, record);

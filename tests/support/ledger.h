@@ -35,6 +35,7 @@ struct ledger_generation {
 	uint64_t lost_steps[R3RING_CAUSE_COUNT];
 	uint64_t lost_rows[R3RING_CAUSE_COUNT];
 	uint64_t lost_layer_rows[R3RING_CAUSE_COUNT];
+	uint64_t vague_steps; /* lost in a range of more: which ones is not known */
 	uint64_t missing_layers[R3RING_CAUSE_COUNT];
 	uint32_t closed; /* reason, 0: not closed */
 	uint64_t next;   /* generation that CLOSED names */
