@@ -382,6 +382,9 @@ int channel_open(struct session *session, struct r3ring_error *err)
 		 r3ring_segment_header(channel->segment)->generation,
 		 r3ring_segment_name(channel->segment), channel->producer_pid,
 		 hello.message->reconnect == 1 ? " (came back)" : "");
+	/* Requests that a producer which comes back carries on are there no more. */
+	if (old && old->state == CHANNEL_ORPHAN)
+		drain_abort_requests(&old->drain);
 	if (old)
 		channel_supersede(old, r3ring_segment_header(channel->segment)->generation,
 				  r3ring_segment_name(channel->segment));

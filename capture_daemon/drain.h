@@ -153,6 +153,10 @@ int drain_record(struct drain *drain, const uint8_t *payload, size_t bytes, uint
 /* Publishes what has to be said of a producer that is gone. */
 void drain_say_gone(struct drain *drain, enum drain_producer how);
 
+/* Publishes the end of the requests that still live. Once the thread has ended, or
+ * from within it. */
+void drain_abort_requests(struct drain *drain);
+
 enum drain_producer drain_producer_state(const struct drain *drain);
 /* Whether the daemon ends and its patience is over. */
 bool drain_expired(const struct drain *drain);

@@ -116,7 +116,7 @@ static void add_unqueued(struct drain *drain, struct r3ring_lost_record *lost)
 	drain->publisher.totals.steps += begun.step - drain->last_step;
 }
 
-static void abort_requests(struct drain *drain)
+void drain_abort_requests(struct drain *drain)
 {
 	struct live *live = &drain->publisher.live;
 	struct live_payload *request, *next;
@@ -169,5 +169,5 @@ void drain_say_gone(struct drain *drain, enum drain_producer how)
 		say_died(drain);
 	else
 		say_closed(drain);
-	abort_requests(drain);
+	drain_abort_requests(drain);
 }

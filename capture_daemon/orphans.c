@@ -251,6 +251,7 @@ void orphans_expire(struct daemon *daemon)
 		if (channel->state != CHANNEL_ORPHAN || now < channel->deadline_ns)
 			continue;
 		log_info("channel %s: its producer did not come back; closed", channel->text);
+		drain_abort_requests(&channel->drain);
 		channel_retire(channel, R3RING_CLOSED_CRASHED);
 	}
 }

@@ -202,6 +202,45 @@ Test(faults_daemon, killed_for_good_the_engine_goes_on_counts_its_losses_and_clo
 	test_daemon_restart(&daemon_a, NULL);
 }
 
+static bool has_begun(const struct ledger *ledger, uint64_t requests)
+{
+	return ledger_newest(ledger)->begun >= requests;
+}
+
+static int run_with_two_requests(struct worker_page *page, const void *ctx)
+{
+	const struct r3ring_request request = {.size = sizeof(request), .id = "never finished"};
+	struct engine engine = {0};
+
+	(void)ctx;
+	if (engine_open(&engine, daemon_a.dir, instance, 16, &page->err) < 0)
+		return 1;
+	r3ring_request_begin(engine.producer, &request);
+	r3ring_request_begin(engine.producer, &request);
+	/* Pairs with the acquire in worker_reaches(). */
+	r3ring_store_release_u64(&page->progress, 1);
+	pause();
+	return 0;
+}
+
+Test(faults_daemon, killed_together_with_the_engine_requests_end_when_the_next_engine_begins)
+{
+	worker_start(&worker_a, run_with_two_requests, NULL);
+	cr_assert(worker_reaches(&worker_a, 1));
+	ledger_open(&ledger_a, daemon_a.dir, engine_channel(daemon_a.dir, BASE));
+	cr_assert(ledger_read_until(&ledger_a, has_begun, 2));
+	test_daemon_kill(&daemon_a);
+	worker_kill(&worker_a);
+	test_daemon_restart(&daemon_a, NULL);
+	cr_assert_eq(engine_open(&engine_a, daemon_a.dir, instance, 16, NULL), 0);
+	cr_assert(ledger_read_until(&ledger_a, ledger_has_generations, 2));
+	cr_expect_eq(ledger_a.generations[0].closed, R3RING_CLOSED_CRASHED);
+	cr_expect_eq(ledger_a.generations[0].next, 2);
+	cr_expect_eq(ledger_a.generations[0].aborted, 2);
+	cr_expect_eq(ledger_a.generations[1].begun, 0);
+	engine_close(&engine_a);
+}
+
 /* ---- ended -------------------------------------------------------------- */
 
 Test(faults_daemon, terminated_under_an_engine_it_drains_closes_and_the_engine_goes_on)
@@ -243,11 +282,6 @@ static int64_t begin_long_request(unsigned int place)
 	id[snprintf(id, sizeof(id), "g1-%u", place)] = '-';
 	id[R3RING_TEXT_ID_MAX] = '\0';
 	return r3ring_request_begin(engine_a.producer, &request);
-}
-
-static bool has_begun(const struct ledger *ledger, uint64_t requests)
-{
-	return ledger_newest(ledger)->begun >= requests;
 }
 
 static void expect_same_losses(const struct r3ring_producer_stats *stats)
