@@ -177,8 +177,7 @@ static json_t *channel_status(json_t **root)
 		"%s", status.err);
 	*root = json_loads(status.out, 0, NULL);
 	cr_assert(*root);
-	json_array_foreach(json_object_get(*root, "channels"), i, channel)
-	{
+	json_array_foreach (json_object_get(*root, "channels"), i, channel) {
 		if (!strcmp(json_string_value(json_object_get(channel, "channel")), rig.channel))
 			return channel;
 	}

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 
 #include <r3ring/bind.h>
@@ -299,6 +300,31 @@ Test(steps_missing, failure_42_a_forward_outside_of_a_step_captures_nothing)
 	cr_expect_eq(read_step_all_wrong(&rig.reader, 0, 1), 0);
 	cr_expect_eq(rig.reader.losses, 0);
 	cr_expect_not(step_reader_has_more(&rig.reader, 0));
+}
+
+Test(steps_missing, failure_42_a_forward_after_the_end_does_not_fill_in_what_the_step_missed)
+{
+	const struct r3ring_step told_at_once = {
+		.size = sizeof(told_at_once),
+		.total_rows = ROWS,
+		.row_end = ROWS,
+		.valid_end = ROWS,
+		.doorbell_layers = 1,
+	};
+	int64_t step;
+
+	step_rig_step(&rig, ROWS);
+	/* The daemon looks at the step only when all of this is over. */
+	kill(rig.daemon.pid, SIGSTOP);
+	step = r3ring_step_begin(rig.producer, &told_at_once, NULL);
+	for (uint32_t layer = 0; layer < LAYERS - 1; layer++)
+		step_rig_capture(&rig, step, layer);
+	step_rig_end(&rig);
+	capture_all(9000);
+	kill(rig.daemon.pid, SIGCONT);
+	cr_assert(step_reader_next(&rig.reader));
+	expect_missing(0, LAYERS - 1, R3RING_CAUSE_NOT_CAPTURED, 0);
+	expect_others_whole(1u << (LAYERS - 1));
 }
 
 Test(steps_missing, failure_44_a_hook_that_outlives_the_producer_captures_nothing)

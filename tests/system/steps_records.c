@@ -11,6 +11,7 @@
 #define TOP_K 5u
 #define ROWS 12u
 #define QUIET_MS 50
+#define STEPS_ROUND 300u /* more than there are slots of bells */
 
 static struct step_rig rig;
 
@@ -151,11 +152,15 @@ Test(steps_records, positions_and_token_ids_come_as_the_device_had_them)
 Test(steps_records, token_ids_stay_out_unless_they_are_given)
 {
 	open_with_rows();
-	run_with_rows(positions, token_ids); /* of which nothing may be left */
-	run_with_rows(positions, NULL);
-	cr_expect_eq(rig.reader.step.rows_content, R3RING_ROWS_POSITIONS);
-	cr_expect_eq(rig.reader.step.positions[ROWS - 1], positions[ROWS - 1]);
-	cr_expect_eq(rig.reader.step.token_ids[ROWS - 1], 0);
+	/* Of these nothing may be left where room and bells are used again. */
+	for (uint32_t i = 0; i < STEPS_ROUND; i++)
+		run_with_rows(positions, token_ids);
+	for (uint32_t i = 0; i < STEPS_ROUND; i++) {
+		run_with_rows(positions, NULL);
+		cr_assert_eq(rig.reader.step.rows_content, R3RING_ROWS_POSITIONS);
+		cr_assert_eq(rig.reader.step.positions[ROWS - 1], positions[ROWS - 1]);
+		cr_assert_eq(rig.reader.step.token_ids[ROWS - 1], 0);
+	}
 	step_rig_step(&rig, ROWS);
 	cr_expect_eq(rig.reader.step.rows_told, 0);
 }
