@@ -24,6 +24,11 @@
  * rarely, since asking draws the writer's line to this core. */
 #define EMPTY_LOOKS 256u
 
+/* How far a reader that is behind asks ahead: for descriptors, and for bytes of the
+ * next payload; behind those the processor has seen where the reading goes. */
+#define PREFETCH_RECORDS 4u
+#define PREFETCH_BYTES 1024u
+
 struct r3ring_cursor {
 	const struct r3ring_segment *segment;
 	enum r3ring_cursor_mode mode;
@@ -31,6 +36,7 @@ struct r3ring_cursor {
 	bool total_known; /* whether `total` is */
 	uint64_t total;   /* running total of units in front of the cursor */
 	unsigned int empty_looks;
+	bool behind; /* the last record was there without waiting for it */
 	struct r3ring_cursor_stats stats;
 	struct r3ring_desc desc; /* of the open view; holds its inline payload */
 };
@@ -170,12 +176,29 @@ static void prefetch_expected(const struct r3ring_cursor *cursor)
 	__builtin_prefetch(segment->arena + (desc_end(&cursor->desc) & (segment->arena_bytes - 1)));
 }
 
+/* Asks for the next record while the one at hand is used. Only where it is published:
+ * lines that the writer is writing would be taken from it. */
+static void prefetch_next(const struct r3ring_cursor *cursor)
+{
+	const struct r3ring_segment *segment = cursor->segment;
+	uint64_t next = cursor->desc.seq + 1, begin = desc_end(&cursor->desc);
+	uint64_t bytes = cursor->desc.len < PREFETCH_BYTES ? cursor->desc.len : PREFETCH_BYTES;
+
+	__builtin_prefetch(ring_desc(segment, cursor->desc.seq + PREFETCH_RECORDS));
+	if (r3ring_load_relaxed_u64(&ring_desc(segment, next)->seq) != next)
+		return;
+	for (uint64_t offset = 0; offset < bytes; offset += R3RING_RECORD_ALIGN)
+		__builtin_prefetch(segment->arena +
+				   ((begin + offset) & (segment->arena_bytes - 1)));
+}
+
 /* Nothing at the cursor: not yet, never more, or the slot lies. */
 static int nothing_new(struct r3ring_cursor *cursor)
 {
 	/* Pairs with the release of `closed` in r3ring_writer_finish(). */
 	bool closed = r3ring_load_acquire_u32(&cursor->segment->lines->closed);
 
+	cursor->behind = false;
 	prefetch_expected(cursor);
 	if (!closed && ++cursor->empty_looks < EMPTY_LOOKS)
 		return 0;
@@ -258,6 +281,9 @@ int r3ring_cursor_next(struct r3ring_cursor *cursor, struct r3ring_view *view)
 	if (!view_intact(cursor))
 		return overrun(cursor);
 	cursor->view_open = true;
+	if (cursor->behind)
+		prefetch_next(cursor);
+	cursor->behind = true;
 	fill_view(cursor, view);
 	return 1;
 }

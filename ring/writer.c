@@ -34,6 +34,9 @@
 
 #define INTENT_STEP_MAX 16384u
 
+/* How much of the next record's place is asked for ahead. */
+#define PREFETCH_BYTES 1024u
+
 struct r3ring_writer {
 	struct r3ring_segment *segment;
 	uint64_t next_seq;   /* of the next reservation */
@@ -312,6 +315,19 @@ int r3ring_writer_commit(struct r3ring_writer *writer, const struct r3ring_slot 
 	return 0;
 }
 
+/* The next record is most likely as long as this one. Its lines lie with readers, or
+ * nowhere near: they are asked for while this record is copied. */
+static void prefetch_next(const struct r3ring_writer *writer, uint64_t end, uint32_t len)
+{
+	const struct r3ring_segment *segment = writer->segment;
+	uint32_t bytes = is_inline(len) ? 0 : len < PREFETCH_BYTES ? len : PREFETCH_BYTES;
+
+	r3ring_prefetch_write(ring_desc(segment, writer->next_seq + 1));
+	for (uint32_t offset = 0; offset < bytes; offset += R3RING_RECORD_ALIGN)
+		r3ring_prefetch_write(segment->arena +
+				      ((end + offset) & (segment->arena_bytes - 1)));
+}
+
 int r3ring_writer_put(struct r3ring_writer *writer, const struct r3ring_record_spec *spec,
 		      const void *payload)
 {
@@ -331,6 +347,7 @@ int r3ring_writer_put(struct r3ring_writer *writer, const struct r3ring_record_s
 		memcpy(desc.inline_data, payload, spec->len);
 	check = desc_checksum(&desc);
 	announce(writer, place.end);
+	prefetch_next(writer, place.end, spec->len);
 	if (!is_inline(spec->len))
 		memcpy(segment->arena + (place.begin & (segment->arena_bytes - 1)), payload,
 		       spec->len);
