@@ -69,7 +69,7 @@ static void expect_missing(uint32_t index, uint32_t layer, enum r3ring_cause cau
 /* A layer that is missing has no record: it is never told as zeros. */
 static void expect_others_whole(uint32_t missing_layers)
 {
-	cr_expect_eq(rig.reader.step.end.missing, __builtin_popcount(missing_layers));
+	cr_expect_eq(rig.reader.step.end.missing, (uint32_t)__builtin_popcount(missing_layers));
 	for (uint32_t layer = 0; layer < LAYERS; layer++) {
 		if (missing_layers & (1u << layer))
 			cr_expect_eq(rig.reader.step.layer_records[layer], 0);
@@ -256,11 +256,11 @@ Test(steps_missing, a_step_that_was_not_ended_ends_partial_when_the_next_begins)
 	capture_all(second);
 	step_rig_end(&rig);
 	cr_assert(step_reader_next(&rig.reader));
-	cr_expect_eq(rig.reader.step.head.step, first);
+	cr_expect_eq(rig.reader.step.head.step, (uint64_t)first);
 	expect_missing(0, LAYERS - 1, R3RING_CAUSE_NOT_CAPTURED, 0);
 	expect_others_whole(1u << (LAYERS - 1));
 	cr_assert(step_reader_next(&rig.reader));
-	cr_expect_eq(rig.reader.step.head.step, second);
+	cr_expect_eq(rig.reader.step.head.step, (uint64_t)second);
 	expect_whole();
 }
 
