@@ -66,11 +66,13 @@ STRESS := $(patsubst %.c,$(O)/%,$(wildcard tests/stress/*.c))
 BENCH := $(patsubst %.c,$(O)/%.o,$(wildcard tests/bench/*.c))
 BENCHED := $(patsubst %.c,$(O)/%.o,$(wildcard tests/bench/unbound/*.c))
 DEMO := $(patsubst %.c,$(O)/%.o,$(wildcard tests/demo/*.c))
+CONTAINER := $(patsubst %.c,$(O)/%.o,$(wildcard tests/container/*.c))
 HEADERS := $(wildcard include/r3ring/*.h)
 MANUALS := $(wildcard docs/man/*.[1-8])
 
 PROGRAM_OBJECTS := $(LIBRARY) $(REFERENCE) $(DAEMON) $(TOOLS)
-TEST_OBJECTS := $(SUPPORT) $(UNIT) $(SYSTEM) $(STRESS:=.o) $(BENCH) $(BENCHED) $(DEMO)
+TEST_OBJECTS := $(SUPPORT) $(UNIT) $(SYSTEM) $(STRESS:=.o) $(BENCH) $(BENCHED) $(DEMO) \
+	$(CONTAINER)
 OBJECTS := $(PROGRAM_OBJECTS) $(TEST_OBJECTS)
 SOURCES := $(patsubst $(O)/%.o,%.c,$(OBJECTS))
 
@@ -86,7 +88,8 @@ submake = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS))
 all: $(LIBRARIES) $(PROGRAMS)
 
 .PHONY: build
-build: all $(TESTS) $(if $(BENCH),$(O)/tests/run-bench) $(if $(DEMO),$(O)/tests/run-demo)
+build: all $(TESTS) $(if $(BENCH),$(O)/tests/run-bench) $(if $(DEMO),$(O)/tests/run-demo) \
+	$(O)/tests/plain-container
 
 # ---- packages ----------------------------------------------------------
 # A stamp for each group (build, test, bench, lint), so that later runs of make
@@ -182,6 +185,10 @@ $(O)/tests/run-bench: $(BENCH) $(INSIDE) | $(O)/tests/bench-unbound
 $(O)/tests/run-demo: $(DEMO) $(INSIDE) | $(PROGRAMS)
 	$(call say,LD)
 	$(call link,$(PROGRAM_LIBS))
+
+$(O)/tests/plain-container: $(CONTAINER) $(O)/tests/support/container.o
+	$(call say,LD)
+	$(call link)
 
 -include $(OBJECTS:.o=.d)
 

@@ -125,8 +125,9 @@ Test(container_run, two_models_at_a_time_are_read_in_full_as_they_run)
 	start(&dump_b, ARGS("dump", "plain/1", "--follow", "--until-idle", "3", "--count"));
 	start_produce(&produce_a, &deepseek, "20");
 	start_produce(&produce_b, &kimi, "20");
-	command_wait(&produce_a);
-	command_wait(&produce_b);
+	/* Else nobody could ever read anything. */
+	cr_assert_eq(command_wait(&produce_a), 0, "%s", produce_a.err);
+	cr_assert_eq(command_wait(&produce_b), 0, "%s", produce_b.err);
 	command_wait(&dump_a);
 	command_wait(&dump_b);
 	expect_all_read(&produce_a, &dump_a, &deepseek);
