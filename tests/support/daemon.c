@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -59,6 +60,15 @@ const char *test_program(const char *name)
 	errno = ENOENT;
 	die(name);
 	return NULL;
+}
+
+bool test_shm_takes(uint64_t bytes)
+{
+	struct statvfs fs;
+
+	if (statvfs("/dev/shm", &fs))
+		die("/dev/shm");
+	return (uint64_t)fs.f_bavail * fs.f_frsize >= bytes;
 }
 
 unsigned int test_shm_names(const char *part)

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #define TEST_DAEMON_LOG 65536
@@ -55,6 +56,9 @@ void test_daemon_close(struct test_daemon *daemon);
 
 /* Path of a program of this build ("r3ringd", "r3ring"); a static text. */
 const char *test_program(const char *name);
+
+/* Whether /dev/shm has so much room. */
+bool test_shm_takes(uint64_t bytes);
 
 /* How many names /dev/shm has that contain @part. */
 unsigned int test_shm_names(const char *part);

@@ -27,6 +27,8 @@ static void start(void)
 {
 	struct r3ring_error err = {0};
 
+	if (!test_shm_takes(256u << 20))
+		cr_skip_test("/dev/shm has less than 256 MiB free");
 	test_daemon_start(&daemon_a, ring);
 	cr_assert_eq(
 		engine_open(&engine_a, daemon_a.dir, engine_instance(daemon_a.dir, BASE), 16, &err),

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/statvfs.h>
 
 #include "tests/support/step_rig.h"
 
@@ -133,19 +132,12 @@ Test(steps_sizes, failure_16_a_step_of_more_rows_than_allowed_is_lost_and_never_
 	cr_expect_eq(rig.reader.losses, 1);
 }
 
-static bool shared_memory_takes(uint64_t bytes)
-{
-	struct statvfs fs;
-
-	return statvfs("/dev/shm", &fs) == 0 && (uint64_t)fs.f_bavail * fs.f_frsize > bytes;
-}
-
 /* 92 layers of 896 experts, 16 a token: 24 MB a step. */
 Test(steps_sizes, a_prefill_of_8192_rows_at_the_size_of_kimi_k3_is_whole_by_default)
 {
 	const uint32_t rows = 8192;
 
-	if (!shared_memory_takes(256u << 20))
+	if (!test_shm_takes(256u << 20))
 		cr_skip_test("/dev/shm has less than 256 MiB free");
 	step_rig_start(&rig, NULL, 92, 896, 16, rows);
 	step_rig_open(&rig);
