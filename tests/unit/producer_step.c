@@ -295,6 +295,39 @@ Test(producer_step, rows_that_no_record_can_say_are_a_gap_in_the_numbers)
 	cr_assert_eq(stats_now().dropped_steps[R3RING_CAUSE_TOO_BIG], 1);
 }
 
+Test(producer_step, failure_20_the_next_entry_says_why_steps_before_it_have_none)
+{
+	struct r3ring_step step = step_of(R3RING_ROWS_MAX + 1);
+	struct r3ring_record record;
+	struct lane_step lane_step;
+
+	cr_assert_eq(r3ring_step_begin(producer, &step, NULL), -EMSGSIZE);
+	step = step_of(4);
+	cr_assert_eq(r3ring_step_begin(producer, &step, NULL), 2);
+	lane_step = next_step(&record);
+	cr_assert_eq(lane_step.gap.too_big_steps, 1);
+	cr_assert_eq(lane_step.gap.too_big_rows, R3RING_ROWS_MAX + 1);
+	cr_assert_eq(lane_step.gap.restart_steps, 0);
+	cr_assert_eq(r3ring_step_end(producer, NULL), 0);
+	cr_assert_eq(r3ring_step_begin(producer, &step, NULL), 3);
+	cr_assert_eq(next_step(&record).gap.too_big_steps, 0, "said once");
+}
+
+Test(producer_step, an_entry_says_how_many_extents_are_free_once_its_own_is)
+{
+	struct r3ring_step step = step_of(65);
+	struct r3ring_record record;
+
+	cr_assert_eq(r3ring_step_begin(producer, &step, NULL), -EMSGSIZE);
+	cr_assert_eq(next_step(&record).extents, 0);
+	step = step_of(4);
+	for (uint64_t taken = 1; taken <= 3; taken++) {
+		cr_assert_gt(r3ring_step_begin(producer, &step, NULL), 0);
+		cr_assert_eq(next_step(&record).extents, taken);
+		cr_assert_eq(r3ring_step_end(producer, NULL), 0);
+	}
+}
+
 /* ---- streams ---------------------------------------------------------- */
 
 Test(producer_step, a_step_still_open_on_the_same_stream_ends)
