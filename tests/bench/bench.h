@@ -14,7 +14,7 @@
 struct bench_row;
 
 /*
- * Measures once, for a few hundred milliseconds at most.
+ * Measures once, for a second or two at most.
  * Returns 0 and stores the value in the row's unit, -ENOTSUP (this machine
  * cannot: the row is shown as skipped), or another negative errno (failed).
  */
@@ -45,7 +45,7 @@ struct bench_group {
 };
 
 extern const struct bench_group bench_ring, bench_step;
-extern const struct bench_group bench_capture;
+extern const struct bench_group bench_capture, bench_drain, bench_daemon;
 extern const struct bench_group bench_unbound;
 
 /* ---- running (harness.c) ---------------------------------------------- */
@@ -76,6 +76,9 @@ double bench_percentile(double *values, size_t count, double percent);
  * number. Returns 0 or a negative errno.
  */
 int bench_pin(unsigned int index);
+
+/* Lets it run on all of them again, as do programs that it starts. */
+int bench_unpin(void);
 
 /* Memory shared with children, zeroed; NULL when there is none. */
 void *bench_shared(size_t bytes);

@@ -53,15 +53,36 @@ static size_t nth_cpu(const cpu_set_t *allowed, unsigned int index)
 			return cpu;
 }
 
-int bench_pin(unsigned int index)
+/* What this process was allowed before it was first pinned. */
+static int allowed_cpus(cpu_set_t *set)
 {
 	static cpu_set_t allowed;
 	static int known;
-	cpu_set_t one;
 
 	if (!known && sched_getaffinity(0, sizeof(allowed), &allowed))
 		return -errno;
 	known = 1;
+	*set = allowed;
+	return 0;
+}
+
+int bench_unpin(void)
+{
+	cpu_set_t allowed;
+	int rc = allowed_cpus(&allowed);
+
+	if (rc)
+		return rc;
+	return sched_setaffinity(0, sizeof(allowed), &allowed) ? -errno : 0;
+}
+
+int bench_pin(unsigned int index)
+{
+	cpu_set_t allowed, one;
+	int rc = allowed_cpus(&allowed);
+
+	if (rc)
+		return rc;
 	CPU_ZERO(&one);
 	CPU_SET(nth_cpu(&allowed, index % (unsigned int)CPU_COUNT(&allowed)), &one);
 	return sched_setaffinity(0, sizeof(one), &one) ? -errno : 0;
