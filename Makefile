@@ -106,7 +106,7 @@ $(BUILD)/packages/test: | $(BUILD)/packages/build
 $(BUILD)/packages/bench $(BUILD)/packages/lint: | $(BUILD)/packages/test
 
 $(OBJECTS): | $(call packages,build)
-$(TEST_OBJECTS): | $(call packages,test)
+$(UNIT) $(SYSTEM): | $(call packages,test)
 
 # ---- compiling and linking ---------------------------------------------
 

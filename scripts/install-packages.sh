@@ -60,11 +60,11 @@ needed_for_build()
 
 needed_for_test()
 {
-	need libcriterion-dev 'Criterion 2.4 (unit tests)' \
+	need libcriterion-dev 'Criterion 2.4 (tests)' \
 		have_library criterion/criterion.h -lcriterion
-	need g++ 'a C++17 compiler' have_cxx
-	need pkg-config 'pkg-config or pkgconf' have_program pkg-config
-	need binutils 'nm and readelf' have_program readelf
+	need g++ 'a C++17 compiler (tests)' have_cxx
+	need pkg-config 'pkg-config or pkgconf (tests)' have_program pkg-config
+	need binutils 'nm and readelf (tests)' have_program readelf
 }
 
 needed_for_lint()
@@ -90,7 +90,14 @@ lint) needed_for_lint ;;
 esac
 [ -n "$missing" ] || exit 0
 
+# Who has to do it by hand should have to do it once.
+also_for_tests()
+{
+	[ "$group" != build ] || needed_for_test
+}
+
 if ! have_program apt-get; then
+	also_for_tests
 	echo "$0: these are missing and there is no apt-get; names are Debian's:" >&2
 	cat "$scratch/list" >&2
 	echo "Install them with this system's package manager, then run make again" >&2
@@ -101,6 +108,7 @@ fi
 as_root=
 if [ "$(id -u)" != 0 ]; then
 	if ! have_program sudo; then
+		also_for_tests
 		echo "$0: missing, and neither root nor sudo to install them:" >&2
 		cat "$scratch/list" >&2
 		echo "Run as root: apt-get install$missing" >&2
