@@ -17,8 +17,9 @@ struct step_work {
 	struct r3ring_step_record head;
 	const uint8_t *extent;
 	struct extent_slot *slot;
-	uint32_t rows;  /* of this rank */
-	uint32_t valid; /* of them, tokens */
+	uint32_t rows;                 /* of this rank */
+	uint32_t valid;                /* of them, tokens */
+	const struct drain_said *said; /* what another daemon told of it; NULL: nothing */
 };
 
 /* What a bell says, read once. */

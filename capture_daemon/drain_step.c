@@ -60,8 +60,16 @@ static bool told_before(const struct drain *drain, uint64_t step)
 	return step && step == drain->told_step;
 }
 
+/* It was at work when that daemon died: what is missing of it is told now. */
+static bool said_before(const struct drain *drain, uint64_t step)
+{
+	return step && step == drain->said.step.step;
+}
+
 static bool number_fits(const struct drain *drain, uint64_t step)
 {
+	if (drain->said.step.step && !said_before(drain, step))
+		return false;
 	return step > drain->last_step || told_before(drain, step);
 }
 
@@ -346,6 +354,7 @@ static enum step_outcome step_work_off(struct drain *drain, const struct r3ring_
 		.slot = pages_slot(&drain->pages, lane->slot),
 		.rows = head->row_end - head->row_begin,
 		.valid = valid_rows(head),
+		.said = said_before(drain, head->step) ? &drain->said : NULL,
 	};
 	enum step_outcome outcome;
 
@@ -358,13 +367,27 @@ static enum step_outcome step_work_off(struct drain *drain, const struct r3ring_
 	return outcome;
 }
 
+/* The step is new to the readers. */
+static void begin_step(struct drain *drain, const struct r3ring_step_record *head,
+		       const struct lane_step *lane)
+{
+	drain->publisher.said = drain->said.gap_records;
+	drain_say_gap(drain, head->step, lane->rows_before, &lane->gap);
+	drain->publisher.said = 0;
+	drain->said.gap_records = 0;
+	drain->publisher.totals.steps++;
+	drain->publisher.newest_step = head->step;
+}
+
 /* Announces the step and sees it through. */
 static enum step_outcome say_step(struct drain *drain, const struct r3ring_record *record,
 				  const struct lane_step *lane)
 {
-	drain_say_gap(drain, record->u.step.head.step, lane->rows_before, &lane->gap);
-	drain->publisher.totals.steps++;
-	drain->publisher.newest_step = record->u.step.head.step;
+	/* Of a step that is resumed they know the map, or its beginning. */
+	if (said_before(drain, record->u.step.head.step))
+		drain->publisher.said = drain->said.map_records;
+	else
+		begin_step(drain, &record->u.step.head, lane);
 	if (lane->extent_offset == EXTENT_NONE)
 		say_dropped(drain, record, lane->cause);
 	else if (publish_step(&drain->publisher, record) == 0)
@@ -389,6 +412,7 @@ int drain_step(struct drain *drain, const uint8_t *payload, size_t bytes, struct
 	note_taken(drain, record.u.step.head.step,
 		   lane.rows_before + valid_rows(&record.u.step.head));
 	release_extent(drain, &lane);
+	drain->said.step.step = 0;
 	if (keyframe_due(&drain->publisher))
 		drain_check(drain, publish_keyframe(&drain->publisher), "KEYFRAME");
 	drain_update_report(drain);
