@@ -28,6 +28,7 @@
 
 #include <r3ring/atomic.h>
 
+#include "ring/gate.h"
 #include "ring/internal.h"
 
 #define CALLER_FLAGS (R3RING_DESC_KEYFRAME | R3RING_DESC_BOUNDARY | R3RING_DESC_REPEATED)
@@ -47,6 +48,7 @@ struct r3ring_writer {
 	uint64_t committed; /* position behind the last committed record */
 	uint64_t units;     /* running total, the last reservation included */
 	uint64_t published_bytes;
+	struct gate *gate; /* what lossless readers grant; NULL: overwrites as it goes */
 	bool finished;
 };
 
@@ -273,6 +275,13 @@ static bool too_much_reserved(const struct r3ring_writer *writer, uint64_t end)
 	       (open && end - writer->committed > writer->segment->arena_bytes / 2);
 }
 
+static bool gate_shut(const struct r3ring_writer *writer, uint64_t end)
+{
+	const struct gate_front front = writer_front(writer);
+
+	return writer->gate && !gate_admits(writer->gate, &front, writer->next_seq + 1, end);
+}
+
 int r3ring_writer_reserve(struct r3ring_writer *writer, const struct r3ring_record_spec *spec,
 			  struct r3ring_slot *slot)
 {
@@ -286,6 +295,8 @@ int r3ring_writer_reserve(struct r3ring_writer *writer, const struct r3ring_reco
 		return rc;
 	if (too_much_reserved(writer, place.end))
 		return -ENOBUFS;
+	if (gate_shut(writer, place.end))
+		return -EAGAIN;
 	describe(writer, spec, place.begin, &desc);
 	announce(writer, place.end);
 	store_fields(shared, &desc, 0);
@@ -342,6 +353,8 @@ int r3ring_writer_put(struct r3ring_writer *writer, const struct r3ring_record_s
 		return rc;
 	if (writer->commit_seq != writer->next_seq)
 		return -EBUSY;
+	if (gate_shut(writer, place.end))
+		return -EAGAIN;
 	describe(writer, spec, place.begin, &desc);
 	if (is_inline(spec->len) && spec->len)
 		memcpy(desc.inline_data, payload, spec->len);
@@ -359,12 +372,15 @@ int r3ring_writer_put(struct r3ring_writer *writer, const struct r3ring_record_s
 
 /* ---- words beside the records ------------------------------------------ */
 
-/* One system call a batch: a reader that maps the segment read-only cannot say
- * that it sleeps. */
+/* Without a gate nobody can say that it sleeps: one system call a batch. */
 void r3ring_writer_wake(struct r3ring_writer *writer)
 {
 	uint32_t *wake = &writer->segment->lines->wake;
 
+	if (writer->gate) {
+		gate_wake(writer->gate, wake);
+		return;
+	}
 	/* Pairs with the acquire of `wake` in r3ring_cursor_wait(). */
 	r3ring_fetch_add_u32(wake, 1);
 	syscall(SYS_futex, wake, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
@@ -397,4 +413,14 @@ uint64_t r3ring_writer_next_seq(const struct r3ring_writer *writer)
 uint64_t r3ring_writer_position(const struct r3ring_writer *writer)
 {
 	return writer->position;
+}
+
+void writer_set_gate(struct r3ring_writer *writer, struct gate *gate)
+{
+	writer->gate = gate;
+}
+
+struct gate_front writer_front(const struct r3ring_writer *writer)
+{
+	return (struct gate_front){writer->commit_seq, writer->next_seq, writer->position};
 }

@@ -180,8 +180,10 @@ R3RING_API void r3ring_writer_close(struct r3ring_writer *writer);
  * their reservation.
  *
  * Returns 0, -EMSGSIZE (longer than r3ring_segment_max_record(): can never
- * fit), -ENOBUFS (too much is reserved and not yet committed), -EINVAL (flags),
- * -EPIPE (after r3ring_writer_finish()). Wait-free, no system call.
+ * fit), -ENOBUFS (too much is reserved and not yet committed), -EAGAIN (it would
+ * overwrite what a lossless reader within its limits still needs: commit what is
+ * reserved and try again later; only where lossless readers are served, as in the
+ * daemon), -EINVAL (flags), -EPIPE (after r3ring_writer_finish()). No system call.
  */
 R3RING_API int r3ring_writer_reserve(struct r3ring_writer *writer,
 				     const struct r3ring_record_spec *spec,
@@ -205,7 +207,8 @@ R3RING_API int r3ring_writer_commit(struct r3ring_writer *writer, const struct r
 R3RING_API int r3ring_writer_put(struct r3ring_writer *writer,
 				 const struct r3ring_record_spec *spec, const void *payload);
 
-/* Wakes readers that sleep; after a batch, not after each record. */
+/* Wakes readers that sleep; after a batch, not after each record. Where readers are
+ * registered, as in the daemon, without a system call unless one of them sleeps. */
 R3RING_API void r3ring_writer_wake(struct r3ring_writer *writer);
 
 /*
@@ -232,6 +235,7 @@ struct r3ring_cursor;
 enum r3ring_cursor_mode {
 	R3RING_LOSSY = 0,  /* read all; when lapped, resume as old as is safe */
 	R3RING_LATEST = 1, /* after a gap or r3ring_cursor_skip(), resume at the newest boundary */
+	R3RING_LOSSLESS = 2, /* the writer waits for it, within limits; r3ring_reader_open() only */
 };
 
 enum r3ring_cursor_start {

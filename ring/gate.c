@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The gate. A lossless reader at cursor c holds the writer back so that
+ *
+ *	end position <= position of record c + its limit in bytes
+ *	end sequence <= c + its limit in records
+ *
+ * The limits are at most 3/4 of the ring, so that what the writer marks ahead of need
+ * (see writer.c) never reaches record c.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <r3ring/atomic.h>
+
+#include "ring/gate.h"
+#include "ring/internal.h"
+
+/* A reader makes progress when it frees this part of its limit. */
+#define PROGRESS_SHARE 8
+
+struct member {
+	struct r3ring_reader_page *page; /* NULL: the place is free */
+	struct gate_terms terms;
+	enum r3ring_reader_state state;
+	bool lossless;
+	uint64_t limit_records;
+	uint64_t cursor;                     /* believed */
+	uint64_t position;                   /* of the record at the cursor */
+	uint32_t poked;                      /* `armed` as last answered */
+	uint64_t mark_cursor, mark_position; /* where its stall time began to count */
+	uint64_t stalled_ns;
+	uint64_t demoted_from, demoted_to;
+};
+
+struct gate {
+	const struct r3ring_segment *segment;
+	bool reserve;
+	pthread_mutex_t lock; /* members, and their pages being mapped */
+	struct member members[GATE_MEMBERS_MAX];
+	uint64_t wakes;
+	uint32_t changes; /* raised when a member comes or goes */
+	uint32_t count;   /* members; stored with the lock held */
+
+	/* the writer's own */
+	uint32_t seen;                    /* `changes` at the last look */
+	uint64_t free_seq, free_position; /* up to here it may go without looking */
+	uint64_t want_seq, want_position; /* what was last refused */
+};
+
+/* ---- making ------------------------------------------------------------- */
+
+struct gate *gate_create(const struct r3ring_segment *segment, bool reserve)
+{
+	struct gate *gate = calloc(1, sizeof(*gate));
+
+	if (!gate)
+		return NULL;
+	gate->segment = segment;
+	gate->reserve = reserve;
+	gate->free_seq = UINT64_MAX;
+	gate->free_position = UINT64_MAX;
+	pthread_mutex_init(&gate->lock, NULL);
+	return gate;
+}
+
+void gate_destroy(struct gate *gate)
+{
+	if (!gate)
+		return;
+	pthread_mutex_destroy(&gate->lock);
+	free(gate);
+}
+
+/* ---- members ------------------------------------------------------------ */
+
+static uint64_t between(uint64_t value, uint64_t least, uint64_t most)
+{
+	if (value < least)
+		return least;
+	return value > most ? most : value;
+}
+
+/* At least a quarter: so much may one record take, with what is skipped for it. */
+static void grant(const struct gate *gate, struct member *member)
+{
+	uint64_t arena = gate->segment->arena_bytes, depth = gate->segment->depth;
+	uint64_t asked = member->terms.limit_bytes ? member->terms.limit_bytes : arena;
+
+	member->terms.limit_bytes = between(asked, arena / 4, arena / 4 * 3);
+	/* The same share of the descriptors, in sixteenths. */
+	member->limit_records = depth / 16 * (member->terms.limit_bytes / (arena / 16));
+	member->page->lossless = member->lossless;
+	member->page->limit_bytes = member->terms.limit_bytes;
+	member->page->stall_ns = member->terms.stall_ns;
+}
+
+static int free_place(const struct gate *gate)
+{
+	for (int i = 0; i < GATE_MEMBERS_MAX; i++) {
+		if (!gate->members[i].page)
+			return i;
+	}
+	return -ENOSPC;
+}
+
+static void note_change(struct gate *gate, uint32_t count)
+{
+	r3ring_store_relaxed_u32(&gate->count, count);
+	/* Pairs with the acquire in something_changed(). */
+	r3ring_fetch_add_u32(&gate->changes, 1);
+}
+
+int gate_add(struct gate *gate, struct r3ring_reader_page *page, const struct gate_terms *terms)
+{
+	int number;
+
+	pthread_mutex_lock(&gate->lock);
+	number = free_place(gate);
+	if (number >= 0) {
+		struct member *member = &gate->members[number];
+
+		*member =
+			(struct member){.page = page, .terms = *terms, .lossless = terms->lossless};
+		grant(gate, member);
+		note_change(gate, gate->count + 1);
+	}
+	pthread_mutex_unlock(&gate->lock);
+	return number;
+}
+
+void gate_remove(struct gate *gate, int number)
+{
+	pthread_mutex_lock(&gate->lock);
+	gate->members[number].page = NULL;
+	note_change(gate, gate->count - 1);
+	pthread_mutex_unlock(&gate->lock);
+}
+
+/* ---- admitting ---------------------------------------------------------- */
+
+/* Only of a record that lies in the ring: nobody but the writer stores there. */
+static uint64_t record_position(const struct gate *gate, uint64_t seq,
+				const struct gate_front *front)
+{
+	if (seq >= front->next_seq)
+		return front->position;
+	return r3ring_load_relaxed_u64(&ring_desc(gate->segment, seq)->pos);
+}
+
+/* The oldest record that lies within the member's limits. */
+static uint64_t oldest_within(const struct gate *gate, const struct member *member,
+			      const struct gate_front *front)
+{
+	uint64_t low = gate->segment->header.first_seq, high = front->commit_seq;
+
+	if (front->next_seq - low > member->limit_records)
+		low = front->next_seq - member->limit_records;
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (front->position - record_position(gate, middle, front) <=
+		    member->terms.limit_bytes)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+static void note_progress(struct member *member)
+{
+	member->mark_cursor = member->cursor;
+	member->mark_position = member->position;
+	member->stalled_ns = 0;
+}
+
+static void admit(const struct gate *gate, struct member *member, const struct gate_front *front)
+{
+	if (member->lossless) {
+		member->cursor = oldest_within(gate, member, front);
+		member->position = record_position(gate, member->cursor, front);
+		note_progress(member);
+	}
+	member->state = R3RING_READER_ADMITTED;
+	r3ring_store_relaxed_u64(&member->page->held_from, member->cursor);
+	/* Pairs with the acquire of the reader that waits to be admitted. */
+	r3ring_store_release_u32(&member->page->state, R3RING_READER_ADMITTED);
+}
+
+static bool something_changed(const struct gate *gate)
+{
+	/* Pairs with the addition in note_change(). */
+	return r3ring_load_acquire_u32(&gate->changes) != gate->seen;
+}
+
+bool gate_has_new(const struct gate *gate)
+{
+	return something_changed(gate);
+}
+
+/* With the lock held. */
+static void admit_new(struct gate *gate, const struct gate_front *front)
+{
+	for (int i = 0; i < GATE_MEMBERS_MAX; i++) {
+		struct member *member = &gate->members[i];
+
+		if (member->page && member->state == R3RING_READER_ADMITTING)
+			admit(gate, member, front);
+	}
+	gate->seen = r3ring_load_relaxed_u32(&gate->changes);
+	gate->free_seq = 0;
+	gate->free_position = 0;
+}
+
+void gate_admit(struct gate *gate, const struct gate_front *front)
+{
+	if (!something_changed(gate))
+		return;
+	pthread_mutex_lock(&gate->lock);
+	admit_new(gate, front);
+	pthread_mutex_unlock(&gate->lock);
+}
+
+/* ---- the gate ----------------------------------------------------------- */
+
+/* How far members let the writer go. */
+struct horizon {
+	uint64_t seq;
+	uint64_t position;
+};
+
+/* Takes note of the member's cursor, within what can be true. */
+static void follow(const struct gate *gate, struct member *member, const struct gate_front *front)
+{
+	/* Pairs with the release of `cursor` by the reader: its last use of what lies
+	 * before comes before any store, or copy of a device, into that space. */
+	uint64_t cursor = r3ring_load_acquire_u64(&member->page->cursor);
+
+	member->cursor = between(cursor, member->cursor, front->commit_seq);
+	member->position = record_position(gate, member->cursor, front);
+	if (member->cursor == front->commit_seq ||
+	    member->cursor - member->mark_cursor >= member->limit_records / PROGRESS_SHARE ||
+	    member->position - member->mark_position >= member->terms.limit_bytes / PROGRESS_SHARE)
+		note_progress(member);
+}
+
+static struct horizon granted(const struct member *member)
+{
+	return (struct horizon){member->cursor + member->limit_records,
+				member->position + member->terms.limit_bytes};
+}
+
+/* With the reserve: up to 7/8 of the ring. */
+static struct horizon hard_end(const struct gate *gate, const struct member *member)
+{
+	struct horizon end = granted(member);
+
+	if (gate->reserve) {
+		end.seq = member->cursor + gate->segment->depth / 8 * 7;
+		end.position = member->position + gate->segment->arena_bytes / 8 * 7;
+	}
+	return end;
+}
+
+static bool holds_back(const struct member *member)
+{
+	return member->page && member->lossless && member->state == R3RING_READER_ADMITTED;
+}
+
+/* Looks at all pages. With the lock held. */
+static struct horizon look(struct gate *gate, const struct gate_front *front)
+{
+	struct horizon nearest = {UINT64_MAX, UINT64_MAX};
+
+	for (int i = 0; i < GATE_MEMBERS_MAX; i++) {
+		struct member *member = &gate->members[i];
+		struct horizon end;
+
+		if (!holds_back(member))
+			continue;
+		follow(gate, member, front);
+		end = hard_end(gate, member);
+		if (end.seq < nearest.seq)
+			nearest.seq = end.seq;
+		if (end.position < nearest.position)
+			nearest.position = end.position;
+	}
+	return nearest;
+}
+
+bool gate_admits(struct gate *gate, const struct gate_front *front, uint64_t seq_end,
+		 uint64_t pos_end)
+{
+	struct horizon horizon;
+
+	if (!something_changed(gate) && seq_end <= gate->free_seq && pos_end <= gate->free_position)
+		return true;
+	pthread_mutex_lock(&gate->lock);
+	if (something_changed(gate))
+		admit_new(gate, front);
+	horizon = look(gate, front);
+	pthread_mutex_unlock(&gate->lock);
+	gate->free_seq = horizon.seq;
+	gate->free_position = horizon.position;
+	gate->want_seq = seq_end;
+	gate->want_position = pos_end;
+	return seq_end <= gate->free_seq && pos_end <= gate->free_position;
+}
+
+/* Whether all that may be asked for is free in front of this member. */
+static bool has_room(const struct member *member, const struct gate_front *front, uint64_t records,
+		     uint64_t bytes)
+{
+	uint64_t used_records = front->next_seq - member->cursor;
+	uint64_t used_bytes = front->position - member->position;
+
+	if (!used_records)
+		return true;
+	return used_records + records <= member->limit_records &&
+	       used_bytes + bytes <= member->terms.limit_bytes;
+}
+
+bool gate_has_room(struct gate *gate, const struct gate_front *front, uint64_t records,
+		   uint64_t bytes)
+{
+	bool room = true;
+
+	pthread_mutex_lock(&gate->lock);
+	if (something_changed(gate))
+		admit_new(gate, front);
+	for (int i = 0; room && i < GATE_MEMBERS_MAX; i++) {
+		struct member *member = &gate->members[i];
+
+		if (!holds_back(member))
+			continue;
+		follow(gate, member, front);
+		room = has_room(member, front, records, bytes);
+	}
+	pthread_mutex_unlock(&gate->lock);
+	return room;
+}
+
+/* ---- demoting ----------------------------------------------------------- */
+
+static void demote(struct member *member, const struct gate_front *front)
+{
+	member->lossless = false;
+	member->state = R3RING_READER_DEMOTED;
+	member->demoted_from = member->cursor;
+	member->demoted_to = front->commit_seq - 1;
+	r3ring_store_relaxed_u64(&member->page->demoted_from, member->demoted_from);
+	r3ring_store_relaxed_u64(&member->page->demoted_to, member->demoted_to);
+	r3ring_store_relaxed_u32(&member->page->lossless, 0);
+	/* Pairs with the acquire of `state` by the reader. */
+	r3ring_store_release_u32(&member->page->state, R3RING_READER_DEMOTED);
+}
+
+/* Whether the member forbids what was last refused. */
+static bool in_the_way(const struct gate *gate, const struct member *member)
+{
+	struct horizon end = hard_end(gate, member);
+
+	return gate->want_seq > end.seq || gate->want_position > end.position;
+}
+
+unsigned int gate_demote(struct gate *gate, const struct gate_front *front, uint64_t waited_ns,
+			 bool all)
+{
+	unsigned int count = 0;
+
+	pthread_mutex_lock(&gate->lock);
+	for (int i = 0; i < GATE_MEMBERS_MAX; i++) {
+		struct member *member = &gate->members[i];
+
+		if (!holds_back(member))
+			continue;
+		follow(gate, member, front);
+		if (!in_the_way(gate, member))
+			continue;
+		member->stalled_ns += waited_ns;
+		if (!all && member->stalled_ns < member->terms.stall_ns)
+			continue;
+		demote(member, front);
+		count++;
+	}
+	pthread_mutex_unlock(&gate->lock);
+	gate->free_seq = 0;
+	gate->free_position = 0;
+	return count;
+}
+
+void gate_open_reserve(struct gate *gate)
+{
+	pthread_mutex_lock(&gate->lock);
+	gate->reserve = true;
+	pthread_mutex_unlock(&gate->lock);
+}
+
+/* ---- waking ------------------------------------------------------------- */
+
+static void poke(struct member *member)
+{
+	uint32_t armed = r3ring_load_relaxed_u32(&member->page->armed);
+
+	if (armed == member->poked)
+		return;
+	member->poked = armed;
+	if (member->terms.poke)
+		member->terms.poke(member->terms.owner);
+}
+
+void gate_wake(struct gate *gate, uint32_t *wake)
+{
+	bool sleeping = false;
+
+	/* Pairs with the reader's fence between `waiting` and its last look: either that
+	 * look sees what was published, or the loads below see that it sleeps. */
+	r3ring_fence_full();
+	if (!r3ring_load_relaxed_u32(&gate->count))
+		return;
+	pthread_mutex_lock(&gate->lock);
+	for (int i = 0; i < GATE_MEMBERS_MAX; i++) {
+		struct member *member = &gate->members[i];
+
+		if (!member->page)
+			continue;
+		if (r3ring_load_relaxed_u32(&member->page->waiting))
+			sleeping = true;
+		poke(member);
+	}
+	pthread_mutex_unlock(&gate->lock);
+	if (!sleeping)
+		return;
+	/* Pairs with the acquire of `wake` in r3ring_cursor_wait(). */
+	r3ring_fetch_add_u32(wake, 1);
+	r3ring_store_relaxed_u64(&gate->wakes, gate->wakes + 1);
+	syscall(SYS_futex, wake, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* ---- looking in from outside --------------------------------------------- */
+
+uint64_t gate_wakes(const struct gate *gate)
+{
+	return r3ring_load_relaxed_u64(&gate->wakes);
+}
+
+/* @cursor: of the member; anything when it is not lossless. */
+static void report_lag(const struct gate *gate, uint64_t cursor, struct gate_member_report *report)
+{
+	const struct r3ring_segment *segment = gate->segment;
+	/* Pairs with the release of tail_seq in the writer's publish. */
+	uint64_t tail = r3ring_load_acquire_u64(&segment->lines->tail_seq);
+	uint64_t end = r3ring_load_relaxed_u64(&segment->lines->tail_pos);
+	struct r3ring_desc desc;
+
+	report->cursor = between(cursor, segment->header.first_seq, tail + 1);
+	report->lag_records = tail + 1 - report->cursor;
+	if (!report->lag_records)
+		return;
+	report->lag_bytes = segment->arena_bytes;
+	if (desc_copy(segment, report->cursor, &desc) == DESC_INTACT && end >= desc.pos)
+		report->lag_bytes = end - desc.pos;
+}
+
+static void report(const struct gate *gate, const struct member *member,
+		   struct gate_member_report *to)
+{
+	const struct r3ring_reader_page *page = member->page;
+	uint64_t cursor = r3ring_load_relaxed_u64(&page->cursor);
+
+	*to = (struct gate_member_report){
+		.owner = member->terms.owner,
+		.lossless = member->lossless,
+		.demoted = member->state == R3RING_READER_DEMOTED,
+		.got = r3ring_load_relaxed_u64(&page->got),
+		.lost = r3ring_load_relaxed_u64(&page->lost),
+		.skipped = r3ring_load_relaxed_u64(&page->skipped),
+		.demoted_from = member->demoted_from,
+		.demoted_to = member->demoted_to,
+	};
+	report_lag(gate, cursor > member->cursor ? cursor : member->cursor, to);
+}
+
+unsigned int gate_list(struct gate *gate, struct gate_member_report reports[GATE_MEMBERS_MAX])
+{
+	unsigned int count = 0;
+
+	pthread_mutex_lock(&gate->lock);
+	for (int i = 0; i < GATE_MEMBERS_MAX; i++) {
+		if (gate->members[i].page)
+			report(gate, &gate->members[i], &reports[count++]);
+	}
+	pthread_mutex_unlock(&gate->lock);
+	return count;
+}
