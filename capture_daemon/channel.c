@@ -9,8 +9,10 @@
 
 #include <utlist.h>
 
+#include "capture_daemon/clock.h"
 #include "capture_daemon/daemon.h"
 #include "capture_daemon/log.h"
+#include "capture_daemon/registration.h"
 
 static bool same_name(const struct r3ring_channel_name *a, const struct r3ring_channel_name *b)
 {
@@ -27,6 +29,17 @@ struct channel *channel_find(struct daemon *daemon, const struct r3ring_channel_
 			return channel;
 	}
 	return NULL;
+}
+
+struct stall_policy channel_policy(const struct daemon *daemon)
+{
+	const struct options *options = &daemon->options;
+
+	return (struct stall_policy){
+		.limit_bytes = options->lossless_limit,
+		.limit_ns = options->stall_limit * NS_PER_MS,
+		.drop = options->lossless_policy == LOSSLESS_DROP,
+	};
 }
 
 bool channel_draining(const struct channel *channel)
@@ -99,6 +112,7 @@ void channel_drained(struct channel *channel)
 
 	unwatch(channel);
 	drain_join(&channel->drain);
+	drain_nudge(&channel->drain);
 	drain_get_report(&channel->drain, &report);
 	if (report.failed)
 		refuse_producer(channel, &report);
@@ -116,6 +130,7 @@ void channel_drained(struct channel *channel)
 static void channel_free(struct channel *channel)
 {
 	unwatch(channel);
+	registrations_forget(channel);
 	drain_close(&channel->drain);
 	if (channel->segment) {
 		const char *name = r3ring_segment_name(channel->segment);
@@ -131,7 +146,6 @@ static void channel_free(struct channel *channel)
 
 void channel_abandon(struct channel *channel)
 {
-	drain_stop(&channel->drain, 0);
 	channel_free(channel);
 }
 

@@ -13,7 +13,6 @@
 #include "capture_daemon/clock.h"
 #include "capture_daemon/drain.h"
 #include "capture_daemon/log.h"
-#include "capture_daemon/remains.h"
 
 #define PAGES_BYTES_MAX (512ull << 20)
 #define PARTS_MAX 1024u /* in flight; the ring's own bound may be lower */
@@ -117,37 +116,6 @@ static int payload_copy(struct drain *drain, const uint8_t *payload, uint32_t by
 	return 0;
 }
 
-/*
- * Before anything of a side entry is published: should this daemon die before the
- * entry is given back, the next one knows where its records begin, and tells the
- * rest. Of the entry that was at work in another's death the beginning is told.
- */
-static void note_saying(struct drain *drain, uint64_t entry)
-{
-	struct pages_words *words = drain->pages.words;
-
-	if (entry == drain->said_entry) {
-		drain->publisher.said = drain->said_records;
-		drain->said_entry = 0;
-		return;
-	}
-	r3ring_store_relaxed_u64(&words->said_seq, r3ring_writer_next_seq(drain->publisher.writer));
-	/* Release, for the order of the stores in which a kill leaves them; the next
-	 * daemon starts when this one is gone. */
-	r3ring_store_release_u64(&words->said_entry, entry);
-}
-
-static int handle_side(struct drain *drain, const struct lane_entry *entry,
-		       struct r3ring_error *err)
-{
-	int r;
-
-	note_saying(drain, entry->number);
-	r = drain_record(drain, drain->payload, entry->payload_bytes, entry->record_type, err);
-	drain->publisher.said = 0;
-	return r;
-}
-
 static int handle_entry(struct drain *drain, struct lane_reader *lane,
 			const struct lane_entry *entry, const uint8_t *payload,
 			struct r3ring_error *err)
@@ -165,7 +133,8 @@ static int handle_entry(struct drain *drain, struct lane_reader *lane,
 	if (step)
 		r = drain_step(drain, drain->payload, entry->payload_bytes, err);
 	else
-		r = handle_side(drain, entry, err);
+		r = drain_record(drain, drain->payload, entry->payload_bytes, entry->record_type,
+				 err);
 	if (r == 0)
 		lane_consume(lane, entry);
 	return r < 0 ? r : 0;
@@ -182,7 +151,32 @@ static bool drain_idle(void *ctx)
 	return (drain->step_waits ||
 		r3ring_load_relaxed_u64(&words->step_head.position) == drain->steps.position) &&
 	       r3ring_load_relaxed_u64(&words->side_head.position) == drain->side.position &&
-	       !drain_stopping(drain) && drain_producer_state(drain) == DRAIN_PRODUCER_ALIVE;
+	       !drain_stopping(drain) && drain_producer_state(drain) == DRAIN_PRODUCER_ALIVE &&
+	       !gate_has_new(drain->publisher.stall.gate);
+}
+
+static void drain_admit_readers(struct drain *drain)
+{
+	const struct gate_front front = writer_front(drain->publisher.writer);
+
+	gate_admit(drain->publisher.stall.gate, &front);
+}
+
+void drain_nudge(struct drain *drain)
+{
+	if (drain->running)
+		pages_wake(&drain->pages);
+	else
+		drain_admit_readers(drain);
+}
+
+/* While the writer waits for a reader. */
+static bool drain_carry_on(void *ctx)
+{
+	struct drain *drain = ctx;
+
+	drain_heartbeat(drain);
+	return !drain_expired(drain);
 }
 
 void drain_heartbeat(struct drain *drain)
@@ -198,8 +192,10 @@ void drain_heartbeat(struct drain *drain)
 
 static void drain_pause(struct drain *drain)
 {
+	drain_say_dropped(drain, false);
 	if (keyframe_due(&drain->publisher))
 		drain_check(drain, publish_keyframe(&drain->publisher), "KEYFRAME");
+	r3ring_writer_wake(drain->publisher.writer);
 	pages_sleep(&drain->pages, drain_idle, drain, SLEEP_NS);
 }
 
@@ -217,6 +213,7 @@ static int drain_run(struct drain *drain, struct r3ring_error *err)
 			lane_next(&drain->steps, &drain->side, complete, &lane, &entry, &error);
 
 		drain_heartbeat(drain);
+		drain_admit_readers(drain);
 		if (error)
 			return r3ring_error_set(err, error, "the submission queue is corrupt");
 		if (!payload && (complete || stopping))
@@ -258,6 +255,7 @@ static void *drain_main(void *arg)
 	} else {
 		producer = drain_producer_state(drain);
 	}
+	drain_say_dropped(drain, true);
 	if (producer != DRAIN_PRODUCER_ALIVE)
 		drain_say_gone(drain, producer);
 	r3ring_writer_wake(drain->publisher.writer);
@@ -335,6 +333,7 @@ int drain_attach(struct drain *drain, const struct drain_options *options,
 	drain->resumed = options->hello->reconnect == 1;
 	drain->told_step = options->told_step;
 	drain->imported_bytes = options->imported_bytes;
+	drain->policy = options->policy;
 	drain->geometry = (struct extent_geometry){
 		.layers = schema->layers,
 		.top_k = schema->top_k,
@@ -360,6 +359,17 @@ int drain_attach(struct drain *drain, const struct drain_options *options,
 	return r;
 }
 
+int drain_serve_idle(struct drain *drain, struct stall_policy policy)
+{
+	int r;
+
+	drain->policy = policy;
+	r = publisher_serve(&drain->publisher, &drain->policy, drain_carry_on, drain);
+	if (r == 0)
+		stall_end(&drain->publisher.stall);
+	return r;
+}
+
 static int thread_start(struct drain *drain, struct r3ring_error *err)
 {
 	int r;
@@ -374,74 +384,30 @@ static int thread_start(struct drain *drain, struct r3ring_error *err)
 	return 0;
 }
 
-/* Copies go into the ring from here on, by the thread. */
-static int work_start(struct drain *drain, struct r3ring_error *err)
-{
-	drain->parts_max = PARTS_MAX;
-	drain->parts = calloc(drain->parts_max, sizeof(*drain->parts));
-	if (!drain->parts)
-		return r3ring_error_set(err, -ENOMEM, "no memory for %u records", drain->parts_max);
-	drain_update_report(drain);
-	return thread_start(drain, err);
-}
-
-static int arena_register(struct drain *drain, const struct r3ring_segment *segment,
-			  struct r3ring_error *err)
-{
-	size_t bytes;
-	void *arena = r3ring_segment_arena(segment, &bytes);
-
-	return drain->ops->arena_register(drain->device, arena, bytes, err);
-}
-
 int drain_start(struct drain *drain, struct r3ring_segment *segment,
 		const struct r3ring_record *schema, struct live *carried, struct r3ring_error *err)
 {
-	int r = arena_register(drain, segment, err);
+	size_t bytes;
+	void *arena = r3ring_segment_arena(segment, &bytes);
+	int r = drain->ops->arena_register(drain->device, arena, bytes, err);
 
 	if (r < 0)
 		return r;
-	/* What is noted there is of another ring. */
-	r3ring_store_release_u64(&drain->pages.words->said_entry, 0);
 	r = publisher_open(&drain->publisher, segment, schema);
+	if (r == 0)
+		r = publisher_serve(&drain->publisher, &drain->policy, drain_carry_on, drain);
 	if (r == 0)
 		r = publish_schema(&drain->publisher, R3RING_DESC_BOUNDARY);
 	if (r == 0 && carried)
 		r = publish_carried(&drain->publisher, carried);
 	if (r < 0)
 		return r3ring_error_set(err, r, "the ring refuses the schema: %s", strerror(-r));
-	return work_start(drain, err);
-}
-
-/* What was said of the side entry that comes next. */
-static void find_said_entry(struct drain *drain)
-{
-	struct pages_words *words = drain->pages.words;
-	uint64_t entry = r3ring_load_relaxed_u64(&words->said_entry);
-
-	if (!entry)
-		return;
-	drain->said_records = remains_count_said(drain->publisher.segment,
-						 r3ring_load_relaxed_u64(&words->said_seq));
-	drain->said_entry = entry;
-}
-
-int drain_resume(struct drain *drain, struct r3ring_error *err)
-{
-	const struct r3ring_lost_record lost = {.cause = R3RING_CAUSE_DAEMON_RESTART};
-	struct publisher *publisher = &drain->publisher;
-	int r = arena_register(drain, publisher->segment, err);
-
-	if (r < 0)
-		return r;
-	find_said_entry(drain);
-	drain_check(drain, publish_lost(publisher, &lost), "LOST");
-	if (drain->said.step.step)
-		publisher->keyframe_owed = true;
-	else
-		drain_check(drain, publish_keyframe(publisher), "KEYFRAME");
-	r3ring_writer_wake(publisher->writer);
-	return work_start(drain, err);
+	drain->parts_max = PARTS_MAX;
+	drain->parts = calloc(drain->parts_max, sizeof(*drain->parts));
+	if (!drain->parts)
+		return r3ring_error_set(err, -ENOMEM, "no memory for %u records", drain->parts_max);
+	drain_update_report(drain);
+	return thread_start(drain, err);
 }
 
 static void device_release(struct drain *drain)
@@ -464,6 +430,7 @@ void drain_join(struct drain *drain)
 	if (drain->running)
 		pthread_join(drain->thread, NULL);
 	drain->running = false;
+	stall_end(&drain->publisher.stall);
 	device_release(drain);
 	pages_release(&drain->pages);
 }
@@ -476,7 +443,6 @@ void drain_close(struct drain *drain)
 	free(drain->layer_state);
 	free(drain->missing);
 	free(drain->parts);
-	free(drain->said.layer_parts);
 	if (drain->done_fd >= 0)
 		close(drain->done_fd);
 	pthread_mutex_destroy(&drain->report_lock);

@@ -46,16 +46,6 @@ struct drain_part {
 	uint32_t out_of_range;
 };
 
-/* What readers were told of the step that was at work when another daemon died. */
-struct drain_said {
-	struct r3ring_step_record step; /* its number is 0 when none was */
-	uint32_t gap_records;           /* LOST of the steps before it, not yet all */
-	uint32_t map_records;           /* STEP, and SPANS with the rest of its map */
-	uint32_t rows;                  /* in ROWS records */
-	uint32_t *layer_parts;          /* [layers]: LAYER records; owned */
-	bool unknown;                   /* the ring does not hold all of it any more */
-};
-
 struct drain {
 	const char *label; /* for the log */
 	struct pages pages;
@@ -67,16 +57,16 @@ struct drain {
 	struct publisher publisher;
 	struct pace pace;
 
-	uint64_t last_step; /* newest step number taken from the lane */
-	uint64_t rows_seen; /* valid rows of all steps up to it */
-	bool resumed;       /* another daemon drained these pages before */
-	uint64_t told_step; /* newest that it told its readers all of; 0: not to come again */
-	bool step_waits;    /* the next step, for an announcement not yet in the side lane */
-	struct drain_said said;
-	uint64_t said_entry;   /* number of the side entry that was at work then; 0: none */
-	uint32_t said_records; /* how many of its records are published */
+	uint64_t last_step;    /* newest step number taken from the lane */
+	uint64_t rows_seen;    /* valid rows of all steps up to it */
+	bool resumed;          /* another daemon drained these pages before */
+	uint64_t told_step;    /* newest that it told its readers all of; 0: not to come again */
+	bool step_waits;       /* the next step, for an announcement not yet in the side lane */
 	uint64_t heartbeat_ns; /* when it was last shown */
+	struct stall_policy policy;
 	struct r3ring_lost_record cut_short; /* steps that the producer's death cut */
+	struct r3ring_lost_record ring_full; /* steps dropped, not yet told */
+	bool dropping;                       /* the ring was full at the newest step */
 
 	uint8_t *payload; /* private copy of one entry's payload */
 	size_t payload_bytes;
@@ -104,7 +94,8 @@ struct drain_options {
 	int pages_fd; /* taken over on success, as is buffer_fd (-1 when none) */
 	int buffer_fd;
 	uint64_t imported_bytes;
-	uint64_t told_step; /* newest that a dead daemon told all of; 0: not known */
+	uint64_t told_step;         /* newest that a dead daemon told all of; 0: not known */
+	struct stall_policy policy; /* towards lossless readers */
 };
 
 /* Makes it one that drain_close() takes. @label must live as long. */
@@ -122,13 +113,6 @@ int drain_attach(struct drain *drain, const struct drain_options *options,
 int drain_start(struct drain *drain, struct r3ring_segment *segment,
 		const struct r3ring_record *schema, struct live *carried, struct r3ring_error *err);
 
-/*
- * Goes on in the ring of a daemon that died: the publisher is open, what it had
- * told is known. Publishes LOST, a keyframe (after the step, where one is at work),
- * and starts the thread.
- */
-int drain_resume(struct drain *drain, struct r3ring_error *err);
-
 /* Tells the thread what became of the producer; it drains the rest and ends. */
 void drain_producer_gone(struct drain *drain, enum drain_producer how);
 
@@ -144,6 +128,12 @@ void drain_join(struct drain *drain);
 
 /* Frees all; the thread must be joined, or never have been started. */
 void drain_close(struct drain *drain);
+
+/* Serves readers of a channel that has no thread; its publisher is open. */
+int drain_serve_idle(struct drain *drain, struct stall_policy policy);
+
+/* A reader has registered: the thread is to admit it, be it asleep. */
+void drain_nudge(struct drain *drain);
 
 /* Any thread. */
 void drain_get_report(struct drain *drain, struct drain_report *report);
@@ -169,6 +159,23 @@ void drain_say_gap(struct drain *drain, uint64_t step, uint64_t rows_before,
 /* Works one entry of another kind off. Returns likewise. */
 int drain_record(struct drain *drain, const uint8_t *payload, size_t bytes, uint16_t type,
 		 struct r3ring_error *err);
+
+/*
+ * Whether there is room for a whole step. Always, but where a channel drops steps
+ * instead of demoting readers; there it waits for room, as long as the policy says,
+ * and once it has waited in vain no more until there is.
+ */
+bool drain_finds_room(struct drain *drain, const struct r3ring_record *step);
+
+/* Takes note of a step that is dropped for want of room in the ring. */
+void drain_note_dropped(struct drain *drain, const struct r3ring_step_record *head, uint32_t rows);
+
+/* Publishes LOST of the steps that were dropped; @now: though a reader must be demoted
+ * for it, else only where there is room. */
+void drain_say_dropped(struct drain *drain, bool now);
+
+/* Tells the next daemon up to where steps were told. */
+void drain_note_told(struct drain *drain);
 
 /* Publishes what has to be said of a producer that is gone. */
 void drain_say_gone(struct drain *drain, enum drain_producer how);

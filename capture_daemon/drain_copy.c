@@ -169,16 +169,22 @@ static void reserve_part(struct drain *drain, const struct step_work *work, uint
 		.out_of_range = counts->out_of_range,
 	};
 
-	while (drain->part_count == drain->parts_max ||
-	       r3ring_writer_reserve(drain->publisher.writer, &spec, &part.slot) == -ENOBUFS)
-		move_parts(drain, work);
-	drain->parts[drain->part_count++] = part;
-}
+	int r;
 
-/* How many of its parts readers have already. */
-static uint32_t parts_said(const struct step_work *work, uint32_t layer)
-{
-	return work->said ? work->said->layer_parts[layer] : 0;
+	if (drain->part_count == drain->parts_max)
+		move_parts(drain, work);
+	r = r3ring_writer_reserve(drain->publisher.writer, &spec, &part.slot);
+	if (r == -ENOBUFS || r == -EAGAIN) {
+		/* What is reserved goes first: before that nobody can make room. */
+		move_parts(drain, work);
+		r = publisher_reserve(&drain->publisher, &spec, &part.slot);
+	}
+	if (r < 0) {
+		drain_check(drain, r, "LAYER");
+		drain->layer_state[layer] = STEP_LAYER_COPY_FAILED;
+		return;
+	}
+	drain->parts[drain->part_count++] = part;
 }
 
 uint32_t step_copy_ready(struct drain *drain, const struct step_work *work)
@@ -192,7 +198,7 @@ uint32_t step_copy_ready(struct drain *drain, const struct step_work *work)
 		    !step_bell(drain, work, layer, &counts) || counts.rows != work->rows)
 			continue;
 		drain->layer_state[layer] = STEP_LAYER_COPIED;
-		for (uint32_t part = parts_said(work, layer); part < parts; part++)
+		for (uint32_t part = 0; part < parts; part++)
 			reserve_part(drain, work, layer, part, &counts);
 		ready++;
 	}
@@ -223,7 +229,7 @@ static void copy_rows_part(struct drain *drain, const struct step_work *work, ui
 	uint8_t *to;
 	int r = 0;
 
-	if (r3ring_writer_reserve(drain->publisher.writer, &spec, &slot) < 0)
+	if (publisher_reserve(&drain->publisher, &spec, &slot) < 0)
 		return;
 	to = (uint8_t *)slot.data + sizeof(head);
 	if (content & R3RING_ROWS_POSITIONS) {
@@ -260,6 +266,6 @@ void step_copy_rows(struct drain *drain, const struct step_work *work)
 	content = (uint32_t)r3ring_load_relaxed_u64(&work->slot->rows_content) & both;
 	if (!content)
 		return;
-	for (uint32_t first = work->said ? work->said->rows : 0; first < work->rows; first += most)
+	for (uint32_t first = 0; first < work->rows; first += most)
 		copy_rows_part(drain, work, content, first, smaller(work->rows - first, most));
 }

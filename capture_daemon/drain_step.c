@@ -60,16 +60,8 @@ static bool told_before(const struct drain *drain, uint64_t step)
 	return step && step == drain->told_step;
 }
 
-/* It was at work when that daemon died: what is missing of it is told now. */
-static bool said_before(const struct drain *drain, uint64_t step)
-{
-	return step && step == drain->said.step.step;
-}
-
 static bool number_fits(const struct drain *drain, uint64_t step)
 {
-	if (drain->said.step.step && !said_before(drain, step))
-		return false;
 	return step > drain->last_step || told_before(drain, step);
 }
 
@@ -93,17 +85,24 @@ static int decode(struct drain *drain, const uint8_t *payload, size_t bytes,
 
 /* ---- accounts ----------------------------------------------------------- */
 
+void drain_note_told(struct drain *drain)
+{
+	struct pages_words *words = drain->pages.words;
+
+	r3ring_store_relaxed_u64(&words->taken_rows, drain->rows_seen);
+	r3ring_store_relaxed_u64(&words->taken_step, drain->last_step);
+}
+
 /* Where the next daemon goes on, should this one end. @rows: valid ones of all steps
  * up to @step. */
 static void note_taken(struct drain *drain, uint64_t step, uint64_t rows)
 {
-	struct pages_words *words = drain->pages.words;
-
 	drain->told_step = 0;
 	drain->last_step = step;
 	drain->rows_seen = rows;
-	r3ring_store_relaxed_u64(&words->taken_rows, rows);
-	r3ring_store_relaxed_u64(&words->taken_step, step);
+	/* Dropped steps are not told yet: to the next daemon they would be a gap. */
+	if (!drain->ring_full.steps)
+		drain_note_told(drain);
 }
 
 static void say_lost_of_gap(struct drain *drain, struct r3ring_lost_record *gap,
@@ -138,6 +137,7 @@ void drain_say_gap(struct drain *drain, uint64_t step, uint64_t rows_before,
 
 	if (step <= drain->last_step + 1)
 		return;
+	drain_say_dropped(drain, true);
 	drain->publisher.totals.steps += gap.steps;
 	say_lost_of_gap(drain, &gap, R3RING_CAUSE_DAEMON_RESTART, causes->restart_steps,
 			causes->restart_rows);
@@ -329,7 +329,7 @@ static enum step_outcome step_wait(struct drain *drain, const struct step_work *
 
 	for (;;) {
 		enum step_outcome outcome = step_state(drain, work);
-		uint32_t ready = step_copy_ready(drain, work);
+		uint32_t ready = work->dropped ? 0 : step_copy_ready(drain, work);
 		uint64_t now = clock_now_ns();
 
 		if (ready || outcome == STEP_ENDED) {
@@ -344,18 +344,23 @@ static enum step_outcome step_wait(struct drain *drain, const struct step_work *
 	}
 }
 
-static enum step_outcome step_work_off(struct drain *drain, const struct r3ring_record *record,
-				       const struct lane_step *lane)
+static struct step_work step_work_of(const struct drain *drain,
+				     const struct r3ring_step_record *head,
+				     const struct lane_step *lane)
 {
-	const struct r3ring_step_record *head = &record->u.step.head;
-	struct step_work work = {
+	return (struct step_work){
 		.head = *head,
 		.extent = drain->buffer.base + lane->extent_offset,
 		.slot = pages_slot(&drain->pages, lane->slot),
 		.rows = head->row_end - head->row_begin,
 		.valid = valid_rows(head),
-		.said = said_before(drain, head->step) ? &drain->said : NULL,
 	};
+}
+
+static enum step_outcome step_work_off(struct drain *drain, const struct r3ring_record *record,
+				       const struct lane_step *lane)
+{
+	struct step_work work = step_work_of(drain, &record->u.step.head, lane);
 	enum step_outcome outcome;
 
 	memset(drain->layer_state, STEP_LAYER_PENDING, drain->geometry.layers);
@@ -367,27 +372,31 @@ static enum step_outcome step_work_off(struct drain *drain, const struct r3ring_
 	return outcome;
 }
 
-/* The step is new to the readers. */
-static void begin_step(struct drain *drain, const struct r3ring_step_record *head,
-		       const struct lane_step *lane)
+/* Its extent is given back when the model is done with it. */
+static enum step_outcome drop_step(struct drain *drain, const struct r3ring_record *record,
+				   const struct lane_step *lane)
 {
-	drain->publisher.said = drain->said.gap_records;
-	drain_say_gap(drain, head->step, lane->rows_before, &lane->gap);
-	drain->publisher.said = 0;
-	drain->said.gap_records = 0;
-	drain->publisher.totals.steps++;
-	drain->publisher.newest_step = head->step;
+	struct step_work work = step_work_of(drain, &record->u.step.head, lane);
+	enum step_outcome outcome = STEP_ENDED;
+
+	work.dropped = true;
+	if (lane->extent_offset != EXTENT_NONE)
+		outcome = step_wait(drain, &work);
+	if (outcome != STEP_ABANDONED)
+		drain_note_dropped(drain, &work.head, work.valid);
+	return outcome;
 }
 
 /* Announces the step and sees it through. */
 static enum step_outcome say_step(struct drain *drain, const struct r3ring_record *record,
 				  const struct lane_step *lane)
 {
-	/* Of a step that is resumed they know the map, or its beginning. */
-	if (said_before(drain, record->u.step.head.step))
-		drain->publisher.said = drain->said.map_records;
-	else
-		begin_step(drain, &record->u.step.head, lane);
+	drain_say_gap(drain, record->u.step.head.step, lane->rows_before, &lane->gap);
+	if (!drain_finds_room(drain, record))
+		return drop_step(drain, record, lane);
+	drain_say_dropped(drain, true);
+	drain->publisher.totals.steps++;
+	drain->publisher.newest_step = record->u.step.head.step;
 	if (lane->extent_offset == EXTENT_NONE)
 		say_dropped(drain, record, lane->cause);
 	else if (publish_step(&drain->publisher, record) == 0)
@@ -412,9 +421,9 @@ int drain_step(struct drain *drain, const uint8_t *payload, size_t bytes, struct
 	note_taken(drain, record.u.step.head.step,
 		   lane.rows_before + valid_rows(&record.u.step.head));
 	release_extent(drain, &lane);
-	drain->said.step.step = 0;
 	if (keyframe_due(&drain->publisher))
 		drain_check(drain, publish_keyframe(&drain->publisher), "KEYFRAME");
+	r3ring_writer_wake(drain->publisher.writer);
 	drain_update_report(drain);
 	return 0;
 }

@@ -14,8 +14,7 @@ struct keyframe_room {
 
 bool keyframe_due(const struct publisher *publisher)
 {
-	return publisher->keyframe_owed ||
-	       r3ring_writer_position(publisher->writer) - publisher->keyframe_position >=
+	return r3ring_writer_position(publisher->writer) - publisher->keyframe_position >=
 		       publisher->arena_bytes / KEYFRAME_SHARE ||
 	       r3ring_writer_next_seq(publisher->writer) - publisher->keyframe_seq >=
 		       publisher->depth / KEYFRAME_SHARE;
@@ -56,7 +55,7 @@ static int repeat(struct publisher *publisher, struct live_payload *table, uint3
 		if (passed)
 			passed--;
 		else
-			r = r3ring_writer_put(publisher->writer, &spec, p->bytes);
+			r = publisher_put(publisher, &spec, p->bytes);
 	}
 	return r;
 }
@@ -86,7 +85,6 @@ int publish_keyframe(struct publisher *publisher)
 	if (r < 0)
 		return r;
 	r3ring_writer_set_keyframe(publisher->writer, seq);
-	publisher->keyframe_owed = false;
 	publisher->keyframe_position = r3ring_writer_position(publisher->writer);
 	publisher->keyframe_seq = r3ring_writer_next_seq(publisher->writer);
 	return 0;

@@ -32,6 +32,10 @@ const char options_help[] =
 	"  --max-channels N     per user (default 64)\n"
 	"  --max-memory SIZE    rings and host buffers, per user (default 64G)\n"
 	"  --max-readers N      connections, per user (default 256)\n"
+	"  --lossless-limit SIZE  how much of a ring a lossless reader may leave unread\n"
+	"                       (default and at most 3/4 of the ring)\n"
+	"  --stall-limit MS     how long a channel waits for lossless readers (default 500)\n"
+	"  --lossless-policy P  then: demote the reader (default), or drop new steps\n"
 	"  --help, --version\n"
 	"\n"
 	"SIZE: bytes, or with K, M, G, T. SIGHUP reads the file again (log level and limits).\n"
@@ -43,6 +47,7 @@ enum setting_kind {
 	SETTING_SIZE,
 	SETTING_COUNT,
 	SETTING_LEVEL,
+	SETTING_POLICY,
 };
 
 struct setting {
@@ -71,6 +76,9 @@ static const struct setting settings[] = {
 	NUMBER("max-memory", SETTING_SIZE, max_memory),
 	NUMBER("max-channels", SETTING_COUNT, max_channels),
 	NUMBER("max-readers", SETTING_COUNT, max_readers),
+	NUMBER("lossless-limit", SETTING_SIZE, lossless_limit),
+	NUMBER("stall-limit", SETTING_COUNT, stall_limit),
+	NUMBER("lossless-policy", SETTING_POLICY, lossless_policy),
 	NUMBER("log-level", SETTING_LEVEL, log_level),
 };
 
@@ -140,6 +148,17 @@ static int parse_level(const char *text, uint64_t *value)
 	return r;
 }
 
+static int parse_policy(const char *text, uint64_t *value)
+{
+	if (strcmp(text, "demote") == 0)
+		*value = LOSSLESS_DEMOTE;
+	else if (strcmp(text, "drop") == 0)
+		*value = LOSSLESS_DROP;
+	else
+		return -EINVAL;
+	return 0;
+}
+
 static int parse_text(const char *text, char *to, size_t capacity)
 {
 	size_t len = strlen(text);
@@ -157,6 +176,7 @@ static const char *setting_allowed(const struct setting *setting)
 		[SETTING_SIZE] = "a size such as 33554432, 32M or 1G",
 		[SETTING_COUNT] = "a number from 1 to 1000000",
 		[SETTING_LEVEL] = "error, warn, info or debug",
+		[SETTING_POLICY] = "demote or drop",
 	};
 
 	return allowed[setting->kind];
@@ -175,6 +195,8 @@ static int setting_apply(const struct setting *setting, struct options *options,
 		return parse_count(text, field);
 	case SETTING_LEVEL:
 		return parse_level(text, field);
+	case SETTING_POLICY:
+		return parse_policy(text, field);
 	}
 	return -EINVAL;
 }
@@ -300,6 +322,7 @@ static void options_defaults(struct options *options)
 		.max_channels = 64,
 		.max_memory = 64ull << 30,
 		.max_readers = 256,
+		.stall_limit = 500,
 		.log_level = R3RING_LOG_INFO,
 	};
 }

@@ -18,7 +18,16 @@ struct options {
 	uint64_t max_channels; /* these three per user */
 	uint64_t max_memory;
 	uint64_t max_readers;
-	uint64_t log_level; /* enum r3ring_log_level */
+	uint64_t lossless_limit;  /* arena bytes; 0: 3/4 of the ring */
+	uint64_t stall_limit;     /* milliseconds */
+	uint64_t lossless_policy; /* enum lossless_policy */
+	uint64_t log_level;       /* enum r3ring_log_level */
+};
+
+/* What a channel does when a lossless reader has had its time. */
+enum lossless_policy {
+	LOSSLESS_DEMOTE = 0, /* waits for the reader no longer */
+	LOSSLESS_DROP = 1,   /* drops new steps until there is room */
 };
 
 enum options_result {

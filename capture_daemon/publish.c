@@ -44,9 +44,45 @@ void publisher_close(struct publisher *publisher)
 	live_clear(&publisher->live);
 	if (publisher->writer)
 		r3ring_writer_close(publisher->writer);
+	gate_destroy(publisher->stall.gate);
 	free(publisher->layers);
 	free(publisher->scratch);
 	*publisher = (struct publisher){0};
+}
+
+int publisher_serve(struct publisher *publisher, const struct stall_policy *policy,
+		    bool (*carry_on)(void *ctx), void *ctx)
+{
+	struct gate *gate = gate_create(publisher->segment, policy->drop);
+
+	if (!gate)
+		return -ENOMEM;
+	publisher->stall =
+		(struct stall){.policy = *policy, .gate = gate, .carry_on = carry_on, .ctx = ctx};
+	writer_set_gate(publisher->writer, gate);
+	return 0;
+}
+
+int publisher_put(struct publisher *publisher, const struct r3ring_record_spec *spec,
+		  const void *payload)
+{
+	struct stall_wait wait = {0};
+	int r;
+
+	while ((r = r3ring_writer_put(publisher->writer, spec, payload)) == -EAGAIN)
+		stall_wait(&publisher->stall, publisher->writer, &wait);
+	return r;
+}
+
+int publisher_reserve(struct publisher *publisher, const struct r3ring_record_spec *spec,
+		      struct r3ring_slot *slot)
+{
+	struct stall_wait wait = {0};
+	int r;
+
+	while ((r = r3ring_writer_reserve(publisher->writer, spec, slot)) == -EAGAIN)
+		stall_wait(&publisher->stall, publisher->writer, &wait);
+	return r;
 }
 
 static uint64_t record_step(const struct r3ring_record *record)
@@ -85,12 +121,8 @@ int publish_record(struct publisher *publisher, const struct r3ring_record *reco
 		return -EMSGSIZE;
 	if (len < 0)
 		return (int)len;
-	if (publisher->said) {
-		publisher->said--;
-		return 0;
-	}
 	spec.len = (uint32_t)len;
-	return r3ring_writer_put(publisher->writer, &spec, publisher->scratch);
+	return publisher_put(publisher, &spec, publisher->scratch);
 }
 
 int publish_schema(struct publisher *publisher, uint16_t flags)
@@ -107,10 +139,8 @@ int publish_lost(struct publisher *publisher, const struct r3ring_lost_record *l
 	struct r3ring_record record = {.type = R3RING_LOST};
 
 	record.u.lost = *lost;
-	if (!publisher->said) {
-		publisher->totals.lost_steps[lost->cause] += lost->steps;
-		publisher->totals.lost_rows[lost->cause] += lost->rows;
-	}
+	publisher->totals.lost_steps[lost->cause] += lost->steps;
+	publisher->totals.lost_rows[lost->cause] += lost->rows;
 	return publish_record(publisher, &record, 0);
 }
 
@@ -137,7 +167,7 @@ static int put_all(struct publisher *publisher, const struct live_payload *table
 	for (const struct live_payload *p = table; r == 0 && p; p = p->hh.next) {
 		const struct r3ring_record_spec spec = {.len = (uint32_t)p->len, .type = type};
 
-		r = r3ring_writer_put(publisher->writer, &spec, p->bytes);
+		r = publisher_put(publisher, &spec, p->bytes);
 	}
 	return r;
 }

@@ -14,11 +14,13 @@
 #include <r3ring/ring.h>
 
 #include "capture_daemon/live.h"
+#include "capture_daemon/stall.h"
 
 /* One thread at a time. */
 struct publisher {
 	struct r3ring_segment *segment;
 	struct r3ring_writer *writer;
+	struct stall stall; /* what lossless readers may do to this channel */
 	struct r3ring_schema_record schema;
 	struct r3ring_layer_entry *layers; /* [schema.layers], owned */
 	struct live live;
@@ -26,8 +28,6 @@ struct publisher {
 	uint64_t newest_step;
 	uint64_t keyframe_position; /* arena position and sequence behind the newest keyframe */
 	uint64_t keyframe_seq;
-	bool keyframe_owed; /* the next boundary gets one */
-	uint32_t said;      /* so many of the next records were published by another daemon */
 	size_t arena_bytes;
 	uint32_t depth;
 	uint8_t *scratch; /* one record's bytes */
@@ -42,6 +42,21 @@ struct publisher {
 int publisher_open(struct publisher *publisher, struct r3ring_segment *segment,
 		   const struct r3ring_record *schema);
 void publisher_close(struct publisher *publisher);
+
+/*
+ * Serves registered readers from now on, the lossless among them by @policy. While
+ * the writer waits for one, @carry_on(@ctx) is asked again and again whether it may:
+ * false ends all patience. Returns 0 or -ENOMEM.
+ */
+int publisher_serve(struct publisher *publisher, const struct stall_policy *policy,
+		    bool (*carry_on)(void *ctx), void *ctx);
+
+/* As r3ring_writer_put() and _reserve(); instead of returning -EAGAIN they wait, as
+ * long as the policy says. Nothing may be reserved before. */
+int publisher_put(struct publisher *publisher, const struct r3ring_record_spec *spec,
+		  const void *payload);
+int publisher_reserve(struct publisher *publisher, const struct r3ring_record_spec *spec,
+		      struct r3ring_slot *slot);
 
 /* Publishes one record. Returns 0, -EMSGSIZE (longer than the ring takes), or
  * -EINVAL (what no decoder would take). */

@@ -48,14 +48,14 @@ static int outbox_add(struct session *session, const struct r3ring_message *mess
 }
 
 int session_send(struct session *session, struct r3ring_message *message, size_t bytes,
-		 const void *extra, size_t extra_bytes, const int *fd)
+		 const void *extra, size_t extra_bytes, const int *fds, unsigned int fd_count)
 {
 	int r = -EAGAIN;
 
 	if (!session->outbox)
-		r = socket_send(session->source.fd, message, bytes, extra, extra_bytes, fd,
-				fd ? 1 : 0);
-	if (r == -EAGAIN && !fd)
+		r = socket_send(session->source.fd, message, bytes, extra, extra_bytes, fds,
+				fd_count);
+	if (r == -EAGAIN && !fd_count)
 		r = outbox_add(session, message, bytes, extra, extra_bytes);
 	return r;
 }
@@ -98,6 +98,7 @@ void session_close(struct session *session)
 		channel->producer = NULL;
 		channel_producer_lost(channel);
 	}
+	registration_close(session);
 	loop_remove(session->daemon->loop, &session->source);
 	close(session->source.fd);
 	while (session->outbox)
@@ -162,6 +163,7 @@ static int send_segment(struct session *session, const struct channel *channel,
 		.generation = header->generation,
 	};
 	int fd = r3ring_segment_reader_fd(channel->segment);
+	int fds[2] = {fd, session->registration.page_fd};
 	int r;
 
 	if (fd < 0)
@@ -170,31 +172,65 @@ static int send_segment(struct session *session, const struct channel *channel,
 	memcpy(message.uuid, header->uuid, sizeof(message.uuid));
 	strncpy(message.segment, r3ring_segment_name(channel->segment),
 		sizeof(message.segment) - 1);
-	r = session_send(session, &message.head, sizeof(message), NULL, 0, &fd);
+	r = session_send(session, &message.head, sizeof(message), NULL, 0, fds,
+			 session->registration.channel ? 2 : 1);
 	close(fd);
 	return r < 0 ? r3ring_error_set(err, r, "the reader does not take its answer") : 0;
+}
+
+/* The hello of any minor version, as one of this. Returns whether it is one. */
+static bool read_hello(const struct socket_inbox *inbox, struct r3ring_hello_reader_message *hello)
+{
+	*hello = (struct r3ring_hello_reader_message){0};
+	if (inbox->len != R3RING_HELLO_READER_MINOR0 && inbox->len != sizeof(*hello))
+		return false;
+	memcpy(hello, inbox->u.bytes, inbox->len);
+	return inbox->fd_count == (hello->has_pidfd == 1);
+}
+
+/* Where no place is left only a reader that insists is refused. */
+static int register_reader(struct session *session, struct channel *channel,
+			   const struct r3ring_hello_reader_message *hello,
+			   struct r3ring_error *err)
+{
+	struct socket_inbox *inbox = &session->daemon->inbox;
+	int none = -1, r;
+
+	if (inbox->len == R3RING_HELLO_READER_MINOR0) {
+		registration_close(session);
+		return 0;
+	}
+	if (inbox->fd_count && !peers_is_pidfd(inbox->fds[0]))
+		return r3ring_error_set(err, -EBADMSG, "the reader's descriptor is no pidfd");
+	r = registration_open(session, channel, hello, inbox->fd_count ? &inbox->fds[0] : &none,
+			      err);
+	return r == -ENOSPC && hello->lossless != 1 ? 0 : r;
 }
 
 static int hello_reader(struct session *session, struct r3ring_error *err)
 {
 	const struct socket_inbox *inbox = &session->daemon->inbox;
-	const struct r3ring_hello_reader_message *hello = (const void *)inbox->u.bytes;
+	struct r3ring_hello_reader_message hello;
 	struct channel *channel;
 	int r;
 
-	if (inbox->len != sizeof(*hello))
-		return r3ring_error_set(err, -EBADMSG, "reader's hello of %zu bytes, expected %zu",
-					inbox->len, sizeof(*hello));
-	r = channel_name_check(&hello->channel, err);
+	if (!read_hello(inbox, &hello))
+		return r3ring_error_set(err, -EBADMSG,
+					"reader's hello of %zu bytes and %u descriptors",
+					inbox->len, inbox->fd_count);
+	r = channel_name_check(&hello.channel, err);
 	if (r == 0 && !session->is_reader)
 		r = limits_check_reader(session->daemon, session->peer.uid, err);
 	if (r < 0)
 		return r;
-	channel = find_generation(session, hello, err);
+	channel = find_generation(session, &hello, err);
 	if (!channel)
 		return err->code;
 	session->is_reader = true;
-	session->reads = hello->channel;
+	session->reads = hello.channel;
+	r = register_reader(session, channel, &hello, err);
+	if (r < 0)
+		return r;
 	return send_segment(session, channel, err);
 }
 

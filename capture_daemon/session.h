@@ -10,6 +10,7 @@
 #include <r3ring/proto.h>
 
 #include "capture_daemon/loop.h"
+#include "capture_daemon/registration.h"
 
 struct daemon;
 struct channel;
@@ -23,6 +24,7 @@ struct session {
 	struct channel *channel; /* whose producer it is, or NULL */
 	bool is_reader;
 	struct r3ring_channel_name reads; /* what a reader asked for last */
+	struct registration registration; /* of a reader that asked for it */
 	struct outgoing *outbox;          /* utlist */
 	size_t outbox_bytes;
 };
@@ -32,11 +34,11 @@ void session_accept(struct loop_source *listener, uint32_t events);
 
 /*
  * Sends without ever waiting: what the peer does not take now is kept, up to a
- * bound; a message with a descriptor is not kept. Returns 0, or a negative
+ * bound; a message with descriptors is not kept. Returns 0, or a negative
  * errno: the caller closes the session.
  */
 int session_send(struct session *session, struct r3ring_message *message, size_t bytes,
-		 const void *extra, size_t extra_bytes, const int *fd);
+		 const void *extra, size_t extra_bytes, const int *fds, unsigned int fd_count);
 
 /* Tells the peer why, and closes the session. */
 void session_refuse(struct session *session, const struct r3ring_error *why);

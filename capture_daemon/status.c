@@ -9,6 +9,8 @@
 
 #include <jansson.h>
 
+#include <r3ring/atomic.h>
+
 #include "capture_daemon/clock.h"
 #include "capture_daemon/daemon.h"
 #include "capture_daemon/status.h"
@@ -135,6 +137,50 @@ static void add_ring(json_t *object, const struct channel *channel,
 	json_object_set_new(object, "ring", ring);
 }
 
+static void add_waits(json_t *object, const struct channel *channel)
+{
+	const struct stall *stall = &channel->drain.publisher.stall;
+
+	json_object_set_new(object, "reader_wakes", number(gate_wakes(stall->gate)));
+	json_object_set_new(object, "waits_for_readers",
+			    number(r3ring_load_relaxed_u64(&stall->waits)));
+	json_object_set_new(object, "waited_for_readers_ms",
+			    number(r3ring_load_relaxed_u64(&stall->waited_ns) / NS_PER_MS));
+	json_object_set_new(object, "readers_demoted",
+			    number(r3ring_load_relaxed_u64(&stall->demoted)));
+}
+
+static json_t *reader_object(const struct gate_member_report *report)
+{
+	const struct session *session = report->owner;
+	json_t *object = json_object();
+
+	json_object_set_new(object, "pid", json_integer(session->peer.pid));
+	json_object_set_new(object, "mode", json_string(report->lossless ? "lossless" : "lossy"));
+	json_object_set_new(object, "lag_records", number(report->lag_records));
+	json_object_set_new(object, "lag_bytes", number(report->lag_bytes));
+	json_object_set_new(object, "got", number(report->got));
+	json_object_set_new(object, "lost", number(report->lost));
+	json_object_set_new(object, "skipped", number(report->skipped));
+	json_object_set_new(object, "demoted", json_boolean(report->demoted));
+	if (report->demoted) {
+		json_object_set_new(object, "demoted_from", number(report->demoted_from));
+		json_object_set_new(object, "demoted_to", number(report->demoted_to));
+	}
+	return object;
+}
+
+static void add_readers(json_t *object, const struct channel *channel)
+{
+	struct gate_member_report reports[GATE_MEMBERS_MAX];
+	unsigned int count = gate_list(channel->drain.publisher.stall.gate, reports);
+	json_t *readers = json_array();
+
+	for (unsigned int i = 0; i < count; i++)
+		json_array_append_new(readers, reader_object(&reports[i]));
+	json_object_set_new(object, "readers", readers);
+}
+
 static uint64_t count_readers(const struct channel *channel)
 {
 	uint64_t count = 0;
@@ -167,6 +213,8 @@ static json_t *channel_object(struct channel *channel)
 	add_ring(object, channel, &report);
 	json_object_set_new(object, "buffer_bytes", number(channel->buffer_bytes));
 	json_object_set_new(object, "attached_readers", number(count_readers(channel)));
+	add_readers(object, channel);
+	add_waits(object, channel);
 	return object;
 }
 
@@ -190,6 +238,11 @@ static json_t *daemon_object(const struct daemon *daemon)
 	json_object_set_new(limits, "max_memory", number(daemon->options.max_memory));
 	json_object_set_new(limits, "max_readers", number(daemon->options.max_readers));
 	json_object_set_new(limits, "buffer_size", number(daemon->options.buffer_size));
+	json_object_set_new(limits, "lossless_limit", number(daemon->options.lossless_limit));
+	json_object_set_new(limits, "stall_limit_ms", number(daemon->options.stall_limit));
+	json_object_set_new(
+		limits, "lossless_policy",
+		json_string(daemon->options.lossless_policy == LOSSLESS_DROP ? "drop" : "demote"));
 	json_object_set_new(object, "limits", limits);
 	return object;
 }
@@ -203,7 +256,7 @@ static int send_object(struct session *session, uint16_t type, json_t *object)
 
 	json_decref(object);
 	if (text)
-		r = session_send(session, &head, sizeof(head), text, strlen(text), NULL);
+		r = session_send(session, &head, sizeof(head), text, strlen(text), NULL, 0);
 	free(text);
 	return r;
 }

@@ -1,26 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asking the daemon for a channel's segment. */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include <r3ring/atomic.h>
 
 #include "channel/socket.h"
 #include "consumer/attach.h"
 
-int attach_begin(struct attach_request *request, const struct attach_target *target,
-		 struct r3ring_error *err)
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+/* With a pidfd, so that the daemon learns of a death though a child has the socket;
+ * without one where the kernel has none. */
+static int send_hello(int fd, const struct attach_target *target)
 {
+	int pidfd = target->registers ? (int)syscall(SYS_pidfd_open, getpid(), 0) : -1;
 	struct r3ring_hello_reader_message hello = {
 		.head.type = R3RING_MSG_HELLO_READER,
 		.channel = target->channel,
 		.generation = target->generation,
+		.lossless = target->lossless,
+		.has_pidfd = pidfd >= 0,
+		.limit_bytes = target->limit_bytes,
+		.stall_ms = target->stall_ms,
 	};
+	int rc = socket_send(fd, &hello.head,
+			     target->registers ? sizeof(hello) : R3RING_HELLO_READER_MINOR0, NULL,
+			     0, &pidfd, pidfd >= 0 ? 1 : 0);
+
+	if (pidfd >= 0)
+		close(pidfd);
+	return rc;
+}
+
+int attach_begin(struct attach_request *request, const struct attach_target *target,
+		 struct r3ring_error *err)
+{
 	int fd = socket_connect(target->runtime_dir, err);
 	int rc;
 
 	if (fd < 0)
 		return fd;
-	rc = socket_send(fd, &hello.head, sizeof(hello), NULL, 0, NULL, 0);
+	rc = send_hello(fd, target);
 	/* A daemon that hung up at once may have left a refusal to be read. */
 	if (rc && rc != -EPIPE) {
 		close(fd);
@@ -42,6 +68,8 @@ void attachment_release(struct attachment *attachment)
 {
 	if (attachment->segment)
 		close(attachment->connection);
+	if (attachment->page)
+		munmap(attachment->page, R3RING_READER_PAGE_BYTES);
 	r3ring_segment_close(attachment->segment);
 	*attachment = (struct attachment){0};
 }
@@ -53,9 +81,9 @@ static int check_answer(const struct socket_inbox *inbox, struct attachment *att
 	struct r3ring_segment_message answer;
 
 	memcpy(&answer, inbox->u.bytes, sizeof(answer));
-	if (inbox->fd_count != 1)
+	if (inbox->fd_count != 1 && inbox->fd_count != 2)
 		return r3ring_error_set(err, -EBADMSG,
-					"the daemon sent %u descriptors with a segment, not 1",
+					"the daemon sent %u descriptors with a segment, not 1 or 2",
 					inbox->fd_count);
 	if (!memchr(answer.segment, 0, sizeof(answer.segment)))
 		return r3ring_error_set(err, -EBADMSG,
@@ -83,9 +111,46 @@ static int check_identity(const struct attachment *attachment, struct r3ring_err
 	return 0;
 }
 
+/* Sealed and of the one size there is, so that no access to it can fail. */
+static int map_page(const struct socket_inbox *inbox, const struct attach_target *target,
+		    struct attachment *attachment, struct r3ring_error *err)
+{
+	struct stat st;
+	void *base;
+	int seals;
+
+	if (inbox->fd_count < 2)
+		return target->lossless
+			       ? r3ring_error_set(err, -EOPNOTSUPP,
+						  "this daemon has no lossless readers: use "
+						  "r3ringd of this release")
+			       : 0;
+	seals = fcntl(inbox->fds[1], F_GET_SEALS);
+	if (seals < 0 || (seals & SEALS) != SEALS || fstat(inbox->fds[1], &st) ||
+	    st.st_size != R3RING_READER_PAGE_BYTES)
+		return r3ring_error_set(err, -EBADMSG,
+					"the daemon's page for this reader is no sealed memfd of "
+					"%u bytes",
+					R3RING_READER_PAGE_BYTES);
+	base = mmap(NULL, R3RING_READER_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
+		    inbox->fds[1], 0);
+	if (base == MAP_FAILED)
+		return r3ring_error_set(err, -errno, "mapping the page of this reader: %m");
+	attachment->page = base;
+	return 0;
+}
+
+bool attachment_ready(const struct attachment *attachment, const struct attach_target *target)
+{
+	/* Pairs with the release in the gate's admit(). */
+	return !target->lossless ||
+	       r3ring_load_acquire_u32(&attachment->page->state) != R3RING_READER_ADMITTING;
+}
+
 /* Takes the request's connection over on success. */
-static int map_answer(struct attach_request *request, const struct socket_inbox *inbox,
-		      struct attachment *attachment, struct r3ring_error *err)
+static int map_answer(struct attach_request *request, const struct attach_target *target,
+		      const struct socket_inbox *inbox, struct attachment *attachment,
+		      struct r3ring_error *err)
 {
 	struct attachment mapped = {0};
 	int rc = check_answer(inbox, &mapped, err);
@@ -97,6 +162,8 @@ static int map_answer(struct attach_request *request, const struct socket_inbox 
 	mapped.connection = request->fd;
 	request->fd = -1;
 	rc = check_identity(&mapped, err);
+	if (!rc)
+		rc = map_page(inbox, target, &mapped, err);
 	if (rc) {
 		attachment_release(&mapped);
 		return rc;
@@ -105,8 +172,8 @@ static int map_answer(struct attach_request *request, const struct socket_inbox 
 	return 0;
 }
 
-int attach_finish(struct attach_request *request, struct attachment *attachment, int timeout_ms,
-		  struct r3ring_error *err)
+int attach_finish(struct attach_request *request, const struct attach_target *target,
+		  struct attachment *attachment, int timeout_ms, struct r3ring_error *err)
 {
 	struct socket_inbox inbox;
 	int rc = socket_answer(request->fd, &inbox, R3RING_MSG_SEGMENT,
@@ -115,7 +182,7 @@ int attach_finish(struct attach_request *request, struct attachment *attachment,
 	if (rc == -ETIMEDOUT)
 		return rc;
 	if (!rc) {
-		rc = map_answer(request, &inbox, attachment, err);
+		rc = map_answer(request, target, &inbox, attachment, err);
 		socket_inbox_close_fds(&inbox);
 	}
 	attach_cancel(request);

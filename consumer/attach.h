@@ -11,6 +11,7 @@
 
 #include <r3ring/error.h>
 #include <r3ring/proto.h>
+#include <r3ring/reader_page.h>
 #include <r3ring/ring.h>
 
 /*
@@ -20,6 +21,7 @@
  */
 struct attachment {
 	struct r3ring_segment *segment;
+	struct r3ring_reader_page *page; /* NULL: not registered */
 	int connection;
 	uint64_t generation;
 	uint8_t uuid[16];
@@ -36,6 +38,10 @@ struct attach_target {
 	const char *runtime_dir; /* NULL: the default places */
 	struct r3ring_channel_name channel;
 	uint64_t generation; /* 0: the newest */
+	bool registers;
+	bool lossless; /* then it must be registered */
+	uint64_t limit_bytes;
+	uint32_t stall_ms;
 };
 
 /*
@@ -54,10 +60,15 @@ int attach_begin(struct attach_request *request, const struct attach_target *tar
  *
  * Returns 0, -ETIMEDOUT (the question still stands), or, the question being
  * over: -ENOENT and what else the daemon refuses with, -EBADMSG (its answer does
- * not fit the segment), -EPROTO, or as r3ring_segment_open_fd().
+ * not fit the segment), -EPROTO, -EOPNOTSUPP (@target wants a lossless reader, the
+ * daemon registers none), or as r3ring_segment_open_fd().
  */
-int attach_finish(struct attach_request *request, struct attachment *attachment, int timeout_ms,
-		  struct r3ring_error *err);
+int attach_finish(struct attach_request *request, const struct attach_target *target,
+		  struct attachment *attachment, int timeout_ms, struct r3ring_error *err);
+
+/* Whether the writer knows of the reader, where it has to: until then records may be
+ * overwritten. */
+bool attachment_ready(const struct attachment *attachment, const struct attach_target *target);
 
 /* Gives the question up; fine when there is none. */
 void attach_cancel(struct attach_request *request);

@@ -80,17 +80,21 @@ static bool same_segment(const struct attachment *a, const struct attachment *b)
 static void register_anew(struct r3ring_reader *reader)
 {
 	struct attachment *next = &reader->follower.next;
-	int connection = reader->now.connection;
+	struct attachment now = reader->now;
 
 	reader->now.connection = next->connection;
-	next->connection = connection;
+	reader->now.page = next->page;
+	next->connection = now.connection;
+	next->page = now.page;
 	attachment_release(next);
+	reader_registered(reader);
 }
 
 static void take_answer(struct r3ring_reader *reader, bool ended, uint64_t now)
 {
 	struct follower *follower = &reader->follower;
-	int rc = attach_finish(&follower->request, &follower->next, 0, &reader->err);
+	int rc = attach_finish(&follower->request, &reader->target, &follower->next, 0,
+			       &reader->err);
 
 	if (rc == -ETIMEDOUT) {
 		if (now < follower->give_up_ns)
@@ -129,7 +133,7 @@ bool follower_look(struct r3ring_reader *reader, bool ended)
 	uint64_t now = clock_ns(CLOCK_MONOTONIC_COARSE);
 
 	if (follower->next.segment)
-		return true;
+		return attachment_ready(&follower->next, &reader->target);
 	if (follower->request.fd >= 0) {
 		take_answer(reader, ended, now);
 	} else if (!ended && writer_lives(reader, now)) {
@@ -137,5 +141,5 @@ bool follower_look(struct r3ring_reader *reader, bool ended)
 	} else if (now >= follower->ask_at_ns) {
 		ask(reader, ended, now);
 	}
-	return follower->next.segment;
+	return follower->next.segment && attachment_ready(&follower->next, &reader->target);
 }

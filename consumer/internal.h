@@ -30,6 +30,11 @@ struct r3ring_reader {
 	enum r3ring_cursor_mode mode;
 	bool stay;
 
+	int poll_fd;          /* epoll over the present connection; -1: not asked for */
+	uint32_t armed;       /* as last stored in the page */
+	uint64_t told_cursor; /* as last stored in the page */
+	uint64_t spin_ns;     /* how long it pays to spin, learned */
+	uint64_t nap_ns;      /* between two looks of one that is not registered */
 	struct attachment now;
 	struct r3ring_cursor *cursor;
 	struct follower follower;
@@ -49,6 +54,23 @@ struct r3ring_reader {
 /* Begins reading an attachment, which is taken over on success. */
 int reader_enter(struct r3ring_reader *reader, struct attachment *attachment,
 		 enum r3ring_cursor_start from, uint64_t seq);
+
+/* Tells the writer up to where all is done with. */
+void reader_tell_cursor(struct r3ring_reader *reader);
+
+/* To be called when `now` has another page and connection. */
+void reader_registered(struct r3ring_reader *reader);
+
+/* Adds the present connection to what poll_fd watches, if there is one. */
+void reader_watch_connection(struct r3ring_reader *reader);
+
+/*
+ * Sleeps until the writer wakes or there is something to tell. No wake-up is lost:
+ * either the last look sees what the writer published, or the writer sees that the
+ * page says `waiting` and changes the word that is slept on.
+ */
+void reader_sleep(struct r3ring_reader_page *page, const struct r3ring_cursor *cursor,
+		  uint64_t timeout_ns);
 
 /* What next() does, wherever its result goes. Never blocks. */
 int reader_advance(struct r3ring_reader *reader, struct r3ring_view *view);

@@ -4,18 +4,104 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <r3ring/atomic.h>
+
 #include "channel/socket.h"
 #include "consumer/internal.h"
 
 #define OPEN_TIMEOUT_MS 5000
+#define ADMISSION_NAP_NS 100000
+
+/* Options before there were registered readers. */
+#define OPTIONS_LEAST offsetof(struct r3ring_reader_options, unregistered)
+
+/* ---- the page ---------------------------------------------------------- */
+
+void reader_tell_cursor(struct r3ring_reader *reader)
+{
+	struct r3ring_reader_page *page = reader->now.page;
+	struct r3ring_cursor_stats stats;
+
+	if (!page)
+		return;
+	r3ring_cursor_stats(reader->cursor, &stats);
+	if (stats.cursor == reader->told_cursor)
+		return;
+	reader->told_cursor = stats.cursor;
+	r3ring_store_relaxed_u64(&page->got, stats.got);
+	r3ring_store_relaxed_u64(&page->lost, stats.lost);
+	r3ring_store_relaxed_u64(&page->skipped, stats.skipped);
+	/* Pairs with the acquire in the gate's follow(): the last use of a view comes
+	 * before whatever is stored in its place. */
+	r3ring_store_release_u64(&page->cursor, stats.cursor);
+}
+
+/* A former connection left the set when it was closed. */
+void reader_watch_connection(struct r3ring_reader *reader)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+
+	if (reader->poll_fd >= 0)
+		epoll_ctl(reader->poll_fd, EPOLL_CTL_ADD, reader->now.connection, &event);
+}
+
+void reader_registered(struct r3ring_reader *reader)
+{
+	reader->told_cursor = 0;
+	reader->armed = 0;
+	reader_tell_cursor(reader);
+	reader_watch_connection(reader);
+}
+
+static void note_demotion(struct r3ring_reader *reader)
+{
+	const struct r3ring_reader_page *page = reader->now.page;
+
+	/* Pairs with the release in the gate's demote(). */
+	if (!page || reader->mode != R3RING_LOSSLESS || reader->sums.demoted ||
+	    r3ring_load_acquire_u32(&page->state) != R3RING_READER_DEMOTED)
+		return;
+	reader->sums.demoted = 1;
+	reader->sums.demoted_from = r3ring_load_relaxed_u64(&page->demoted_from);
+	reader->sums.demoted_to = r3ring_load_relaxed_u64(&page->demoted_to);
+}
 
 /* ---- opening ----------------------------------------------------------- */
+
+/* A lossless reader begins within what is kept for it, unless it says where. */
+static int open_cursor(const struct r3ring_reader *reader, const struct attachment *attachment,
+		       enum r3ring_cursor_start from, uint64_t seq, struct r3ring_cursor **cursor)
+{
+	bool lossless = reader->mode == R3RING_LOSSLESS;
+	enum r3ring_cursor_mode mode = lossless ? R3RING_LOSSY : reader->mode;
+	struct r3ring_cursor_stats stats;
+	uint64_t held;
+	int rc;
+
+	if (lossless && from == R3RING_FROM_OLDEST) {
+		from = R3RING_FROM_SEQ;
+		seq = r3ring_load_relaxed_u64(&attachment->page->held_from);
+	}
+	rc = r3ring_cursor_open(cursor, attachment->segment, mode, from, seq);
+	if (rc || !lossless || from != R3RING_FROM_KEYFRAME)
+		return rc;
+	held = r3ring_load_relaxed_u64(&attachment->page->held_from);
+	r3ring_cursor_stats(*cursor, &stats);
+	if (stats.start >= held)
+		return 0;
+	r3ring_cursor_close(*cursor);
+	return r3ring_cursor_open(cursor, attachment->segment, mode, R3RING_FROM_SEQ, held);
+}
 
 int reader_enter(struct r3ring_reader *reader, struct attachment *attachment,
 		 enum r3ring_cursor_start from, uint64_t seq)
 {
 	struct r3ring_cursor *cursor;
-	int rc = r3ring_cursor_open(&cursor, attachment->segment, reader->mode, from, seq);
+	int rc = open_cursor(reader, attachment, from, seq, &cursor);
 
 	if (rc)
 		return rc;
@@ -30,21 +116,57 @@ int reader_enter(struct r3ring_reader *reader, struct attachment *attachment,
 	reader->sums.generation = reader->now.generation;
 	memcpy(reader->sums.uuid, reader->now.uuid, sizeof(reader->sums.uuid));
 	reader->sums.generations++;
+	reader->sums.registered = reader->now.page != NULL;
+	reader->sums.demoted = 0;
+	reader_registered(reader);
 	return 0;
+}
+
+/* The writer comes by at once where there is work, and is woken where there is none. */
+static int await_admission(const struct r3ring_reader *reader, const struct attachment *attachment,
+			   struct r3ring_error *err)
+{
+	const struct timespec nap = {.tv_nsec = ADMISSION_NAP_NS};
+	uint64_t end = clock_ns(CLOCK_MONOTONIC) + OPEN_TIMEOUT_MS * 1000000ull;
+
+	while (!attachment_ready(attachment, &reader->target)) {
+		if (clock_ns(CLOCK_MONOTONIC) >= end)
+			return r3ring_error_set(
+				err, -ETIMEDOUT,
+				"the writer of %s did not admit this reader in time",
+				attachment->name);
+		nanosleep(&nap, NULL);
+	}
+	return 0;
+}
+
+/* A daemon of before refuses who registers; who can do without asks again. */
+static int attach(struct r3ring_reader *reader, struct attachment *attachment,
+		  struct r3ring_error *err)
+{
+	struct attach_request request = {.fd = -1};
+	int rc = attach_begin(&request, &reader->target, err);
+
+	if (!rc)
+		rc = attach_finish(&request, &reader->target, attachment, OPEN_TIMEOUT_MS, err);
+	attach_cancel(&request);
+	if (rc == -EBADMSG && reader->target.registers && !reader->target.lossless) {
+		reader->target.registers = false;
+		return attach(reader, attachment, err);
+	}
+	return rc ? rc : await_admission(reader, attachment, err);
 }
 
 static int attach_and_enter(struct r3ring_reader *reader,
 			    const struct r3ring_reader_options *options, struct r3ring_error *err)
 {
-	struct attach_request request = {.fd = -1};
 	struct attachment attachment = {0};
-	int rc = attach_begin(&request, &reader->target, err);
+	int rc = attach(reader, &attachment, err);
 
-	if (!rc)
-		rc = attach_finish(&request, &attachment, OPEN_TIMEOUT_MS, err);
-	attach_cancel(&request);
-	if (rc)
+	if (rc) {
+		attachment_release(&attachment);
 		return rc;
+	}
 	rc = reader_enter(reader, &attachment, options->from, options->seq);
 	if (rc == -ERANGE)
 		r3ring_error_set(err, rc,
@@ -61,13 +183,17 @@ static int attach_and_enter(struct r3ring_reader *reader,
 
 static int check_options(const struct r3ring_reader_options *options, struct r3ring_error *err)
 {
-	if (options->size < sizeof(*options))
+	if (options->size < OPTIONS_LEAST)
 		return r3ring_error_set(err, -EINVAL,
 					"reader options of %zu bytes, this library needs %zu: set "
 					"size to sizeof(struct r3ring_reader_options)",
-					options->size, sizeof(*options));
+					options->size, OPTIONS_LEAST);
 	if (!options->channel)
 		return r3ring_error_set(err, -EINVAL, "no channel named; give \"INSTANCE/RANK\"");
+	if (options->mode == R3RING_LOSSLESS && options->unregistered)
+		return r3ring_error_set(err, -EINVAL,
+					"a lossless reader must be registered: the writer waits "
+					"only for those that it knows");
 	return 0;
 }
 
@@ -81,6 +207,11 @@ static int fill_in(struct r3ring_reader *reader, const struct r3ring_reader_opti
 	follower_init(&reader->follower);
 	reader->mode = options->mode;
 	reader->stay = options->stay;
+	reader->poll_fd = -1;
+	reader->target.registers = !options->unregistered;
+	reader->target.lossless = options->mode == R3RING_LOSSLESS;
+	reader->target.limit_bytes = options->limit_bytes;
+	reader->target.stall_ms = options->stall_ms;
 	reader->target.generation = options->generation;
 	if (!options->runtime_dir)
 		return 0;
@@ -91,12 +222,17 @@ static int fill_in(struct r3ring_reader *reader, const struct r3ring_reader_opti
 	return 0;
 }
 
-int r3ring_reader_open(struct r3ring_reader **reader, const struct r3ring_reader_options *options,
+int r3ring_reader_open(struct r3ring_reader **reader, const struct r3ring_reader_options *given,
 		       struct r3ring_error *err)
 {
+	struct r3ring_reader_options all = {0};
+	const struct r3ring_reader_options *options = &all;
 	struct r3ring_reader *opened;
-	int rc = check_options(options, err);
+	int rc;
 
+	/* What an older caller does not know of is zero. */
+	memcpy(&all, given, given->size < sizeof(all) ? given->size : sizeof(all));
+	rc = check_options(options, err);
 	if (rc)
 		return rc;
 	opened = calloc(1, sizeof(*opened));
@@ -121,6 +257,8 @@ void r3ring_reader_close(struct r3ring_reader *reader)
 	follower_release(&reader->follower);
 	r3ring_cursor_close(reader->cursor);
 	attachment_release(&reader->now);
+	if (reader->poll_fd >= 0)
+		close(reader->poll_fd);
 	free(reader->runtime_dir);
 	free(reader);
 }
@@ -165,9 +303,12 @@ int reader_advance(struct r3ring_reader *reader, struct r3ring_view *view)
 {
 	for (;;) {
 		/* Found before the look below, so that nothing can have come after it. */
-		bool next_found = reader->follower.next.segment;
+		bool next_found = reader->follower.next.segment &&
+				  attachment_ready(&reader->follower.next, &reader->target);
 		int rc = r3ring_cursor_next(reader->cursor, view);
 
+		reader_tell_cursor(reader);
+		note_demotion(reader);
 		if (rc == 1)
 			follower_note(&reader->follower, view);
 		if (rc == -EBADMSG)
@@ -207,10 +348,14 @@ int r3ring_reader_next(struct r3ring_reader *reader, struct r3ring_view *view)
 
 int r3ring_reader_check(struct r3ring_reader *reader)
 {
+	int rc;
+
 	if (!reader->view_open)
 		return -EINVAL;
 	reader->view_open = false;
-	return r3ring_cursor_check(reader->cursor);
+	rc = r3ring_cursor_check(reader->cursor);
+	reader_tell_cursor(reader);
+	return rc;
 }
 
 int r3ring_reader_read(struct r3ring_reader *reader, struct r3ring_view *view, void *buffer,

@@ -1,16 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waiting for records: a short spin, then sleep until the writer wakes. */
+/*
+ * Waiting for records: a spin as long as it has been of use, then sleep. A registered
+ * reader says in its page that it sleeps, and is woken; any other polls.
+ */
 #include <errno.h>
 #include <stdint.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
 
 #include <r3ring/atomic.h>
 
 #include "consumer/internal.h"
 
-#define SPIN_NS 20000ull      /* what a sleep and a wake would cost */
-#define SLEEP_NS 100000000ull /* between two looks at the heartbeat */
-#define ANSWER_NS 1000000ull  /* between two looks for a daemon's answer */
-#define ENDED_NS 20000000ull  /* between two looks for the time to ask */
+#define SPIN_LEAST_NS 1000ull
+#define SPIN_MOST_NS 50000ull  /* about what a sleep and a wake cost */
+#define SLEEP_NS 1000000000ull /* between two looks at the heartbeat */
+#define POLL_LEAST_NS 50000ull /* between two looks of one that is not registered */
+#define POLL_MOST_NS 1000000ull
+#define ANSWER_NS 1000000ull /* between two looks for a daemon's answer */
+#define ENDED_NS 20000000ull /* between two looks for the time to ask */
+#define MESSAGES_MOST 64     /* taken off the socket at a time */
 
 /* Whether next() has something to tell that it has not told yet. */
 static bool look(struct r3ring_reader *reader)
@@ -53,37 +62,114 @@ static void sleep_for(uint64_t ns)
 	nanosleep(&pause, NULL);
 }
 
-/* An ended segment wakes nobody any more, and neither does the socket. */
-static void rest(const struct r3ring_reader *reader, uint64_t left_ns)
+void reader_sleep(struct r3ring_reader_page *page, const struct r3ring_cursor *cursor,
+		  uint64_t timeout_ns)
 {
-	if (reader->follower.request.fd >= 0)
+	r3ring_store_relaxed_u32(&page->waiting, 1);
+	/* Pairs with the fence in gate_wake(). */
+	r3ring_fence_full();
+	r3ring_cursor_wait(cursor, timeout_ns);
+	r3ring_store_relaxed_u32(&page->waiting, 0);
+}
+
+static void nap(struct r3ring_reader *reader, uint64_t left_ns)
+{
+	r3ring_cursor_wait(reader->cursor, shorter(left_ns, reader->nap_ns));
+	reader->nap_ns = shorter(reader->nap_ns * 2, POLL_MOST_NS);
+}
+
+/* An ended segment wakes nobody any more, and neither does the socket. */
+static void rest(struct r3ring_reader *reader, uint64_t left_ns)
+{
+	if (reader->follower.request.fd >= 0 || reader->follower.next.segment)
 		sleep_for(shorter(left_ns, ANSWER_NS));
 	else if (reader->end_told)
 		sleep_for(shorter(left_ns, ENDED_NS));
+	else if (reader->now.page)
+		reader_sleep(reader->now.page, reader->cursor, shorter(left_ns, SLEEP_NS));
 	else
-		r3ring_cursor_wait(reader->cursor, shorter(left_ns, SLEEP_NS));
+		nap(reader, left_ns);
+}
+
+/* Longer next time when it was of use, shorter when a sleep came after all. */
+static void learn_spin(struct r3ring_reader *reader, uint64_t waited_ns)
+{
+	if (waited_ns <= reader->spin_ns)
+		reader->spin_ns = shorter(reader->spin_ns * 2, SPIN_MOST_NS);
+	else if (reader->spin_ns / 2 >= SPIN_LEAST_NS)
+		reader->spin_ns /= 2;
 }
 
 int r3ring_reader_wait(struct r3ring_reader *reader, int timeout_ms)
 {
 	uint64_t start = clock_ns(CLOCK_MONOTONIC);
 	uint64_t limit = timeout_ms < 0 ? UINT64_MAX : (uint64_t)timeout_ms * 1000000u;
+	uint64_t waited = 0;
 
 	if (reader->found || reader->view_open)
 		return 1;
-	for (;;) {
-		uint64_t waited;
+	if (!reader->spin_ns)
+		reader->spin_ns = SPIN_MOST_NS;
+	reader->nap_ns = POLL_LEAST_NS;
+	while (!look(reader)) {
 		int rc;
 
-		if (look(reader))
-			return 1;
 		waited = clock_ns(CLOCK_MONOTONIC) - start;
 		rc = nothing_to_tell(reader, waited >= limit);
 		if (rc || waited >= limit)
 			return rc;
-		if (waited < SPIN_NS)
+		if (waited < reader->spin_ns)
 			r3ring_cpu_relax();
 		else
 			rest(reader, limit - waited);
 	}
+	if (waited)
+		learn_spin(reader, waited);
+	return 1;
+}
+
+/* ---- poll loops --------------------------------------------------------- */
+
+int r3ring_reader_fd(struct r3ring_reader *reader)
+{
+	if (!reader->now.page)
+		return -EOPNOTSUPP;
+	if (reader->poll_fd < 0) {
+		reader->poll_fd = epoll_create1(EPOLL_CLOEXEC);
+		if (reader->poll_fd < 0)
+			return -errno;
+		reader_watch_connection(reader);
+	}
+	return reader->poll_fd;
+}
+
+/* A connection that is over would be readable for ever. */
+static void take_messages(struct r3ring_reader *reader)
+{
+	char message[64];
+
+	for (int i = 0; i < MESSAGES_MOST; i++) {
+		ssize_t got = recv(reader->now.connection, message, sizeof(message), MSG_DONTWAIT);
+
+		if (got > 0)
+			continue;
+		if (got == 0 || errno != EAGAIN)
+			epoll_ctl(reader->poll_fd, EPOLL_CTL_DEL, reader->now.connection, NULL);
+		return;
+	}
+}
+
+int r3ring_reader_arm(struct r3ring_reader *reader)
+{
+	struct r3ring_reader_page *page = reader->now.page;
+
+	if (!page || reader->poll_fd < 0)
+		return -EOPNOTSUPP;
+	if (reader->found || reader->view_open)
+		return 1;
+	take_messages(reader);
+	r3ring_store_relaxed_u32(&page->armed, ++reader->armed);
+	/* Pairs with the fence in gate_wake(), as for who sleeps. */
+	r3ring_fence_full();
+	return look(reader);
 }

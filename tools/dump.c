@@ -34,6 +34,8 @@ static const char usage[] =
 	"                            generations too, until interrupted\n"
 	"  --until-idle SECONDS      read on until no record came for so long; counts from the\n"
 	"                            first record\n"
+	"  --lossless                the channel waits for this reader, within the daemon's "
+	"limits\n"
 	"  --layer L                 of the LAYER records only those of model layer L; mtp:L for\n"
 	"                            a multi-token prediction layer\n"
 	"  --json                    one JSON object a line\n"
@@ -126,6 +128,9 @@ static int take_option(int option, struct command_line *line)
 		return 0;
 	case 'u':
 		return parse_until_idle(optarg, &line->dump);
+	case 'L':
+		line->dump.lossless = true;
+		return 0;
 	case 'l':
 		return parse_layer(optarg, &line->dump.layer);
 	case 'j':
@@ -162,6 +167,7 @@ static int parse(int argc, char **argv, struct command_line *line)
 		{"from", required_argument, NULL, 'f'},
 		{"follow", no_argument, NULL, 'F'},
 		{"until-idle", required_argument, NULL, 'u'},
+		{"lossless", no_argument, NULL, 'L'},
 		{"layer", required_argument, NULL, 'l'},
 		{"json", no_argument, NULL, 'j'},
 		{"count", no_argument, NULL, 'c'},

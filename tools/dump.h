@@ -57,7 +57,8 @@ struct dump_layer {
 struct dump_options {
 	const char *channel;
 	enum r3ring_cursor_start from;
-	uint64_t seq;           /* for R3RING_FROM_SEQ */
+	uint64_t seq; /* for R3RING_FROM_SEQ */
+	bool lossless;
 	bool follow;            /* wait for the channel, then read on for good */
 	uint64_t until_idle_ns; /* end when nothing came for so long; 0: never */
 	struct dump_layer layer;

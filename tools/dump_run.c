@@ -105,13 +105,13 @@ static uint64_t idle_left(const struct dump_loop *loop)
 
 /* ---- opening ---------------------------------------------------------- */
 
-static int open_reader(const struct dump_loop *loop, enum r3ring_cursor_start from,
+static int open_reader(const struct dump_loop *loop, enum r3ring_cursor_start from, bool lossless,
 		       struct r3ring_reader **reader)
 {
 	const struct r3ring_reader_options options = {
 		.size = sizeof(options),
 		.channel = loop->options->channel,
-		.mode = R3RING_LOSSY,
+		.mode = lossless ? R3RING_LOSSLESS : R3RING_LOSSY,
 		.from = from,
 		.seq = loop->options->seq,
 		.stay = !reads_on(loop->options),
@@ -127,7 +127,7 @@ static int open_when_there(struct dump_loop *loop)
 	int code;
 
 	for (;;) {
-		code = open_reader(loop, from, &loop->reader);
+		code = open_reader(loop, from, loop->options->lossless, &loop->reader);
 		if (code != -ENOENT || !loop->options->follow || was_interrupted())
 			return code;
 		if (from == R3RING_FROM_LATEST)
@@ -141,7 +141,7 @@ static int find_end(struct dump_loop *loop)
 {
 	struct r3ring_reader *latest;
 	struct r3ring_reader_stats stats;
-	int code = open_reader(loop, R3RING_FROM_LATEST, &latest);
+	int code = open_reader(loop, R3RING_FROM_LATEST, false, &latest);
 
 	if (code)
 		return code;

@@ -92,6 +92,35 @@ static void print_losses(FILE *out, const json_t *channel)
 	fputc('\n', out);
 }
 
+/* ---- readers ---------------------------------------------------------- */
+
+static void print_reader(FILE *out, const json_t *reader)
+{
+	fprintf(out,
+		"    reader %" JSON_INTEGER_FORMAT ": %s, %" JSON_INTEGER_FORMAT
+		" records (%" JSON_INTEGER_FORMAT " bytes) behind, got %" JSON_INTEGER_FORMAT
+		", lost %" JSON_INTEGER_FORMAT ", skipped %" JSON_INTEGER_FORMAT,
+		integer(reader, "pid"), string(reader, "mode"), integer(reader, "lag_records"),
+		integer(reader, "lag_bytes"), integer(reader, "got"), integer(reader, "lost"),
+		integer(reader, "skipped"));
+	if (json_is_true(json_object_get(reader, "demoted")))
+		fprintf(out,
+			"; DEMOTED with %" JSON_INTEGER_FORMAT " to %" JSON_INTEGER_FORMAT
+			" unread",
+			integer(reader, "demoted_from"), integer(reader, "demoted_to"));
+	fputc('\n', out);
+}
+
+static void print_readers(FILE *out, const json_t *channel)
+{
+	const json_t *reader;
+	size_t i;
+
+	json_array_foreach (json_object_get(channel, "readers"), i, reader) {
+		print_reader(out, reader);
+	}
+}
+
 /* ---- lines ------------------------------------------------------------ */
 
 static void print_age(FILE *out, const json_t *age_ms)
@@ -123,6 +152,7 @@ static void print_channel(FILE *out, const json_t *channel)
 	print_age(out, json_object_get(channel, "last_step_age_ms"));
 	print_binding(out, channel);
 	print_losses(out, channel);
+	print_readers(out, channel);
 }
 
 static void print_daemon(FILE *out, const json_t *daemon)

@@ -7,8 +7,9 @@
  *
  *   producer  HELLO_PRODUCER + fds  ->   <- WELCOME_PRODUCER or REFUSED
  *             BYE                   ->   (or hang-up)
- *   reader    HELLO_READER          ->   <- SEGMENT + fd, or REFUSED
+ *   reader    HELLO_READER [+ fd]   ->   <- SEGMENT + fds, or REFUSED
  *             (stays connected while it reads)
+ *                                        <- WAKE, once each time that it armed
  *   anyone    GET_STATUS            ->   <- STATUS_CHANNEL (JSON) ..., STATUS_DONE (JSON)
  */
 #ifndef R3RING_PROTO_H
@@ -21,7 +22,7 @@
 
 #define R3RING_PROTO_MAGIC 0x52335250u /* "PR3R" in memory */
 #define R3RING_PROTO_MAJOR 1
-#define R3RING_PROTO_MINOR 0
+#define R3RING_PROTO_MINOR 1
 #define R3RING_MESSAGE_MAX 65536u
 #define R3RING_MESSAGE_FDS_MAX 4
 #define R3RING_SOCKET_NAME "r3ringd.sock"
@@ -37,6 +38,7 @@ enum r3ring_message_type {
 	R3RING_MSG_GET_STATUS = 7,
 	R3RING_MSG_STATUS_CHANNEL = 8,
 	R3RING_MSG_STATUS_DONE = 9,
+	R3RING_MSG_WAKE = 10, /* nothing but the head: records came (see reader_page.h, armed) */
 };
 
 struct r3ring_message {
@@ -98,13 +100,26 @@ struct r3ring_welcome_producer_message {
 	char segment[128];
 };
 
+/*
+ * Up to `generation` it is the message of minor version 0, which is still taken and
+ * registers nothing. Descriptor 0, when has_pidfd is 1: a pidfd of the reader.
+ */
 struct r3ring_hello_reader_message {
 	struct r3ring_message head;
 	struct r3ring_channel_name channel;
 	uint64_t generation; /* 0: the newest */
+	/* since minor version 1: the reader registers */
+	uint32_t lossless; /* 1: the writer is to wait for it */
+	uint32_t has_pidfd;
+	uint64_t limit_bytes; /* arena bytes it may leave unread; 0: what the daemon allows */
+	uint32_t stall_ms;    /* how long to wait for it; 0: what the daemon allows */
+	uint32_t reserved;
 };
 
-/* Descriptor 0: the segment, opened read-only. */
+#define R3RING_HELLO_READER_MINOR0 80u /* bytes of the message of minor version 0 */
+
+/* Descriptor 0: the segment, opened read-only. Descriptor 1, where the reader was
+ * registered: its page (reader_page.h), a sealed memfd. */
 struct r3ring_segment_message {
 	struct r3ring_message head;
 	uint64_t generation;
@@ -122,7 +137,7 @@ R3RING_STATIC_ASSERT(sizeof(struct r3ring_message) == 16, "message layout");
 R3RING_STATIC_ASSERT(sizeof(struct r3ring_channel_name) == 56, "channel name layout");
 R3RING_STATIC_ASSERT(sizeof(struct r3ring_hello_producer_message) == 200, "hello layout");
 R3RING_STATIC_ASSERT(sizeof(struct r3ring_welcome_producer_message) == 176, "welcome layout");
-R3RING_STATIC_ASSERT(sizeof(struct r3ring_hello_reader_message) == 80, "hello layout");
+R3RING_STATIC_ASSERT(sizeof(struct r3ring_hello_reader_message) == 104, "hello layout");
 R3RING_STATIC_ASSERT(sizeof(struct r3ring_segment_message) == 168, "segment layout");
 
 #endif

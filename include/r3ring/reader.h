@@ -29,12 +29,23 @@ struct r3ring_reader_options {
 	uint64_t generation;     /* 0: the newest */
 	enum r3ring_cursor_mode mode;
 	enum r3ring_cursor_start from;
-	uint64_t seq;  /* for R3RING_FROM_SEQ */
-	uint32_t stay; /* 1: end with this generation instead of following to the next */
+	uint64_t seq;          /* for R3RING_FROM_SEQ */
+	uint32_t stay;         /* 1: end with this generation instead of following to the next */
+	uint32_t unregistered; /* 1: no page of its own; then it polls instead of being woken */
+	uint64_t limit_bytes;  /* R3RING_LOSSLESS: arena bytes that it may leave unread; 0 or
+				* more than the daemon allows: what that allows */
+	uint32_t stall_ms;     /* R3RING_LOSSLESS: how long the channel waits; likewise */
 };
 
 /*
  * Attaches to a channel through its daemon.
+ *
+ * A R3RING_LOSSLESS reader is waited for: while it has no more unread than its limit,
+ * nothing is overwritten. The channel waits for one that stands still for stall_ms
+ * and then, by the daemon's policy, demotes it (r3ring_reader_stats says so; what it
+ * then loses it is told as any other) or drops new steps. It begins at the oldest
+ * record that its limit covers (R3RING_FROM_OLDEST), or as others do; from a sequence
+ * in front of that it may lose what is not yet kept for it.
  *
  * @reader:  receives the handle; untouched on failure.
  * @options: copied.
@@ -44,7 +55,8 @@ struct r3ring_reader_options {
  * the places tried), -ENOENT (the daemon has no such channel or generation),
  * -EACCES, -EPROTO, -ERANGE (seq), -ETIMEDOUT (the daemon did not answer within
  * 5 s), -EPIPE (it hung up), -EBADMSG (its answer is malformed or does not fit
- * the segment), -ENOMEM, or as r3ring_segment_open_fd().
+ * the segment), -ENOSPC (lossless: the channel has 64 registered readers),
+ * -EOPNOTSUPP (lossless: an older daemon), -ENOMEM, or as r3ring_segment_open_fd().
  *
  * Pairs with r3ring_reader_close(). One thread a reader.
  */
@@ -88,6 +100,21 @@ R3RING_API int r3ring_reader_read(struct r3ring_reader *reader, struct r3ring_vi
  */
 R3RING_API int r3ring_reader_wait(struct r3ring_reader *reader, int timeout_ms);
 
+/*
+ * For poll and epoll loops: a descriptor that becomes readable when records come,
+ * once r3ring_reader_arm() was called; the same through all generations, the
+ * reader's, to be polled and nothing else. A dead daemon makes nothing readable: poll
+ * with a timeout of a second or so and call r3ring_reader_next() then.
+ * Returns the descriptor, -EOPNOTSUPP (not registered), or an errno.
+ */
+R3RING_API int r3ring_reader_fd(struct r3ring_reader *reader);
+
+/*
+ * To be called before each poll of r3ring_reader_fd(); not between next and check.
+ * Returns 1 (there is something to read: do not poll), 0 (poll), -EOPNOTSUPP.
+ */
+R3RING_API int r3ring_reader_arm(struct r3ring_reader *reader);
+
 /* Largest payload of the present generation, for r3ring_reader_read(). */
 R3RING_API size_t r3ring_reader_max_record(const struct r3ring_reader *reader);
 
@@ -99,7 +126,11 @@ struct r3ring_reader_stats {
 	uint64_t got_before;  /* sums over the generations before */
 	uint64_t lost_before;
 	uint64_t skipped_before;
-	uint64_t corrupt; /* records refused with -EBADMSG */
+	uint64_t corrupt;      /* records refused with -EBADMSG */
+	uint32_t registered;   /* 1: it has a page, and is woken */
+	uint32_t demoted;      /* 1: was lossless in this generation and is no longer */
+	uint64_t demoted_from; /* what it had not read when the writer gave up waiting, */
+	uint64_t demoted_to;   /* first and last sequence: lost is what it is told of */
 };
 
 R3RING_API void r3ring_reader_get_stats(const struct r3ring_reader *reader,

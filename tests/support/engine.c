@@ -142,10 +142,16 @@ void listener_open(struct listener *listener, const char *dir, const char *chann
 		.runtime_dir = dir,
 		.channel = channel,
 	};
+
+	listener_open_as(listener, &options);
+}
+
+void listener_open_as(struct listener *listener, const struct r3ring_reader_options *options)
+{
 	struct r3ring_error err;
 
 	memset(listener, 0, sizeof(*listener));
-	if (r3ring_reader_open(&listener->reader, &options, &err) == 0)
+	if (r3ring_reader_open(&listener->reader, options, &err) == 0)
 		return;
 	fprintf(stderr, "listener: %s\n", err.text);
 	exit(1);
@@ -246,8 +252,18 @@ bool listener_read_until(struct listener *listener,
 			listener->wrong++;
 		else
 			r3ring_reader_wait(listener->reader, 100);
+		r3ring_reader_get_stats(listener->reader, &listener->stats);
 	}
 	return true;
+}
+
+uint64_t listener_accounted(const struct listener *listener)
+{
+	uint64_t steps = listener->complete + listener->partial;
+
+	for (uint32_t cause = 0; cause < R3RING_CAUSE_COUNT; cause++)
+		steps += listener->lost_steps[cause];
+	return steps;
 }
 
 bool listener_has_step(const struct listener *listener, uint64_t step)

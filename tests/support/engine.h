@@ -64,17 +64,23 @@ struct listener {
 	uint64_t missing_layers[R3RING_CAUSE_COUNT];
 	uint64_t newest_step_end;
 	uint64_t newest_generation;
-	uint32_t closed_reason; /* of the newest CLOSED, 0 when none */
+	uint32_t closed_reason;           /* of the newest CLOSED, 0 when none */
+	struct r3ring_reader_stats stats; /* as of the newest record or loss */
 };
 
 /* Attaches from the oldest record; ends the process when it cannot. */
 void listener_open(struct listener *listener, const char *dir, const char *channel);
+/* The same, reading as @options say. */
+void listener_open_as(struct listener *listener, const struct r3ring_reader_options *options);
 void listener_close(struct listener *listener);
 
 /* Reads until @done says so, for at most twenty seconds; returns whether it did. */
 bool listener_read_until(struct listener *listener,
 			 bool (*done)(const struct listener *listener, uint64_t argument),
 			 uint64_t argument);
+
+/* Steps that came or were told lost, whatever the cause. */
+uint64_t listener_accounted(const struct listener *listener);
 
 /* For listener_read_until(). */
 bool listener_has_step(const struct listener *listener, uint64_t step);
