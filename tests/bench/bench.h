@@ -44,7 +44,7 @@ struct bench_group {
 	size_t count;
 };
 
-extern const struct bench_group bench_ring, bench_step;
+extern const struct bench_group bench_ring, bench_copy, bench_step;
 extern const struct bench_group bench_capture, bench_drain, bench_daemon;
 extern const struct bench_group bench_unbound;
 
