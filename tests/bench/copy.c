@@ -20,8 +20,8 @@
 
 #define ARENA_BYTES (8u << 20)
 #define DEPTH 16384u
-#define COPIED_BYTES (256ull << 20)
-#define UNTIMED_BYTES (32ull << 20) /* some laps, until both sides have mapped all pages */
+#define COPIED_BYTES (96ull << 20)
+#define UNTIMED_BYTES (16ull << 20) /* two laps, until both sides have mapped all pages */
 #define STALL_LOOKS 256u
 
 enum { WRITER_CPU = 0, READER_CPU = 1 };
