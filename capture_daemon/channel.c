@@ -146,6 +146,7 @@ static void channel_free(struct channel *channel)
 
 void channel_abandon(struct channel *channel)
 {
+	drain_stop(&channel->drain, 0);
 	channel_free(channel);
 }
 

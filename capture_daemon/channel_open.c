@@ -16,6 +16,7 @@
 #include "capture_daemon/daemon.h"
 #include "capture_daemon/limits.h"
 #include "capture_daemon/log.h"
+#include "capture_daemon/orphans.h"
 #include "capture_daemon/peers.h"
 #include "capture_daemon/sizing.h"
 
@@ -27,6 +28,8 @@ struct hello {
 	const struct r3ring_hello_producer_message *message;
 	struct r3ring_record schema;
 	struct ring_sizes sizes;
+	struct channel *orphan; /* what a dead daemon left of the channel; NULL: nothing */
+	bool same_ring;         /* it is continued in the orphan's own ring */
 	int *pages_fd;
 	int *buffer_fd;
 	int *pidfd;
@@ -115,6 +118,19 @@ static uint64_t imported_bytes(const struct r3ring_hello_producer_message *messa
 	return message->pages_bytes + message->buffer_bytes;
 }
 
+/* What the ring that is there has; a changed --ring-size is for new ones. */
+static void keep_sizes(struct hello *hello)
+{
+	const struct publisher *publisher = &hello->orphan->drain.publisher;
+
+	hello->sizes = (struct ring_sizes){
+		.arena_bytes = publisher->arena_bytes,
+		.segment_bytes = hello->orphan->memory,
+		.depth = publisher->depth,
+		.rows_per_record = publisher->schema.rows_per_record,
+	};
+}
+
 static int check_sizes(struct session *session, struct hello *hello, struct r3ring_error *err)
 {
 	struct daemon *daemon = session->daemon;
@@ -125,6 +141,10 @@ static int check_sizes(struct session *session, struct hello *hello, struct r3ri
 					"a capture buffer of %" PRIu64 " bytes is larger than the "
 					"%" PRIu64 " that r3ringd --buffer-size allows",
 					hello->message->buffer_bytes, daemon->options.buffer_size);
+	if (hello->same_ring) {
+		keep_sizes(hello);
+		return 0;
+	}
 	r = sizing_choose(&hello->sizes, &hello->schema.u.schema.head, daemon->options.ring_size,
 			  err);
 	if (r < 0)
@@ -132,6 +152,16 @@ static int check_sizes(struct session *session, struct hello *hello, struct r3ri
 	return limits_check_channel(daemon, session->peer.uid,
 				    hello->sizes.segment_bytes + imported_bytes(hello->message),
 				    err);
+}
+
+static void find_orphan(struct daemon *daemon, struct hello *hello)
+{
+	struct channel *old = channel_find(daemon, &hello->message->channel);
+
+	if (hello->message->reconnect != 1 || !old || old->state != CHANNEL_ORPHAN)
+		return;
+	hello->orphan = old;
+	hello->same_ring = orphan_continues(old, hello->message, &hello->schema);
 }
 
 static int hello_check(struct session *session, struct hello *hello, struct r3ring_error *err)
@@ -150,6 +180,8 @@ static int hello_check(struct session *session, struct hello *hello, struct r3ri
 		r = check_name(session->daemon, &hello->message->channel, err);
 	if (r == 0)
 		r = parse_schema(inbox, hello, err);
+	if (r == 0)
+		find_orphan(session->daemon, hello);
 	if (r == 0)
 		r = check_sizes(session, hello, err);
 	return r;
@@ -241,25 +273,14 @@ static void fill_schema(struct r3ring_schema_record *schema, const struct channe
 	memcpy(schema->boot_id, header->boot_id, sizeof(schema->boot_id));
 }
 
-/* What a dead daemon left of the channel whose producer comes back; NULL: nothing. */
-static struct channel *orphan_of(const struct channel *channel, const struct hello *hello)
+static int attach(struct channel *channel, struct hello *hello, struct r3ring_error *err)
 {
-	struct channel *old = channel_find(channel->daemon, &channel->name);
-
-	if (hello->message->reconnect != 1 || !old || old->state != CHANNEL_ORPHAN)
-		return NULL;
-	return old;
-}
-
-static int start_drain(struct channel *channel, struct hello *hello, struct r3ring_error *err)
-{
-	struct channel *orphan = orphan_of(channel, hello);
 	const struct drain_options options = {
 		.hello = hello->message,
 		.pages_fd = *hello->pages_fd,
 		.buffer_fd = *hello->buffer_fd,
 		.imported_bytes = imported_bytes(hello->message),
-		.told_step = orphan ? orphan->drain.told_step : 0,
+		.told_step = hello->orphan ? hello->orphan->drain.told_step : 0,
 		.policy = channel_policy(channel->daemon),
 	};
 	struct r3ring_schema_record *schema = &hello->schema.u.schema.head;
@@ -271,16 +292,31 @@ static int start_drain(struct channel *channel, struct hello *hello, struct r3ri
 		*hello->pages_fd = -1;
 	if (channel->drain.buffer.base)
 		*hello->buffer_fd = -1;
-	if (r == 0)
-		r = next_segment(channel, hello, err);
+	return r;
+}
+
+static int begin_generation(struct channel *channel, struct hello *hello, struct r3ring_error *err)
+{
+	int r = next_segment(channel, hello, err);
+
 	if (r == 0)
 		r = share_with_group(channel, err);
 	if (r < 0)
 		return r;
-	fill_schema(schema, channel, &hello->sizes);
+	fill_schema(&hello->schema.u.schema.head, channel, &hello->sizes);
 	/* Requests that were live when the former daemon died still are. */
 	return drain_start(&channel->drain, channel->segment, &hello->schema,
-			   orphan ? &orphan->drain.publisher.live : NULL, err);
+			   hello->orphan ? &hello->orphan->drain.publisher.live : NULL, err);
+}
+
+static int start_drain(struct channel *channel, struct hello *hello, struct r3ring_error *err)
+{
+	int r = attach(channel, hello, err);
+
+	if (r < 0)
+		return r;
+	return hello->same_ring ? orphan_resume(hello->orphan, channel, err)
+				: begin_generation(channel, hello, err);
 }
 
 /* ---- watching ----------------------------------------------------------- */
@@ -379,10 +415,11 @@ int channel_open(struct session *session, struct r3ring_error *err)
 	DL_APPEND(daemon->channels, channel);
 	channel->producer = session;
 	session->channel = channel;
-	log_info("channel %s: generation %" PRIu64 " in %s, producer %d%s", channel->text,
+	log_info("channel %s: generation %" PRIu64 " in %s, producer %d%s%s", channel->text,
 		 r3ring_segment_header(channel->segment)->generation,
 		 r3ring_segment_name(channel->segment), channel->producer_pid,
-		 hello.message->reconnect == 1 ? " (came back)" : "");
+		 hello.message->reconnect == 1 ? " (came back)" : "",
+		 hello.same_ring ? ": goes on where the dead daemon stopped" : "");
 	/* Requests that a producer which comes back carries on are there no more. */
 	if (old && old->state == CHANNEL_ORPHAN)
 		drain_abort_requests(&old->drain);

@@ -13,6 +13,7 @@
 #include "capture_daemon/clock.h"
 #include "capture_daemon/drain.h"
 #include "capture_daemon/log.h"
+#include "capture_daemon/remains.h"
 
 #define PAGES_BYTES_MAX (512ull << 20)
 #define PARTS_MAX 1024u /* in flight; the ring's own bound may be lower */
@@ -116,6 +117,37 @@ static int payload_copy(struct drain *drain, const uint8_t *payload, uint32_t by
 	return 0;
 }
 
+/*
+ * Before anything of a side entry is published: should this daemon die before the
+ * entry is given back, the next one knows where its records begin, and tells the
+ * rest. Of the entry that was at work in another's death the beginning is told.
+ */
+static void note_saying(struct drain *drain, uint64_t entry)
+{
+	struct pages_words *words = drain->pages.words;
+
+	if (entry == drain->said_entry) {
+		drain->publisher.said = drain->said_records;
+		drain->said_entry = 0;
+		return;
+	}
+	r3ring_store_relaxed_u64(&words->said_seq, r3ring_writer_next_seq(drain->publisher.writer));
+	/* Release, for the order of the stores in which a kill leaves them; the next
+	 * daemon starts when this one is gone. */
+	r3ring_store_release_u64(&words->said_entry, entry);
+}
+
+static int handle_side(struct drain *drain, const struct lane_entry *entry,
+		       struct r3ring_error *err)
+{
+	int r;
+
+	note_saying(drain, entry->number);
+	r = drain_record(drain, drain->payload, entry->payload_bytes, entry->record_type, err);
+	drain->publisher.said = 0;
+	return r;
+}
+
 static int handle_entry(struct drain *drain, struct lane_reader *lane,
 			const struct lane_entry *entry, const uint8_t *payload,
 			struct r3ring_error *err)
@@ -133,8 +165,7 @@ static int handle_entry(struct drain *drain, struct lane_reader *lane,
 	if (step)
 		r = drain_step(drain, drain->payload, entry->payload_bytes, err);
 	else
-		r = drain_record(drain, drain->payload, entry->payload_bytes, entry->record_type,
-				 err);
+		r = handle_side(drain, entry, err);
 	if (r == 0)
 		lane_consume(lane, entry);
 	return r < 0 ? r : 0;
@@ -384,15 +415,35 @@ static int thread_start(struct drain *drain, struct r3ring_error *err)
 	return 0;
 }
 
-int drain_start(struct drain *drain, struct r3ring_segment *segment,
-		const struct r3ring_record *schema, struct live *carried, struct r3ring_error *err)
+/* Copies go into the ring from here on, by the thread. */
+static int work_start(struct drain *drain, struct r3ring_error *err)
+{
+	drain->parts_max = PARTS_MAX;
+	drain->parts = calloc(drain->parts_max, sizeof(*drain->parts));
+	if (!drain->parts)
+		return r3ring_error_set(err, -ENOMEM, "no memory for %u records", drain->parts_max);
+	drain_update_report(drain);
+	return thread_start(drain, err);
+}
+
+static int arena_register(struct drain *drain, const struct r3ring_segment *segment,
+			  struct r3ring_error *err)
 {
 	size_t bytes;
 	void *arena = r3ring_segment_arena(segment, &bytes);
-	int r = drain->ops->arena_register(drain->device, arena, bytes, err);
+
+	return drain->ops->arena_register(drain->device, arena, bytes, err);
+}
+
+int drain_start(struct drain *drain, struct r3ring_segment *segment,
+		const struct r3ring_record *schema, struct live *carried, struct r3ring_error *err)
+{
+	int r = arena_register(drain, segment, err);
 
 	if (r < 0)
 		return r;
+	/* What is noted there is of another ring. */
+	r3ring_store_release_u64(&drain->pages.words->said_entry, 0);
 	r = publisher_open(&drain->publisher, segment, schema);
 	if (r == 0)
 		r = publisher_serve(&drain->publisher, &drain->policy, drain_carry_on, drain);
@@ -402,12 +453,39 @@ int drain_start(struct drain *drain, struct r3ring_segment *segment,
 		r = publish_carried(&drain->publisher, carried);
 	if (r < 0)
 		return r3ring_error_set(err, r, "the ring refuses the schema: %s", strerror(-r));
-	drain->parts_max = PARTS_MAX;
-	drain->parts = calloc(drain->parts_max, sizeof(*drain->parts));
-	if (!drain->parts)
-		return r3ring_error_set(err, -ENOMEM, "no memory for %u records", drain->parts_max);
-	drain_update_report(drain);
-	return thread_start(drain, err);
+	return work_start(drain, err);
+}
+
+/* What was said of the side entry that comes next. */
+static void find_said_entry(struct drain *drain)
+{
+	struct pages_words *words = drain->pages.words;
+	uint64_t entry = r3ring_load_relaxed_u64(&words->said_entry);
+
+	if (!entry)
+		return;
+	drain->said_records = remains_count_said(drain->publisher.segment,
+						 r3ring_load_relaxed_u64(&words->said_seq));
+	drain->said_entry = entry;
+}
+
+int drain_resume(struct drain *drain, struct r3ring_error *err)
+{
+	const struct r3ring_lost_record lost = {.cause = R3RING_CAUSE_DAEMON_RESTART};
+	struct publisher *publisher = &drain->publisher;
+	int r = arena_register(drain, publisher->segment, err);
+
+	if (r < 0)
+		return r;
+	stall_resume(&publisher->stall, &drain->policy, drain_carry_on, drain);
+	find_said_entry(drain);
+	drain_check(drain, publish_lost(publisher, &lost), "LOST");
+	if (drain->said.step.step)
+		publisher->keyframe_owed = true;
+	else
+		drain_check(drain, publish_keyframe(publisher), "KEYFRAME");
+	r3ring_writer_wake(publisher->writer);
+	return work_start(drain, err);
 }
 
 static void device_release(struct drain *drain)
@@ -443,6 +521,7 @@ void drain_close(struct drain *drain)
 	free(drain->layer_state);
 	free(drain->missing);
 	free(drain->parts);
+	free(drain->said.layer_parts);
 	if (drain->done_fd >= 0)
 		close(drain->done_fd);
 	pthread_mutex_destroy(&drain->report_lock);

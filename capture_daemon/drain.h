@@ -46,6 +46,16 @@ struct drain_part {
 	uint32_t out_of_range;
 };
 
+/* What readers were told of the step that was at work when another daemon died. */
+struct drain_said {
+	struct r3ring_step_record step; /* its number is 0 when none was */
+	uint32_t gap_records;           /* LOST of the steps before it, not yet all */
+	uint32_t map_records;           /* STEP, and SPANS with the rest of its map */
+	uint32_t rows;                  /* in ROWS records */
+	uint32_t *layer_parts;          /* [layers]: LAYER records; owned */
+	bool unknown;                   /* the ring does not hold all of it any more */
+};
+
 struct drain {
 	const char *label; /* for the log */
 	struct pages pages;
@@ -57,11 +67,14 @@ struct drain {
 	struct publisher publisher;
 	struct pace pace;
 
-	uint64_t last_step;    /* newest step number taken from the lane */
-	uint64_t rows_seen;    /* valid rows of all steps up to it */
-	bool resumed;          /* another daemon drained these pages before */
-	uint64_t told_step;    /* newest that it told its readers all of; 0: not to come again */
-	bool step_waits;       /* the next step, for an announcement not yet in the side lane */
+	uint64_t last_step; /* newest step number taken from the lane */
+	uint64_t rows_seen; /* valid rows of all steps up to it */
+	bool resumed;       /* another daemon drained these pages before */
+	uint64_t told_step; /* newest that it told its readers all of; 0: not to come again */
+	bool step_waits;    /* the next step, for an announcement not yet in the side lane */
+	struct drain_said said;
+	uint64_t said_entry;   /* number of the side entry that was at work then; 0: none */
+	uint32_t said_records; /* how many of its records are published */
 	uint64_t heartbeat_ns; /* when it was last shown */
 	struct stall_policy policy;
 	struct r3ring_lost_record cut_short; /* steps that the producer's death cut */
@@ -112,6 +125,13 @@ int drain_attach(struct drain *drain, const struct drain_options *options,
  * emptied), and starts the thread. */
 int drain_start(struct drain *drain, struct r3ring_segment *segment,
 		const struct r3ring_record *schema, struct live *carried, struct r3ring_error *err);
+
+/*
+ * Goes on in the ring of a daemon that died: the publisher is open, what it had
+ * told is known. Publishes LOST, a keyframe (after the step, where one is at work),
+ * and starts the thread.
+ */
+int drain_resume(struct drain *drain, struct r3ring_error *err);
 
 /* Tells the thread what became of the producer; it drains the rest and ends. */
 void drain_producer_gone(struct drain *drain, enum drain_producer how);

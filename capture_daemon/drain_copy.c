@@ -187,6 +187,12 @@ static void reserve_part(struct drain *drain, const struct step_work *work, uint
 	drain->parts[drain->part_count++] = part;
 }
 
+/* How many of its parts readers have already. */
+static uint32_t parts_said(const struct step_work *work, uint32_t layer)
+{
+	return work->said ? work->said->layer_parts[layer] : 0;
+}
+
 uint32_t step_copy_ready(struct drain *drain, const struct step_work *work)
 {
 	uint32_t parts = extent_parts(&drain->geometry, work->rows);
@@ -198,7 +204,7 @@ uint32_t step_copy_ready(struct drain *drain, const struct step_work *work)
 		    !step_bell(drain, work, layer, &counts) || counts.rows != work->rows)
 			continue;
 		drain->layer_state[layer] = STEP_LAYER_COPIED;
-		for (uint32_t part = 0; part < parts; part++)
+		for (uint32_t part = parts_said(work, layer); part < parts; part++)
 			reserve_part(drain, work, layer, part, &counts);
 		ready++;
 	}
@@ -266,6 +272,6 @@ void step_copy_rows(struct drain *drain, const struct step_work *work)
 	content = (uint32_t)r3ring_load_relaxed_u64(&work->slot->rows_content) & both;
 	if (!content)
 		return;
-	for (uint32_t first = 0; first < work->rows; first += most)
+	for (uint32_t first = work->said ? work->said->rows : 0; first < work->rows; first += most)
 		copy_rows_part(drain, work, content, first, smaller(work->rows - first, most));
 }

@@ -17,9 +17,10 @@ struct step_work {
 	struct r3ring_step_record head;
 	const uint8_t *extent;
 	struct extent_slot *slot;
-	uint32_t rows;  /* of this rank */
-	uint32_t valid; /* of them, tokens */
-	bool dropped;   /* nothing of it is published */
+	uint32_t rows;                 /* of this rank */
+	uint32_t valid;                /* of them, tokens */
+	const struct drain_said *said; /* what another daemon told of it; NULL: nothing */
+	bool dropped;                  /* nothing of it is published */
 };
 
 /* What a bell says, read once. */

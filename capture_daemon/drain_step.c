@@ -60,8 +60,16 @@ static bool told_before(const struct drain *drain, uint64_t step)
 	return step && step == drain->told_step;
 }
 
+/* It was at work when that daemon died: what is missing of it is told now. */
+static bool said_before(const struct drain *drain, uint64_t step)
+{
+	return step && step == drain->said.step.step;
+}
+
 static bool number_fits(const struct drain *drain, uint64_t step)
 {
+	if (drain->said.step.step && !said_before(drain, step))
+		return false;
 	return step > drain->last_step || told_before(drain, step);
 }
 
@@ -354,6 +362,7 @@ static struct step_work step_work_of(const struct drain *drain,
 		.slot = pages_slot(&drain->pages, lane->slot),
 		.rows = head->row_end - head->row_begin,
 		.valid = valid_rows(head),
+		.said = said_before(drain, head->step) ? &drain->said : NULL,
 	};
 }
 
@@ -387,16 +396,30 @@ static enum step_outcome drop_step(struct drain *drain, const struct r3ring_reco
 	return outcome;
 }
 
+/* The step is new to the readers. */
+static void say_gap_before(struct drain *drain, uint64_t step, const struct lane_step *lane)
+{
+	drain->publisher.said = drain->said.gap_records;
+	drain_say_gap(drain, step, lane->rows_before, &lane->gap);
+	drain->publisher.said = 0;
+	drain->said.gap_records = 0;
+}
+
 /* Announces the step and sees it through. */
 static enum step_outcome say_step(struct drain *drain, const struct r3ring_record *record,
 				  const struct lane_step *lane)
 {
-	drain_say_gap(drain, record->u.step.head.step, lane->rows_before, &lane->gap);
-	if (!drain_finds_room(drain, record))
-		return drop_step(drain, record, lane);
-	drain_say_dropped(drain, true);
-	drain->publisher.totals.steps++;
-	drain->publisher.newest_step = record->u.step.head.step;
+	/* Of a step that is resumed they know the map, or its beginning. */
+	if (said_before(drain, record->u.step.head.step)) {
+		drain->publisher.said = drain->said.map_records;
+	} else {
+		say_gap_before(drain, record->u.step.head.step, lane);
+		if (!drain_finds_room(drain, record))
+			return drop_step(drain, record, lane);
+		drain_say_dropped(drain, true);
+		drain->publisher.totals.steps++;
+		drain->publisher.newest_step = record->u.step.head.step;
+	}
 	if (lane->extent_offset == EXTENT_NONE)
 		say_dropped(drain, record, lane->cause);
 	else if (publish_step(&drain->publisher, record) == 0)
@@ -421,6 +444,7 @@ int drain_step(struct drain *drain, const uint8_t *payload, size_t bytes, struct
 	note_taken(drain, record.u.step.head.step,
 		   lane.rows_before + valid_rows(&record.u.step.head));
 	release_extent(drain, &lane);
+	drain->said.step.step = 0;
 	if (keyframe_due(&drain->publisher))
 		drain_check(drain, publish_keyframe(&drain->publisher), "KEYFRAME");
 	r3ring_writer_wake(drain->publisher.writer);

@@ -14,7 +14,8 @@ struct keyframe_room {
 
 bool keyframe_due(const struct publisher *publisher)
 {
-	return r3ring_writer_position(publisher->writer) - publisher->keyframe_position >=
+	return publisher->keyframe_owed ||
+	       r3ring_writer_position(publisher->writer) - publisher->keyframe_position >=
 		       publisher->arena_bytes / KEYFRAME_SHARE ||
 	       r3ring_writer_next_seq(publisher->writer) - publisher->keyframe_seq >=
 		       publisher->depth / KEYFRAME_SHARE;
@@ -85,6 +86,7 @@ int publish_keyframe(struct publisher *publisher)
 	if (r < 0)
 		return r;
 	r3ring_writer_set_keyframe(publisher->writer, seq);
+	publisher->keyframe_owed = false;
 	publisher->keyframe_position = r3ring_writer_position(publisher->writer);
 	publisher->keyframe_seq = r3ring_writer_next_seq(publisher->writer);
 	return 0;

@@ -14,121 +14,54 @@
 #include "capture_daemon/daemon.h"
 #include "capture_daemon/log.h"
 #include "capture_daemon/orphans.h"
+#include "capture_daemon/registration.h"
+#include "capture_daemon/remains.h"
 
 #define PATIENCE_NS (10 * NS_PER_SECOND)
 
-/* What the dead daemon had published, as far as the ring still holds it. */
-struct remains {
-	struct r3ring_record schema;
-	struct r3ring_layer_entry *layers; /* owned */
-	struct live live;
-	struct r3ring_totals totals;
-	uint64_t newest_step;
-	uint64_t told_step;             /* newest of which the end, or the loss, was told */
-	struct r3ring_step_record open; /* begun and not ended; step 0: none */
-};
-
-static void note_schema(struct remains *remains, const struct r3ring_record *record)
-{
-	size_t bytes = record->u.schema.head.layers * sizeof(*remains->layers);
-	struct r3ring_layer_entry *layers = malloc(bytes);
-
-	if (!layers)
-		return;
-	memcpy(layers, record->u.schema.layers, bytes);
-	free(remains->layers);
-	remains->layers = layers;
-	remains->schema = *record;
-	remains->schema.u.schema.layers = layers;
-}
-
-static void note_step(struct remains *remains, const struct r3ring_step_record *head)
-{
-	remains->newest_step = head->step;
-	if (!(head->flags & R3RING_STEP_DROPPED))
-		remains->open = *head;
-}
-
-static void note_told(struct remains *remains, uint64_t step)
-{
-	if (step > remains->told_step)
-		remains->told_step = step;
-}
-
-static void note_record(struct remains *remains, const struct r3ring_record *record,
-			const struct r3ring_view *view)
-{
-	switch (record->type) {
-	case R3RING_SCHEMA:
-		note_schema(remains, record);
-		break;
-	case R3RING_REQUEST:
-		live_note_request(&remains->live, &record->u.request.head, view->data, view->len);
-		break;
-	case R3RING_EPLB:
-		live_note_map(&remains->live, &record->u.eplb.head, view->data, view->len);
-		break;
-	case R3RING_STEP:
-		note_step(remains, &record->u.step.head);
-		break;
-	case R3RING_STEP_END:
-		if (record->u.step_end.head.step == remains->open.step)
-			remains->open.step = 0;
-		note_told(remains, record->u.step_end.head.step);
-		break;
-	case R3RING_LOST:
-		note_told(remains, record->u.lost.to_step);
-		break;
-	case R3RING_KEYFRAME:
-		remains->totals = record->u.keyframe.totals;
-		break;
-	default:
-		break;
-	}
-}
-
-/* Nobody writes this ring any more: what is read cannot be overwritten. */
-static int remains_read(struct remains *remains, const struct r3ring_segment *segment)
-{
-	struct r3ring_cursor *cursor;
-	struct r3ring_record record;
-	struct r3ring_view view;
-	int r = r3ring_cursor_open(&cursor, segment, R3RING_LOSSY, R3RING_FROM_OLDEST, 0);
-
-	if (r < 0)
-		return r;
-	while ((r = r3ring_cursor_next(cursor, &view)) == 1 || r == -EOVERFLOW || r == -EBADMSG) {
-		if (r == 1 && view.type != R3RING_LAYER &&
-		    r3ring_record_decode(&record, view.type, view.data, view.len, NULL) == 0)
-			note_record(remains, &record, &view);
-	}
-	r3ring_cursor_close(cursor);
-	return 0;
-}
-
-static void remains_free(struct remains *remains)
-{
-	free(remains->layers);
-	live_clear(&remains->live);
-}
-
 /* ---- adopting ----------------------------------------------------------- */
 
-/* Published before CLOSED: what the dead daemon had begun to publish. */
-static void note_lost(struct drain *drain, const struct remains *remains)
+/* Layers of the step at work that did not come whole. */
+static uint32_t layers_open(const struct drain_said *said,
+			    const struct r3ring_schema_record *schema)
+{
+	const struct extent_geometry geometry = {.rows_per_record = schema->rows_per_record};
+	uint32_t rows = said->step.row_end - said->step.row_begin;
+	uint32_t count = 0;
+
+	for (uint32_t layer = 0; layer < schema->layers; layer++)
+		count += said->layer_parts[layer] < extent_parts(&geometry, rows);
+	return count;
+}
+
+/* Published before CLOSED, if the producer does not come back. */
+static void note_lost(struct drain *drain)
 {
 	struct r3ring_lost_record *lost = &drain->cut_short;
-	const struct r3ring_step_record *open = &remains->open;
-	uint32_t end = open->valid_end < open->row_end ? open->valid_end : open->row_end;
+	const struct r3ring_step_record *step = &drain->said.step;
+	uint32_t end = step->valid_end < step->row_end ? step->valid_end : step->row_end;
 
 	lost->cause = R3RING_CAUSE_DAEMON_RESTART;
-	if (!open->step)
+	if (!step->step)
 		return;
-	lost->from_step = open->step;
-	lost->to_step = open->step;
+	lost->from_step = step->step;
+	lost->to_step = step->step;
 	lost->steps = 1;
-	lost->rows = end > open->row_begin ? end - open->row_begin : 0;
-	lost->layer_rows = lost->rows * remains->schema.u.schema.head.layers;
+	lost->rows = end > step->row_begin ? end - step->row_begin : 0;
+	lost->layer_rows = lost->rows * layers_open(&drain->said, &drain->publisher.schema);
+}
+
+static void take_remains(struct drain *drain, struct remains *remains)
+{
+	drain->publisher.live = remains->live;
+	remains->live = (struct live){0};
+	drain->publisher.totals = remains->totals;
+	drain->publisher.newest_step = remains->newest_step;
+	drain->told_step = remains->told_step;
+	drain->said = remains->said;
+	remains->said.layer_parts = NULL;
+	note_lost(drain);
+	drain_update_report(drain);
 }
 
 static int orphan_fill(struct channel *channel, struct remains *remains, struct r3ring_error *err)
@@ -146,13 +79,7 @@ static int orphan_fill(struct channel *channel, struct remains *remains, struct 
 		r = drain_serve_idle(&channel->drain, channel_policy(channel->daemon));
 	if (r < 0)
 		return r3ring_error_set(err, r, "%s", strerror(-r));
-	channel->drain.publisher.live = remains->live;
-	remains->live = (struct live){0};
-	channel->drain.publisher.totals = remains->totals;
-	channel->drain.publisher.newest_step = remains->newest_step;
-	channel->drain.told_step = remains->told_step;
-	note_lost(&channel->drain, remains);
-	drain_update_report(&channel->drain);
+	take_remains(&channel->drain, remains);
 	return 0;
 }
 
@@ -209,8 +136,8 @@ static void cannot_adopt(struct daemon *daemon, const char *name, int code,
 static void adopt(void *ctx, const char *name)
 {
 	struct daemon *daemon = ctx;
-	struct remains remains = {.schema.type = R3RING_SCHEMA};
 	struct channel *channel = orphan_new(daemon);
+	struct remains remains;
 	struct r3ring_error err = {0};
 	int r;
 
@@ -225,6 +152,7 @@ static void adopt(void *ctx, const char *name)
 		return;
 	}
 	channel->memory = r3ring_segment_header(channel->segment)->segment_size;
+	remains_init(&remains);
 	r = orphan_fill(channel, &remains, &err);
 	if (r == 0) {
 		insert(daemon, channel);
@@ -256,4 +184,64 @@ void orphans_expire(struct daemon *daemon)
 		drain_abort_requests(&channel->drain);
 		channel_retire(channel, R3RING_CLOSED_CRASHED);
 	}
+}
+
+/* ---- going on ----------------------------------------------------------- */
+
+static bool same_layers(const struct r3ring_layer_entry *a, const struct r3ring_layer_entry *b,
+			uint32_t layers)
+{
+	for (uint32_t i = 0; i < layers; i++) {
+		if (a[i].layer_id != b[i].layer_id || a[i].kind != b[i].kind)
+			return false;
+	}
+	return true;
+}
+
+static bool same_schema(const struct publisher *publisher, const struct r3ring_record *other)
+{
+	const struct r3ring_schema_record *a = &publisher->schema;
+	const struct r3ring_schema_record *b = &other->u.schema.head;
+
+	return a->layers == b->layers && a->experts == b->experts && a->top_k == b->top_k &&
+	       a->max_rows == b->max_rows && a->rows_per_record == b->rows_per_record &&
+	       a->captures_rows == b->captures_rows &&
+	       same_layers(publisher->layers, other->u.schema.layers, a->layers);
+}
+
+bool orphan_continues(const struct channel *orphan,
+		      const struct r3ring_hello_producer_message *hello,
+		      const struct r3ring_record *schema)
+{
+	return orphan->state == CHANNEL_ORPHAN && hello->reconnect == 1 &&
+	       hello->buffer_kind == R3RING_BUFFER_HOST &&
+	       hello->last_generation == r3ring_segment_header(orphan->segment)->generation &&
+	       !orphan->drain.said.unknown && same_schema(&orphan->drain.publisher, schema);
+}
+
+static void move_ring(struct channel *from, struct channel *to)
+{
+	to->segment = from->segment;
+	to->drain.publisher = from->drain.publisher;
+	to->drain.said = from->drain.said;
+	from->segment = NULL;
+	from->drain.publisher = (struct publisher){0};
+	from->drain.said = (struct drain_said){0};
+	registrations_move(from, to);
+}
+
+int orphan_resume(struct channel *orphan, struct channel *channel, struct r3ring_error *err)
+{
+	int r;
+
+	move_ring(orphan, channel);
+	r = drain_resume(&channel->drain, err);
+	if (r < 0) {
+		move_ring(channel, orphan);
+		stall_end(&orphan->drain.publisher.stall);
+		return r;
+	}
+	DL_DELETE(orphan->daemon->channels, orphan);
+	channel_abandon(orphan);
+	return 0;
 }

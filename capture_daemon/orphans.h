@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Segments of a daemon that died: kept readable until their producer comes back
- * and a next generation continues them, or for 10 seconds.
+ * Segments of a daemon that died: kept readable until their producer comes back,
+ * and then continued, in the same ring or in a next generation; for 10 seconds.
  */
 #ifndef DAEMON_ORPHANS_H
 #define DAEMON_ORPHANS_H
 
+#include <stdbool.h>
+
+#include <r3ring/error.h>
+#include <r3ring/proto.h>
+#include <r3ring/record.h>
+
+struct channel;
 struct daemon;
 
 /* Takes over the segments that are listed in the runtime directory and whose
@@ -14,5 +21,23 @@ void orphans_adopt(struct daemon *daemon);
 
 /* Closes those whose time is over. */
 void orphans_expire(struct daemon *daemon);
+
+/*
+ * Whether the producer that says @hello and @schema goes on in the orphan's own ring:
+ * it wrote it before, its layers are still the same, and all that was told of the
+ * step at work is known. Never where the device of the dead daemon may still be
+ * writing into the ring (every kind but host memory): that one is left alone, and
+ * the next generation begun.
+ */
+bool orphan_continues(const struct channel *orphan,
+		      const struct r3ring_hello_producer_message *hello,
+		      const struct r3ring_record *schema);
+
+/*
+ * Gives the orphan's ring to @channel, which is attached to its producer, goes on in
+ * it, and frees the orphan. Returns 0, or a negative errno and then the orphan is as
+ * it was.
+ */
+int orphan_resume(struct channel *orphan, struct channel *channel, struct r3ring_error *err);
 
 #endif

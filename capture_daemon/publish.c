@@ -121,6 +121,10 @@ int publish_record(struct publisher *publisher, const struct r3ring_record *reco
 		return -EMSGSIZE;
 	if (len < 0)
 		return (int)len;
+	if (publisher->said) {
+		publisher->said--;
+		return 0;
+	}
 	spec.len = (uint32_t)len;
 	return publisher_put(publisher, &spec, publisher->scratch);
 }
@@ -139,8 +143,10 @@ int publish_lost(struct publisher *publisher, const struct r3ring_lost_record *l
 	struct r3ring_record record = {.type = R3RING_LOST};
 
 	record.u.lost = *lost;
-	publisher->totals.lost_steps[lost->cause] += lost->steps;
-	publisher->totals.lost_rows[lost->cause] += lost->rows;
+	if (!publisher->said) {
+		publisher->totals.lost_steps[lost->cause] += lost->steps;
+		publisher->totals.lost_rows[lost->cause] += lost->rows;
+	}
 	return publish_record(publisher, &record, 0);
 }
 

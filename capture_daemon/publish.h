@@ -28,6 +28,8 @@ struct publisher {
 	uint64_t newest_step;
 	uint64_t keyframe_position; /* arena position and sequence behind the newest keyframe */
 	uint64_t keyframe_seq;
+	bool keyframe_owed; /* the next boundary gets one */
+	uint32_t said;      /* so many of the next records were published by another daemon */
 	size_t arena_bytes;
 	uint32_t depth;
 	uint8_t *scratch; /* one record's bytes */

@@ -162,6 +162,17 @@ void registration_close(struct session *session)
 	*registration = (struct registration){0};
 }
 
+void registrations_move(const struct channel *from, struct channel *to)
+{
+	struct session *session;
+
+	DL_FOREACH(to->daemon->sessions, session)
+	{
+		if (session->registration.channel == from)
+			session->registration.channel = to;
+	}
+}
+
 void registrations_forget(struct channel *channel)
 {
 	struct session *session;

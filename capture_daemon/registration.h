@@ -21,8 +21,7 @@ struct registration {
 	struct channel *channel; /* NULL: none */
 	struct r3ring_reader_page *page;
 	int page_fd;
-	int number; /* in the channel's gate */
-	uint64_t generation;
+	int number;               /* in the channel's gate */
 	struct loop_source pidfd; /* of the reader; in no loop when it sent none */
 };
 
@@ -38,6 +37,9 @@ int registration_open(struct session *session, struct channel *channel,
 
 /* Ends it; fine when there is none. */
 void registration_close(struct session *session);
+
+/* The channel @to takes over the ring of @from, and its readers. */
+void registrations_move(const struct channel *from, struct channel *to);
 
 /* Ends all of a channel. */
 void registrations_forget(struct channel *channel);

@@ -67,5 +67,14 @@ void stall_end(struct stall *stall)
 {
 	stall->policy.limit_ns = 0;
 	if (stall->gate)
-		gate_open_reserve(stall->gate);
+		gate_set_reserve(stall->gate, true);
+}
+
+void stall_resume(struct stall *stall, const struct stall_policy *policy,
+		  bool (*carry_on)(void *ctx), void *ctx)
+{
+	stall->policy = *policy;
+	stall->carry_on = carry_on;
+	stall->ctx = ctx;
+	gate_set_reserve(stall->gate, policy->drop);
 }

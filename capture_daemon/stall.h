@@ -48,4 +48,8 @@ bool stall_nap(struct stall *stall, struct r3ring_writer *writer, struct stall_w
 /* Waits for nobody any more: for the last records, after the thread has ended. */
 void stall_end(struct stall *stall);
 
+/* After that: a thread publishes again, with the readers that there are. */
+void stall_resume(struct stall *stall, const struct stall_policy *policy,
+		  bool (*carry_on)(void *ctx), void *ctx);
+
 #endif

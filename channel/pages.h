@@ -65,7 +65,9 @@ struct pages_words {
 	uint64_t side_tail;
 	uint64_t taken_step; /* newest step that was taken, stored before step_tail; */
 	uint64_t taken_rows; /* valid rows up to it: where the next daemon goes on */
-	uint8_t pad3[R3RING_LINE - 32];
+	uint64_t said_seq;   /* where in the ring the records of a side entry begin; stored */
+	uint64_t said_entry; /* before its number, and that before they are published */
+	uint8_t pad3[R3RING_LINE - 48];
 	uint64_t extents_released; /* how many extents the daemon has given back, ever */
 	uint64_t heartbeat_ns;
 	uint8_t pad4[R3RING_LINE - 16];

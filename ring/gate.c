@@ -395,11 +395,13 @@ unsigned int gate_demote(struct gate *gate, const struct gate_front *front, uint
 	return count;
 }
 
-void gate_open_reserve(struct gate *gate)
+void gate_set_reserve(struct gate *gate, bool reserve)
 {
 	pthread_mutex_lock(&gate->lock);
-	gate->reserve = true;
+	gate->reserve = reserve;
 	pthread_mutex_unlock(&gate->lock);
+	gate->free_seq = 0;
+	gate->free_position = 0;
 }
 
 /* ---- waking ------------------------------------------------------------- */

@@ -106,8 +106,8 @@ bool gate_has_room(struct gate *gate, const struct gate_front *front, uint64_t r
 unsigned int gate_demote(struct gate *gate, const struct gate_front *front, uint64_t waited_ns,
 			 bool all);
 
-/* From now on the writer may go into the reserve: for its last records. */
-void gate_open_reserve(struct gate *gate);
+/* Whether the writer may go into the reserve (see gate_create()) from now on. */
+void gate_set_reserve(struct gate *gate, bool reserve);
 
 /*
  * After a batch: wakes whoever sleeps. One system call if anybody does (on @wake,

@@ -14,7 +14,7 @@
 #include "tools/quantity.h"
 
 #define SHM_DIR "/dev/shm"
-#define CHANNEL_BYTES (32ull << 20)     /* the default ring of one channel */
+#define CHANNEL_BYTES 19005440ull       /* the default ring of one channel, as r3ringd makes it */
 #define CONTAINER_DEFAULT (64ull << 20) /* what container runtimes give when not asked */
 #define LOCKED_FOR_URING (64ull << 10)
 

@@ -90,6 +90,19 @@ int raw_producer_hello(struct raw_producer *raw)
 	return 0;
 }
 
+int raw_producer_come_back(struct raw_producer *raw, const char *dir)
+{
+	struct r3ring_schema_record *schema = (void *)raw->schema;
+
+	close(raw->socket);
+	raw->socket = socket_connect(dir, &raw->err);
+	require(raw->socket >= 0, "connect", &raw->err);
+	schema->rows_per_record = raw->welcome.rows_per_record;
+	raw->hello.reconnect = 1;
+	raw->hello.last_generation = raw->welcome.generation;
+	return raw_producer_hello(raw);
+}
+
 void raw_producer_submit_step(struct raw_producer *raw, uint64_t step, uint32_t rows,
 			      uint64_t extent_offset, uint32_t slot)
 {

@@ -27,7 +27,7 @@ struct raw_producer {
 	struct lane_writer steps, sides;
 	uint64_t extents; /* taken so far */
 	struct r3ring_hello_producer_message hello;
-	uint8_t schema[1024];
+	_Alignas(8) uint8_t schema[1024];
 	int fds[R3RING_MESSAGE_FDS_MAX];
 	unsigned int fd_count;
 	struct r3ring_welcome_producer_message welcome;
@@ -40,6 +40,10 @@ void raw_producer_prepare(struct raw_producer *raw, const char *dir, const char 
 /* Sends the hello as it is now. Returns 0 (welcome is filled in) or the code of the
  * refusal (err is). */
 int raw_producer_hello(struct raw_producer *raw);
+
+/* After the daemon's death: connects to the next one and sends the hello of one that
+ * comes back, with the layout of the first welcome. Returns likewise. */
+int raw_producer_come_back(struct raw_producer *raw, const char *dir);
 
 /* Submits a STEP entry: @rows rows, and what the lane says of its extent. */
 void raw_producer_submit_step(struct raw_producer *raw, uint64_t step, uint32_t rows,

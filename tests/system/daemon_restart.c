@@ -34,23 +34,36 @@ static void start(void)
 
 TestSuite(daemon_restart, .init = start);
 
-Test(daemon_restart, the_producer_comes_back_and_readers_follow_to_the_next_generation)
+Test(daemon_restart, the_producer_comes_back_and_readers_go_on_in_the_same_generation)
 {
 	test_daemon_kill(&daemon_a);
 	test_daemon_restart(&daemon_a, NULL);
 	cr_expect(test_daemon_said(&daemon_a, "of a dead daemon"));
-	cr_assert(test_daemon_said(&daemon_a, "(came back)"));
+	cr_assert(test_daemon_said(&daemon_a, "(came back): goes on"));
 	engine_step(&engine_a, 0, 4);
-	cr_assert(listener_read_until(&listener_a, listener_has_generation, 2));
 	cr_assert(listener_read_until(&listener_a, listener_has_step, 2));
-	cr_expect_eq(listener_a.closed_reason, R3RING_CLOSED_CRASHED);
+	cr_expect_eq(listener_a.newest_generation, 1);
+	cr_expect_eq(listener_a.closed_reason, 0);
 	cr_expect_eq(listener_a.records[R3RING_LOST], 1);
+	cr_expect_eq(listener_a.records[R3RING_KEYFRAME], 1);
 	cr_expect_eq(listener_a.lost_steps[R3RING_CAUSE_DAEMON_RESTART], 0);
 	cr_expect_eq(listener_a.complete, 2);
 	cr_expect_eq(listener_a.wrong, 0);
+	cr_expect_eq(test_shm_names(instance), 1);
 	engine_close(&engine_a);
 	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
 	cr_expect_eq(test_shm_names(instance), 0);
+}
+
+Test(daemon_restart, a_ring_keeps_its_size_when_the_next_daemon_is_told_another)
+{
+	test_daemon_kill(&daemon_a);
+	test_daemon_restart(&daemon_a, (const char *[]){"--ring-size", "64M", NULL});
+	cr_assert(test_daemon_said(&daemon_a, "(came back): goes on"));
+	engine_step(&engine_a, 0, 4);
+	cr_assert(listener_read_until(&listener_a, listener_has_step, 2));
+	cr_expect_eq(listener_a.newest_generation, 1);
+	engine_close(&engine_a);
 }
 
 static bool has_step_record(const struct listener *listener, uint64_t count)
@@ -58,32 +71,38 @@ static bool has_step_record(const struct listener *listener, uint64_t count)
 	return listener->records[R3RING_STEP] >= count;
 }
 
-static bool has_complete(const struct listener *listener, uint64_t count)
+static bool has_layers(const struct listener *listener, uint64_t count)
 {
-	return listener->complete >= count;
+	return listener->records[R3RING_LAYER] >= count;
 }
 
-Test(daemon_restart, a_step_at_work_is_whole_in_the_next_generation)
+Test(daemon_restart, a_step_at_work_goes_on_where_it_stood)
 {
-	int64_t step = engine_begin(&engine_a, 0, 8);
+	int64_t step;
 
+	engine_a.doorbell_layers = 1;
+	step = engine_begin(&engine_a, 0, 8);
 	for (uint32_t layer = 0; layer < 3; layer++)
 		engine_capture(&engine_a, step, layer, 8);
-	cr_assert(listener_read_until(&listener_a, has_step_record, 2));
+	cr_assert(listener_read_until(&listener_a, has_layers, ENGINE_LAYERS + 3));
 	test_daemon_kill(&daemon_a);
 	for (uint32_t layer = 3; layer < ENGINE_LAYERS; layer++)
 		engine_capture(&engine_a, step, layer, 8);
 	engine_end(&engine_a);
 	test_daemon_restart(&daemon_a, NULL);
-	cr_assert(listener_read_until(&listener_a, listener_has_generation, 2));
 	cr_assert(listener_read_until(&listener_a, listener_has_step, 2));
-	/* In the old generation it is lost, with its rows. */
-	cr_expect_eq(listener_a.lost_steps[R3RING_CAUSE_DAEMON_RESTART], 1);
-	cr_expect_eq(listener_a.lost_rows[R3RING_CAUSE_DAEMON_RESTART], 8);
+	cr_expect_eq(listener_a.newest_generation, 1);
+	cr_expect_eq(listener_a.records[R3RING_STEP], 2);
+	cr_expect_eq(listener_a.records[R3RING_LAYER], 2 * ENGINE_LAYERS);
+	cr_expect_eq(listener_a.lost_steps[R3RING_CAUSE_DAEMON_RESTART], 0);
 	cr_expect_eq(listener_a.complete, 2);
-	cr_expect_eq(listener_a.partial, 0);
 	cr_expect_eq(listener_a.wrong, 0);
 	engine_close(&engine_a);
+}
+
+static bool has_complete(const struct listener *listener, uint64_t count)
+{
+	return listener->complete >= count;
 }
 
 /* Every step came or was told lost, whatever there was room for. */
@@ -101,7 +120,7 @@ Test(daemon_restart, steps_made_while_there_was_none_are_drained_by_the_next)
 		engine_step(&engine_a, 0, 2);
 	test_daemon_restart(&daemon_a, NULL);
 	cr_assert(listener_read_until(&listener_a, has_accounted_for, 11));
-	cr_expect_eq(listener_a.newest_generation, 2);
+	cr_expect_eq(listener_a.newest_generation, 1);
 	cr_expect_gt(listener_a.complete, 1);
 	cr_expect_eq(listener_a.records[R3RING_STEP], 11);
 	cr_expect_eq(listener_a.wrong, 0);
@@ -119,7 +138,8 @@ Test(daemon_restart, requests_that_were_live_are_told_again)
 	test_daemon_restart(&daemon_a, NULL);
 	engine_step(&engine_a, handle, 4);
 	cr_assert(listener_read_until(&listener_a, listener_has_step, 3));
-	cr_expect_eq(listener_a.newest_generation, 2);
+	cr_expect_eq(listener_a.newest_generation, 1);
+	/* In the keyframe. */
 	cr_expect_eq(listener_a.records[R3RING_REQUEST], 2);
 	engine_close(&engine_a);
 }
