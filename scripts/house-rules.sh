@@ -44,7 +44,7 @@ forbid 'atomics only through include/r3ring/atomic.h' '__atomic_|__sync_|<stdato
 forbid 'open ends belong into an issue' '\b(TO''DO|FIX''ME|XX''X|HA''CK)\b' \
 	$c_files $scripts Makefile
 forbid 'tests wait for events, they do not sleep' '\b(u?sleep|(clock_)?nanosleep)[[:space:]]*\(' \
-	$(files 'tests/*.c' 'tests/*.h')
+	$(files 'tests/*.c' 'tests/*.h' | grep -v '^tests/bench/')
 forbid 'space at the end of a line' '[[:space:]]$' $c_files $scripts Makefile $(files '*.md')
 forbid 'libraries neither print nor exit' \
 	'(^|[^_[:alnum:]])(v?f?printf|puts|putchar|perror|exit|abort|signal|sigaction)[[:space:]]*\(' \
