@@ -13,6 +13,7 @@
 #include "capture_daemon/daemon.h"
 #include "capture_daemon/log.h"
 #include "capture_daemon/registration.h"
+#include "channel/leftover.h"
 
 static bool same_name(const struct r3ring_channel_name *a, const struct r3ring_channel_name *b)
 {
@@ -138,7 +139,7 @@ static void channel_free(struct channel *channel)
 
 		if (r < 0)
 			log_warn("segment %s cannot be removed: %s", name, strerror(-r));
-		runtime_dir_unlist_segment(&channel->daemon->dir, name);
+		leftover_unlist(channel->daemon->dir.segments_fd, name);
 		r3ring_segment_close(channel->segment);
 	}
 	free(channel);

@@ -19,6 +19,7 @@
 #include "capture_daemon/orphans.h"
 #include "capture_daemon/peers.h"
 #include "capture_daemon/sizing.h"
+#include "channel/leftover.h"
 
 /* Numbers that another runtime directory of the same user may have taken. */
 #define GENERATIONS_TRIED 1024
@@ -199,14 +200,14 @@ static int make_segment(struct channel *channel, struct r3ring_segment_options *
 			struct r3ring_error *err)
 {
 	struct runtime_dir *dir = &channel->daemon->dir;
-	int r = runtime_dir_list_segment(dir, options->name);
+	int r = leftover_list(dir->segments_fd, options->name, options->uuid);
 
 	if (r < 0)
 		return r3ring_error_set(err, r, "%s/segments%s: %s", dir->path, options->name,
 					strerror(-r));
 	r = r3ring_segment_create(&channel->segment, options, err);
 	if (r < 0)
-		runtime_dir_unlist_segment(dir, options->name);
+		leftover_unlist(dir->segments_fd, options->name);
 	return r;
 }
 

@@ -16,6 +16,7 @@
 #include "capture_daemon/orphans.h"
 #include "capture_daemon/registration.h"
 #include "capture_daemon/remains.h"
+#include "channel/leftover.h"
 
 #define PATIENCE_NS (10 * NS_PER_SECOND)
 
@@ -119,23 +120,17 @@ static struct channel *orphan_new(struct daemon *daemon)
 	return channel;
 }
 
-/* One that was never finished, or is no ring any more, is of no use to anybody;
- * one of another user, or of another version, is left alone. */
-static void cannot_adopt(struct daemon *daemon, const char *name, int code,
-			 const struct r3ring_error *err)
+static void collect(struct daemon *daemon, const char *name, const char *why)
 {
-	if (code != -ENOENT)
-		log_warn("segment %s is not taken over: %s", name, err->text);
-	if (code == -EBUSY)
-		return;
-	if ((code == -EAGAIN || code == -EBADMSG) && shm_unlink(name) < 0)
+	log_warn("segment %s is removed: %s", name, why);
+	if (shm_unlink(name) < 0 && errno != ENOENT)
 		log_warn("segment %s cannot be removed: %s", name, strerror(errno));
-	runtime_dir_unlist_segment(&daemon->dir, name);
+	leftover_unlist(daemon->dir.segments_fd, name);
 }
 
-static void adopt(void *ctx, const char *name)
+/* Nobody owns it: it is gone on with, or of no use to anybody. */
+static void adopt(struct daemon *daemon, const char *name)
 {
-	struct daemon *daemon = ctx;
 	struct channel *channel = orphan_new(daemon);
 	struct remains remains;
 	struct r3ring_error err = {0};
@@ -147,7 +142,7 @@ static void adopt(void *ctx, const char *name)
 	}
 	r = r3ring_segment_adopt(&channel->segment, name, &err);
 	if (r < 0) {
-		cannot_adopt(daemon, name, r, &err);
+		collect(daemon, name, err.text);
 		free(channel);
 		return;
 	}
@@ -163,9 +158,34 @@ static void adopt(void *ctx, const char *name)
 	remains_free(&remains);
 }
 
+static void look_at(void *ctx, const char *name)
+{
+	struct daemon *daemon = ctx;
+
+	switch (leftover_look(daemon->dir.segments_fd, name)) {
+	case LEFTOVER_UNOWNED:
+		adopt(daemon, name);
+		break;
+	case LEFTOVER_HELD:
+		collect(daemon, name, "a process that is not its writer holds its lock");
+		break;
+	case LEFTOVER_ALIVE:
+		log_warn("segment %s is not taken over: its writer lives", name);
+		break;
+	case LEFTOVER_FOREIGN:
+		log_warn("segment %s is not taken over: it is of another user, or of the daemon "
+			 "of another runtime directory",
+			 name);
+		/* fall through */
+	case LEFTOVER_GONE:
+		leftover_unlist(daemon->dir.segments_fd, name);
+		break;
+	}
+}
+
 void orphans_adopt(struct daemon *daemon)
 {
-	int r = runtime_dir_each_segment(&daemon->dir, adopt, daemon);
+	int r = leftover_each(daemon->dir.segments_fd, look_at, daemon);
 
 	if (r < 0)
 		log_warn("%s/segments cannot be listed: %s", daemon->dir.path, strerror(-r));

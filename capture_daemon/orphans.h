@@ -15,8 +15,8 @@
 struct channel;
 struct daemon;
 
-/* Takes over the segments that are listed in the runtime directory and whose
- * writer is dead. Others of the list are taken off it, and said. */
+/* Takes over the segments that are listed in the runtime directory and that nobody
+ * owns; removes those that cannot be gone on with. Those of others are left alone. */
 void orphans_adopt(struct daemon *daemon);
 
 /* Closes those whose time is over. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The runtime directory: lock, socket, lists of segments and generations. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -16,6 +15,7 @@
 
 #define DIR_MODE 0750
 #define SOCKET_MODE 0660
+#define LOCK_MODE 0600 /* who may read it can lock it, and keep every daemon out */
 #define BACKLOG 128
 
 static int socket_path_write(struct runtime_dir *dir, const char *path, struct r3ring_error *err)
@@ -77,9 +77,9 @@ static int lock_take(struct runtime_dir *dir, struct r3ring_error *err)
 	char text[32];
 	int len;
 
-	dir->lock_fd =
-		openat(dir->fd, R3RING_LOCK_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
-	if (dir->lock_fd < 0)
+	dir->lock_fd = openat(dir->fd, R3RING_LOCK_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
+			      LOCK_MODE);
+	if (dir->lock_fd < 0 || fchmod(dir->lock_fd, LOCK_MODE) < 0)
 		return r3ring_error_set(err, -errno, "lock %s/%s: %s", dir->path, R3RING_LOCK_NAME,
 					strerror(errno));
 	if (flock(dir->lock_fd, LOCK_EX | LOCK_NB) < 0) {
@@ -176,43 +176,7 @@ void runtime_dir_close(struct runtime_dir *dir)
 	runtime_dir_release(dir);
 }
 
-/* ---- lists ------------------------------------------------------------- */
-
-int runtime_dir_list_segment(struct runtime_dir *dir, const char *name)
-{
-	int fd = openat(dir->segments_fd, name + 1, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
-			0640);
-
-	if (fd < 0)
-		return -errno;
-	close(fd);
-	return 0;
-}
-
-void runtime_dir_unlist_segment(struct runtime_dir *dir, const char *name)
-{
-	unlinkat(dir->segments_fd, name + 1, 0);
-}
-
-int runtime_dir_each_segment(struct runtime_dir *dir, void (*each)(void *ctx, const char *name),
-			     void *ctx)
-{
-	struct dirent **entries;
-	int count = scandirat(dir->segments_fd, ".", &entries, NULL, alphasort);
-	char name[NAME_MAX + 2];
-
-	if (count < 0)
-		return -errno;
-	for (int i = 0; i < count; i++) {
-		if (strncmp(entries[i]->d_name, "r3ring.", 7) == 0) {
-			snprintf(name, sizeof(name), "/%s", entries[i]->d_name);
-			each(ctx, name);
-		}
-		free(entries[i]);
-	}
-	free(entries);
-	return 0;
-}
+/* ---- generations -------------------------------------------------------- */
 
 static void generation_file(const struct r3ring_channel_name *channel, const char *suffix,
 			    char *file, size_t capacity)

@@ -5,7 +5,7 @@
  *
  *	r3ringd.lock    flock held by the daemon, with its pid
  *	r3ringd.sock    the socket
- *	segments/       an empty file for each segment that was made here
+ *	segments/       a file for each segment that was made here (channel/leftover.h)
  *	generations/    a file per channel with its last generation
  */
 #ifndef DAEMON_RUNTIME_DIR_H
@@ -44,14 +44,6 @@ int runtime_dir_open(struct runtime_dir *dir, const char *path, gid_t gid,
 
 /* Removes the socket and gives the lock back; the directory stays. */
 void runtime_dir_close(struct runtime_dir *dir);
-
-/* Lists a segment (shm name with its '/') before it is made; and takes it off. */
-int runtime_dir_list_segment(struct runtime_dir *dir, const char *name);
-void runtime_dir_unlist_segment(struct runtime_dir *dir, const char *name);
-
-/* Calls @each with the shm name of every listed segment; @each may unlist it. */
-int runtime_dir_each_segment(struct runtime_dir *dir, void (*each)(void *ctx, const char *name),
-			     void *ctx);
 
 /* The last generation of a channel, 0 when there was none. */
 uint64_t runtime_dir_last_generation(struct runtime_dir *dir,

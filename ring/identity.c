@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which process writes, so that others can tell whether it still lives. */
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -42,16 +43,28 @@ void identity_boot_id(uint8_t boot_id[16])
 	}
 }
 
-/* Field 22 of /proc/self/stat; the name in field 2 may hold spaces and ')'.
+/* Field 22 of /proc/PID/stat; the name in field 2 may hold spaces and ')'.
  * Source: proc(5). */
-uint64_t identity_start_time(void)
+uint64_t identity_start_time(uint32_t pid)
 {
-	char text[1024];
+	char path[32], text[1024];
 	char *field;
 
-	read_text("/proc/self/stat", text, sizeof(text));
+	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+	read_text(path, text, sizeof(text));
 	field = strrchr(text, ')');
 	for (int number = 2; field && number < 22; number++)
 		field = strchr(field + 1, ' ');
 	return field ? strtoull(field, NULL, 10) : 0;
+}
+
+bool r3ring_segment_writer_lives(const struct r3ring_segment *segment)
+{
+	const struct r3ring_segment_header *header = &segment->header;
+	uint8_t boot_id[16];
+
+	identity_boot_id(boot_id);
+	return memcmp(boot_id, header->boot_id, sizeof(boot_id)) == 0 &&
+	       header->writer_start_time != 0 &&
+	       identity_start_time(header->writer_pid) == header->writer_start_time;
 }

@@ -55,9 +55,9 @@ void segment_locate_regions(struct r3ring_segment *segment);
 
 /* ---- identity of the writing process (identity.c) --------------------- */
 
-/* All zero, or 0, where /proc does not say. */
+/* All zero, or 0, where /proc does not say, or there is no such process. */
 void identity_boot_id(uint8_t boot_id[16]);
-uint64_t identity_start_time(void);
+uint64_t identity_start_time(uint32_t pid);
 
 /* ---- one descriptor (descriptor.c) ------------------------------------ */
 

@@ -91,7 +91,7 @@ static void fill_header(struct r3ring_segment_header *header,
 			arena_offset + ring_align(options->arena_bytes, R3RING_REGION_ALIGN),
 		.generation = options->generation,
 		.writer_pid = (uint32_t)getpid(),
-		.writer_start_time = identity_start_time(),
+		.writer_start_time = identity_start_time((uint32_t)getpid()),
 		.first_seq = options->first_seq ? options->first_seq : 1,
 		.regions =
 			{

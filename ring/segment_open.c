@@ -344,7 +344,7 @@ static void store_writer_identity(struct r3ring_segment *segment)
 	struct r3ring_segment_header *shared = (void *)segment->base;
 
 	segment->header.writer_pid = (uint32_t)getpid();
-	segment->header.writer_start_time = identity_start_time();
+	segment->header.writer_start_time = identity_start_time(segment->header.writer_pid);
 	r3ring_store_relaxed_u32(&shared->writer_pid, segment->header.writer_pid);
 	r3ring_store_relaxed_u64(&shared->writer_start_time, segment->header.writer_start_time);
 }

@@ -195,6 +195,8 @@ static int check_spec(const struct r3ring_writer *writer, const struct r3ring_re
 {
 	if (writer->finished)
 		return -EPIPE;
+	if (writer->next_seq >= RING_NUMBER_LIMIT)
+		return -EOVERFLOW;
 	if (spec->flags & ~CALLER_FLAGS)
 		return -EINVAL;
 	return spec->len > r3ring_segment_max_record(writer->segment) ? -EMSGSIZE : 0;

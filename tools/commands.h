@@ -18,6 +18,7 @@ enum tool_exit {
 
 int cmd_status(int argc, char **argv);
 int cmd_dump(int argc, char **argv);
+int cmd_gc(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_produce(int argc, char **argv);
 

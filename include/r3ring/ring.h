@@ -116,6 +116,12 @@ R3RING_API int r3ring_segment_unlink(const struct r3ring_segment *segment);
  */
 R3RING_API int r3ring_segment_reader_fd(const struct r3ring_segment *segment);
 
+/*
+ * Whether the process lives that made or adopted the segment last, by the PID and
+ * start time in its header; false on another boot or in another PID namespace.
+ */
+R3RING_API bool r3ring_segment_writer_lives(const struct r3ring_segment *segment);
+
 /* The header as checked when the segment was made or opened; never NULL. It
  * is a private copy: nobody can change it any more. Valid until close. */
 R3RING_API const struct r3ring_segment_header *r3ring_segment_header(
@@ -183,7 +189,8 @@ R3RING_API void r3ring_writer_close(struct r3ring_writer *writer);
  * fit), -ENOBUFS (too much is reserved and not yet committed), -EAGAIN (it would
  * overwrite what a lossless reader within its limits still needs: commit what is
  * reserved and try again later; only where lossless readers are served, as in the
- * daemon), -EINVAL (flags), -EPIPE (after r3ring_writer_finish()). No system call.
+ * daemon), -EINVAL (flags), -EPIPE (after r3ring_writer_finish()), -EOVERFLOW (2^62
+ * sequences are used up). No system call.
  */
 R3RING_API int r3ring_writer_reserve(struct r3ring_writer *writer,
 				     const struct r3ring_record_spec *spec,

@@ -219,7 +219,7 @@ Test(daemon_restart, a_listed_segment_that_is_no_ring_is_removed_and_said)
 	list_segment(name + 1);
 	list_segment("r3ring.never.made.0.1");
 	test_daemon_restart(&daemon_a, NULL);
-	cr_expect(strstr(daemon_a.log, "is not taken over"), "%s", daemon_a.log);
+	cr_expect(strstr(daemon_a.log, "is removed: "), "%s", daemon_a.log);
 	cr_expect_eq(test_shm_names("r3ring.broken"), 0);
 	/* The channel beside it goes on. */
 	cr_assert(test_daemon_said(&daemon_a, "(came back)"));

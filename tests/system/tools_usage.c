@@ -34,6 +34,7 @@ Test(tools_usage, help_is_on_stdout_and_no_failure)
 	expect(ARGS("--help"), 0, "usage: r3ring COMMAND", "");
 	expect(ARGS("status", "--help"), 0, "usage: r3ring status", "");
 	expect(ARGS("dump", "--help"), 0, "usage: r3ring dump", "");
+	expect(ARGS("gc", "--help"), 0, "usage: r3ring gc", "");
 	expect(ARGS("doctor", "--help"), 0, "usage: r3ring doctor", "");
 	expect(ARGS("produce", "--help"), 0, "usage: r3ring produce", "");
 	expect(ARGS("--version"), 0, "r3ring " R3RING_VERSION "\n", "");

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Listed segments, and whose they are. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <r3ring/ring.h>
+
+#include "channel/leftover.h"
+
+#define PREFIX "r3ring."
+#define UUID_TEXT 33 /* with its NUL */
+
+/* ---- the list ----------------------------------------------------------- */
+
+static void uuid_write(const uint8_t uuid[16], char text[UUID_TEXT])
+{
+	for (int i = 0; i < 16; i++)
+		snprintf(text + 2 * i, 3, "%02x", uuid[i]);
+}
+
+int leftover_list(int list_fd, const char *name, const uint8_t uuid[16])
+{
+	int fd = openat(list_fd, name + 1, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+			0640);
+	char text[UUID_TEXT];
+	int r = 0;
+
+	if (fd < 0)
+		return -errno;
+	uuid_write(uuid, text);
+	if (write(fd, text, UUID_TEXT - 1) != UUID_TEXT - 1)
+		r = -EIO;
+	close(fd);
+	return r;
+}
+
+void leftover_unlist(int list_fd, const char *name)
+{
+	unlinkat(list_fd, name + 1, 0);
+}
+
+int leftover_each(int list_fd, void (*each)(void *ctx, const char *name), void *ctx)
+{
+	struct dirent **entries;
+	int count = scandirat(list_fd, ".", &entries, NULL, alphasort);
+	char name[NAME_MAX + 2];
+
+	if (count < 0)
+		return -errno;
+	for (int i = 0; i < count; i++) {
+		if (strncmp(entries[i]->d_name, PREFIX, strlen(PREFIX)) == 0) {
+			snprintf(name, sizeof(name), "/%s", entries[i]->d_name);
+			each(ctx, name);
+		}
+		free(entries[i]);
+	}
+	free(entries);
+	return 0;
+}
+
+/* ---- whose it is -------------------------------------------------------- */
+
+/* Whether it is the segment that was listed. The list is written first: where a crash
+ * left it without a uuid, a segment of that name is another daemon's. */
+static bool is_listed(int list_fd, const char *name, const struct r3ring_segment *segment)
+{
+	int fd = openat(list_fd, name + 1, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	char listed[UUID_TEXT] = "", found[UUID_TEXT];
+	ssize_t got = -1;
+
+	if (fd >= 0) {
+		got = read(fd, listed, UUID_TEXT - 1);
+		close(fd);
+	}
+	uuid_write(r3ring_segment_header(segment)->uuid, found);
+	return got == UUID_TEXT - 1 && strcmp(listed, found) == 0;
+}
+
+static enum leftover_state judge(int list_fd, const char *name, bool locked)
+{
+	enum leftover_state state = locked ? LEFTOVER_HELD : LEFTOVER_UNOWNED;
+	struct r3ring_segment *segment;
+
+	/* What cannot be opened was never finished, or is of another version. */
+	if (r3ring_segment_open(&segment, name, NULL) < 0)
+		return state;
+	if (!is_listed(list_fd, name, segment))
+		state = LEFTOVER_FOREIGN;
+	else if (locked && r3ring_segment_writer_lives(segment))
+		state = LEFTOVER_ALIVE;
+	r3ring_segment_close(segment);
+	return state;
+}
+
+enum leftover_state leftover_look(int list_fd, const char *name)
+{
+	enum leftover_state state = LEFTOVER_FOREIGN;
+	int fd = shm_open(name, O_RDWR, 0);
+	struct stat status;
+
+	if (fd < 0)
+		return errno == ENOENT ? LEFTOVER_GONE : LEFTOVER_FOREIGN;
+	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid())
+		state = judge(list_fd, name, flock(fd, LOCK_EX | LOCK_NB) < 0);
+	close(fd);
+	return state;
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * r3ring gc: removes the segments that a dead daemon left.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include <r3ring/proto.h>
+
+#include "channel/leftover.h"
+#include "channel/socket.h"
+#include "tools/commands.h"
+
+static const char usage[] =
+	"usage: r3ring gc [--runtime-dir DIR] [--dry-run] [--json]\n"
+	"\n"
+	"Removes the segments of a daemon that died and was not started again. Only those that\n"
+	"are listed in the runtime directory, belong to this user, and are nobody's any more.\n"
+	"\n"
+	"  --runtime-dir DIR  the daemon's, otherwise as for other commands\n"
+	"  --dry-run          removes nothing, says what it would remove\n"
+	"  --json             one object with \"runtime_dir\", \"daemon_pid\" and \"segments\"\n"
+	"  --help             this text\n"
+	"\n"
+	"exit codes: 0 done, 1 failed, 2 usage, 3 there is no such runtime directory\n";
+
+struct collection {
+	char dir[PATH_MAX];
+	int dir_fd, lock_fd, list_fd;
+	long daemon_pid; /* of the daemon that runs there; 0: none */
+	bool dry_run, json;
+	bool failed;
+	uint64_t removed;
+	json_t *segments;
+};
+
+/* ---- the directory ------------------------------------------------------ */
+
+static int complain(const struct collection *collection, const char *what)
+{
+	fprintf(stderr, "r3ring gc: %s%s: %s\n", collection->dir, what, strerror(errno));
+	return TOOL_FAILED;
+}
+
+/* As the daemon does, so that neither meets the other at work. */
+static int take_lock(struct collection *collection)
+{
+	char text[32] = "";
+
+	collection->lock_fd = openat(collection->dir_fd, R3RING_LOCK_NAME,
+				     O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (collection->lock_fd < 0)
+		return complain(collection, "/" R3RING_LOCK_NAME);
+	if (flock(collection->lock_fd, LOCK_EX | LOCK_NB) == 0)
+		return TOOL_DONE;
+	if (errno != EWOULDBLOCK)
+		return complain(collection, "/" R3RING_LOCK_NAME);
+	if (pread(collection->lock_fd, text, sizeof(text) - 1, 0) > 0)
+		collection->daemon_pid = strtol(text, NULL, 10);
+	if (!collection->daemon_pid)
+		collection->daemon_pid = -1;
+	return TOOL_DONE;
+}
+
+static int open_dir(struct collection *collection)
+{
+	struct stat status;
+
+	collection->dir_fd = open(collection->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (collection->dir_fd < 0) {
+		complain(collection, "");
+		return errno == ENOENT ? TOOL_NO_DAEMON : TOOL_FAILED;
+	}
+	if (fstat(collection->dir_fd, &status) < 0)
+		return complain(collection, "");
+	if (status.st_uid != geteuid()) {
+		fprintf(stderr,
+			"r3ring gc: %s belongs to user %u, this is user %u: run it as that user\n",
+			collection->dir, status.st_uid, geteuid());
+		return TOOL_FAILED;
+	}
+	return take_lock(collection);
+}
+
+/* ---- segments ----------------------------------------------------------- */
+
+static const char *const verdicts[] = {
+	[LEFTOVER_GONE] = "gone",
+	[LEFTOVER_UNOWNED] = "removed",
+	[LEFTOVER_HELD] = "removed",
+	[LEFTOVER_ALIVE] = "kept: its writer lives",
+	[LEFTOVER_FOREIGN] = "kept: of another user or daemon",
+};
+
+static bool is_removed(enum leftover_state state)
+{
+	return state == LEFTOVER_UNOWNED || state == LEFTOVER_HELD;
+}
+
+/* Returns what became of it, in words. */
+static const char *collect(struct collection *collection, const char *name,
+			   enum leftover_state state)
+{
+	if (is_removed(state) && collection->dry_run)
+		return "would be removed";
+	if (is_removed(state) && shm_unlink(name) < 0 && errno != ENOENT) {
+		fprintf(stderr, "r3ring gc: %s: %s\n", name, strerror(errno));
+		collection->failed = true;
+		return "not removed";
+	}
+	if (!collection->dry_run && (is_removed(state) || state == LEFTOVER_GONE))
+		leftover_unlist(collection->list_fd, name);
+	return verdicts[state];
+}
+
+static void look_at(void *ctx, const char *name)
+{
+	struct collection *collection = ctx;
+	enum leftover_state state = leftover_look(collection->list_fd, name);
+	const char *verdict = collect(collection, name, state);
+
+	collection->removed += is_removed(state);
+	if (collection->json)
+		json_array_append_new(collection->segments,
+				      json_pack("{s:s, s:s}", "name", name, "verdict", verdict));
+	else
+		printf("%s: %s\n", name, verdict);
+}
+
+static int collect_all(struct collection *collection)
+{
+	int r;
+
+	if (collection->daemon_pid)
+		return TOOL_DONE;
+	collection->list_fd = openat(collection->dir_fd, "segments",
+				     O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (collection->list_fd < 0)
+		return errno == ENOENT ? TOOL_DONE : complain(collection, "/segments");
+	r = leftover_each(collection->list_fd, look_at, collection);
+	close(collection->list_fd);
+	if (r < 0) {
+		errno = -r;
+		return complain(collection, "/segments");
+	}
+	return collection->failed ? TOOL_FAILED : TOOL_DONE;
+}
+
+/* ---- the command -------------------------------------------------------- */
+
+static void report(struct collection *collection)
+{
+	json_t *root;
+
+	if (!collection->json) {
+		if (collection->daemon_pid)
+			printf("%s: r3ringd (pid %ld) runs there, its segments are its own\n",
+			       collection->dir, collection->daemon_pid);
+		else if (!collection->removed)
+			printf("%s: nothing to remove\n", collection->dir);
+		return;
+	}
+	root = json_pack("{s:s, s:I, s:b, s:O}", "runtime_dir", collection->dir, "daemon_pid",
+			 (json_int_t)collection->daemon_pid, "dry_run", collection->dry_run,
+			 "segments", collection->segments);
+	json_dumpf(root, stdout, JSON_INDENT(2));
+	putchar('\n');
+	json_decref(root);
+}
+
+static int run(struct collection *collection)
+{
+	int code;
+
+	if (!collection->dir[0] && socket_default_dir(collection->dir, sizeof(collection->dir))) {
+		fputs("r3ring gc: the runtime directory's path is too long\n", stderr);
+		return TOOL_FAILED;
+	}
+	collection->segments = json_array();
+	code = open_dir(collection);
+	if (code == TOOL_DONE) {
+		code = collect_all(collection);
+		report(collection);
+	}
+	if (collection->lock_fd >= 0)
+		close(collection->lock_fd);
+	if (collection->dir_fd >= 0)
+		close(collection->dir_fd);
+	json_decref(collection->segments);
+	return code;
+}
+
+static bool take_option(struct collection *collection, int option)
+{
+	switch (option) {
+	case 'r':
+		if (strlen(optarg) >= sizeof(collection->dir)) {
+			fputs("r3ring gc: --runtime-dir is too long\n", stderr);
+			return false;
+		}
+		memcpy(collection->dir, optarg, strlen(optarg) + 1);
+		return true;
+	case 'n':
+		collection->dry_run = true;
+		return true;
+	case 'j':
+		collection->json = true;
+		return true;
+	default:
+		return false;
+	}
+}
+
+int cmd_gc(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"runtime-dir", required_argument, NULL, 'r'},
+		{"dry-run", no_argument, NULL, 'n'},
+		{"json", no_argument, NULL, 'j'},
+		{"help", no_argument, NULL, 'h'},
+		{0},
+	};
+	struct collection collection = {.dir_fd = -1, .lock_fd = -1, .list_fd = -1};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+		if (option == 'h') {
+			fputs(usage, stdout);
+			return TOOL_DONE;
+		}
+		if (!take_option(&collection, option))
+			goto refused;
+	}
+	if (optind == argc)
+		return run(&collection);
+	fprintf(stderr, "r3ring gc: '%s' is too much\n", argv[optind]);
+refused:
+	fputs("'r3ring gc --help' shows the options.\n", stderr);
+	return TOOL_USAGE;
+}
