@@ -251,10 +251,11 @@ static bool read_copy(const struct pages_begun *begun, struct pages_begun *out)
 {
 	uint64_t even = r3ring_load_acquire_u64(&begun[0].step);
 	uint64_t odd = r3ring_load_acquire_u64(&begun[1].step);
-	const struct pages_begun *newer = even > odd ? &begun[0] : &begun[1];
-	const struct pages_begun *older = even > odd ? &begun[1] : &begun[0];
+	/* Both are 0 before the first step, whose rows go to the odd copy. */
+	const struct pages_begun *newer = even >= odd ? &begun[0] : &begun[1];
+	const struct pages_begun *older = even >= odd ? &begun[1] : &begun[0];
 
-	out->step = even > odd ? even : odd;
+	out->step = even >= odd ? even : odd;
 	out->rows = r3ring_load_acquire_u64(&newer->rows);
 	return r3ring_load_relaxed_u64(&older->step) <= out->step;
 }

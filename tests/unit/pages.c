@@ -231,6 +231,17 @@ Test(pages, steps_begun_are_read_as_noted)
 	pages_release(&pages);
 }
 
+Test(pages, nothing_is_begun_while_the_first_step_is_noted)
+{
+	struct pages pages;
+
+	make(&pages);
+	pages.words->begun[1].rows = 100;
+	cr_assert_eq(pages_read_begun(&pages).step, 0);
+	cr_assert_eq(pages_read_begun(&pages).rows, 0);
+	pages_release(&pages);
+}
+
 /* Runs in a child that its parent steps through. */
 static void note_when_told(struct pages *pages)
 {
