@@ -134,6 +134,9 @@ static int overrun(struct r3ring_cursor *cursor)
 	struct window window;
 	int rc = -EAGAIN;
 
+	/* Pairs with the writer's fence in announce(): the tail found now is not older
+	 * than the record that is lost, else the writer would seem to lie. */
+	r3ring_fence_acquire();
 	for (int tries = 0; tries < RESUME_TRIES; tries++) {
 		rc = window_find(segment, cursor->stats.cursor + 1, &window);
 		if (rc == -EBADMSG || (!rc && window.tail < cursor->stats.cursor))

@@ -27,7 +27,7 @@ enum desc_state desc_copy(const struct r3ring_segment *segment, uint64_t seq,
 			  struct r3ring_desc *copy)
 {
 	const struct r3ring_desc *slot = ring_desc(segment, seq);
-	/* Pairs with the release of `seq` in the writer's publish and announce. */
+	/* Pairs with the release of `seq` in the writer's publish. */
 	uint64_t found = r3ring_load_acquire_u64(&slot->seq);
 
 	if (found < seq)

@@ -7,7 +7,7 @@
  *	payload and fields of the descriptor
  *	desc.seq = sequence			release
  *	tail					release
- *	desc.seq of the next slot = sequence	release (the marker)
+ *	desc.seq of the next slot = sequence	relaxed (the marker)
  *
  * A reader that saw any byte of the new record therefore finds, behind its
  * acquire fence, the new intent and the marker of the record before, and refuses
@@ -116,9 +116,8 @@ static int find_end(struct r3ring_writer *writer)
 /* Kills what the slot of the next record holds. */
 static void mark_next(const struct r3ring_writer *writer)
 {
-	/* Pairs with the acquire in desc_copy(): a reader that is overrun finds a
-	 * tail that is not older than what overran it. */
-	r3ring_store_release_u64(&ring_desc(writer->segment, writer->next_seq)->seq,
+	/* Ordered by the fence of the announcement of what will be written there. */
+	r3ring_store_relaxed_u64(&ring_desc(writer->segment, writer->next_seq)->seq,
 				 writer->next_seq - 1);
 }
 
@@ -209,7 +208,7 @@ static void announce(struct r3ring_writer *writer, uint64_t end)
 		writer->intent = ring_align(end, writer->intent_step);
 		r3ring_store_relaxed_u64(&writer->segment->lines->intent_pos, writer->intent);
 	}
-	/* Pairs with the acquire fences in desc_copy() and r3ring_cursor_check(). */
+	/* Pairs with the acquire fences in desc_copy(), view_intact() and overrun(). */
 	r3ring_fence_release();
 	writer->position = end;
 	writer->next_seq++;
