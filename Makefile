@@ -92,7 +92,7 @@ build: all $(TESTS) $(if $(BENCH),$(O)/tests/run-bench) $(if $(DEMO),$(O)/tests/
 	$(O)/tests/plain-container
 
 # ---- packages ----------------------------------------------------------
-# A stamp for each group (build, test, bench, lint), so that later runs of make
+# A stamp for each group (build, test, model, bench, lint), so that later runs of make
 # do not even look.
 
 packages = $(if $(filter no,$(PACKAGES)),,$(BUILD)/packages/$(1))
@@ -103,7 +103,7 @@ $(BUILD)/packages/%: scripts/install-packages.sh
 
 # One after the other: two apt-get at a time wait for each other's lock.
 $(BUILD)/packages/test: | $(BUILD)/packages/build
-$(BUILD)/packages/bench $(BUILD)/packages/lint: | $(BUILD)/packages/test
+$(BUILD)/packages/model $(BUILD)/packages/bench $(BUILD)/packages/lint: | $(BUILD)/packages/test
 
 $(OBJECTS): | $(call packages,build)
 $(UNIT) $(SYSTEM): | $(call packages,test)
@@ -221,6 +221,11 @@ test-sanitized: $(call packages,build) $(call packages,test)
 	+$(Q)build=ok; $(submake) -k build || build=failed; \
 	tests/run $(O) $$build $(if $(filter thread,$(SAN)),stress,unit system)
 
+# Spin explores the protocol, Relacy its memory order.
+.PHONY: model
+model: $(call packages,model)
+	$(Q)CXX="$(CXX)" tests/model/run $(O) all
+
 .PHONY: bench
 bench: $(call packages,bench)
 	+$(Q)$(submake) build
@@ -323,6 +328,7 @@ help:
 	@echo 'check-asan     unit and system tests with AddressSanitizer'
 	@echo 'check-ubsan    unit and system tests with UndefinedBehaviorSanitizer'
 	@echo 'check-tsan     race tests with ThreadSanitizer'
+	@echo 'model          explores models of the protocol, and mutants, which must fail'
 	@echo 'fuzz           feeds the decoders nonsense, SECONDS=60 each'
 	@echo 'bench          measures, beside the floors of this machine'
 	@echo 'build          all, tests and benchmarks, without running them'

@@ -17,7 +17,7 @@ files()
 	done
 }
 c_files=$(files '*.c' '*.h' '*.cu' '*.cc')
-scripts=$(files '*.sh' '.ci/run' 'tests/run' 'tests/*/run')
+scripts=$(files '*.sh' '.ci/run' 'tests/run' 'tests/*/run' 'tests/model/row')
 
 # forbid RULE PATTERN FILE...: no line of the files may match.
 forbid()

@@ -3,7 +3,7 @@
 #
 # Installs what one group of make targets needs and this machine lacks.
 #
-#	scripts/install-packages.sh build|test|bench|lint
+#	scripts/install-packages.sh build|test|model|bench|lint
 #
 # First looks, with the compiler, which are missing; with none missing that is
 # all. Installs with apt-get (through sudo where not root); where there is no
@@ -12,7 +12,7 @@ set -u
 
 CC=${CC:-gcc}
 CXX=${CXX:-g++}
-group=${1:?usage: $0 build|test|bench|lint}
+group=${1:?usage: $0 build|test|model|bench|lint}
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 
@@ -37,6 +37,12 @@ have_cxx()
 	$CXX -o "$scratch/probe" "$scratch/probe.cc" > /dev/null 2>&1
 }
 
+have_relacy()
+{
+	printf '#include <relacy/relacy.hpp>\n' > "$scratch/probe.cc"
+	$CXX -w -fsyntax-only "$scratch/probe.cc" > /dev/null 2>&1
+}
+
 # need DEBIAN-NAME WHAT-IT-IS PROBE...: runs the probe, notes what is missing.
 missing=
 need()
@@ -58,13 +64,20 @@ needed_for_build()
 	need uthash-dev 'uthash headers' have_library uthash.h
 }
 
+needed_for_model()
+{
+	need spin 'Spin (tests: models)' have_program spin
+	need relacy-dev 'Relacy (tests: models)' have_relacy
+	need g++ 'a C++17 compiler (tests)' have_cxx
+}
+
 needed_for_test()
 {
 	need libcriterion-dev 'Criterion 2.4 (tests)' \
 		have_library criterion/criterion.h -lcriterion
-	need g++ 'a C++17 compiler (tests)' have_cxx
 	need pkg-config 'pkg-config or pkgconf (tests)' have_program pkg-config
 	need binutils 'nm and readelf (tests)' have_program readelf
+	needed_for_model
 }
 
 needed_for_lint()
@@ -81,10 +94,11 @@ fi
 case $group in
 build) needed_for_build ;;
 test) needed_for_test ;;
+model) needed_for_model ;;
 bench) need valgrind 'valgrind (counts instructions)' have_program valgrind ;;
 lint) needed_for_lint ;;
 *)
-	echo "$0: no group '$group': build, test, bench or lint" >&2
+	echo "$0: no group '$group': build, test, model, bench or lint" >&2
 	exit 2
 	;;
 esac
