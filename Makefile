@@ -238,7 +238,8 @@ bench: $(call packages,bench)
 SECONDS ?= 60
 comma := ,
 FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
-FUZZED := $(wildcard record/*.c ring/*.c channel/*.c) tests/support/record_examples.c
+FUZZED := $(wildcard record/*.c ring/*.c channel/*.c) tests/support/record_examples.c \
+	tests/support/segment_image.c
 fuzz-build = $(Q)mkdir -p $(@D) && clang -std=gnu11 $(R3RING_CPPFLAGS) -O1 -g \
 	-fsanitize=$(1)address,undefined -fno-sanitize-recover=all -o $@ $(filter %.c,$^) -pthread
 

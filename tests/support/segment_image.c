@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A ring segment to be spoilt, and its reader. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ring/internal.h"
+#include "tests/support/segment_image.h"
+
+#define LINES_AT R3RING_REGION_ALIGN
+#define DESCS_AT (2u * R3RING_REGION_ALIGN)
+#define ARENA_AT (3u * R3RING_REGION_ALIGN)
+#define CALLS (4u * SEGMENT_IMAGE_DEPTH)
+#define PAYLOAD_MAX 300u
+#define EVERY_KEYFRAME 8u
+#define EVERY_SKIP 13u
+#define SOME_SEQ 3u
+
+static void die(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+/* ---- making ------------------------------------------------------------ */
+
+static void put_records(struct r3ring_writer *writer, unsigned int records)
+{
+	uint8_t payload[PAYLOAD_MAX];
+
+	memset(payload, 'r', sizeof(payload));
+	for (unsigned int i = 0; i < records; i++) {
+		bool keyframe = i % EVERY_KEYFRAME == 0;
+		const struct r3ring_record_spec spec = {
+			.len = i * 37 % PAYLOAD_MAX,
+			.type = (uint16_t)(1 + i % 5),
+			.flags = keyframe ? R3RING_DESC_KEYFRAME | R3RING_DESC_BOUNDARY : 0,
+			.step = i,
+			.units = i,
+		};
+
+		if (r3ring_writer_put(writer, &spec, payload))
+			die("segment image: putting a record");
+		if (keyframe)
+			r3ring_writer_set_keyframe(writer, r3ring_writer_next_seq(writer) - 1);
+	}
+}
+
+static void take_image(struct segment_image *image, const struct r3ring_segment *segment)
+{
+	image->header = *(const struct r3ring_segment_header *)(const void *)segment->base;
+	image->lines = *segment->lines;
+	memcpy(image->descs, segment->descs, sizeof(image->descs));
+	memcpy(image->arena, segment->arena, sizeof(image->arena));
+}
+
+void segment_image_make(struct segment_image *image, unsigned int records)
+{
+	struct r3ring_segment_options options = {
+		.size = sizeof(options),
+		.arena_bytes = SEGMENT_IMAGE_ARENA,
+		.depth = SEGMENT_IMAGE_DEPTH,
+		.generation = 1,
+		.label = "image",
+	};
+	struct r3ring_segment *segment;
+	struct r3ring_writer *writer;
+	char name[64];
+
+	snprintf(name, sizeof(name), "/r3ring-image.%d", getpid());
+	options.name = name;
+	if (r3ring_segment_create(&segment, &options, NULL))
+		die("segment image: making a segment");
+	r3ring_segment_unlink(segment);
+	if (r3ring_writer_open(&writer, segment))
+		die("segment image: opening a writer");
+	put_records(writer, records);
+	take_image(image, segment);
+	r3ring_writer_close(writer);
+	r3ring_segment_close(segment);
+}
+
+void segment_image_seal(struct segment_image *image)
+{
+	for (unsigned int i = 0; i < SEGMENT_IMAGE_DEPTH; i++)
+		image->descs[i].check = desc_checksum(&image->descs[i]);
+}
+
+int segment_image_fd(void)
+{
+	int fd = memfd_create("segment-image", MFD_CLOEXEC);
+
+	if (fd < 0 || fchmod(fd, 0600) || ftruncate(fd, SEGMENT_IMAGE_BYTES))
+		die("segment image: memfd");
+	return fd;
+}
+
+uint8_t *segment_image_map(int fd)
+{
+	void *memory = mmap(NULL, SEGMENT_IMAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (memory == MAP_FAILED)
+		die("segment image: mmap");
+	return memory;
+}
+
+struct r3ring_writer_lines *segment_image_lines(uint8_t *memory)
+{
+	return (void *)(memory + LINES_AT);
+}
+
+struct r3ring_desc *segment_image_descs(uint8_t *memory)
+{
+	return (void *)(memory + DESCS_AT);
+}
+
+void segment_image_put(uint8_t *memory, const struct segment_image *image)
+{
+	memcpy(memory, &image->header, sizeof(image->header));
+	memcpy(memory + LINES_AT, &image->lines, sizeof(image->lines));
+	memcpy(memory + DESCS_AT, image->descs, sizeof(image->descs));
+	memcpy(memory + ARENA_AT, image->arena, sizeof(image->arena));
+}
+
+/* ---- reading ----------------------------------------------------------- */
+
+static bool inside(const struct r3ring_segment *segment, const struct r3ring_view *view)
+{
+	const uint8_t *data = view->data;
+
+	if (view->flags & R3RING_DESC_INLINE)
+		return view->len <= R3RING_INLINE_MAX;
+	return data >= segment->arena && view->len <= segment->arena_bytes &&
+	       data + view->len <= segment->arena + segment->arena_bytes;
+}
+
+/* A look at every byte: one outside of all memory ends the process. */
+static unsigned int sum(const struct r3ring_view *view)
+{
+	const uint8_t *data = view->data;
+	unsigned int total = 0;
+
+	for (uint32_t i = 0; i < view->len; i++)
+		total += data[i];
+	return total;
+}
+
+static bool adds_up(const struct r3ring_cursor *cursor)
+{
+	struct r3ring_cursor_stats stats;
+
+	r3ring_cursor_stats(cursor, &stats);
+	return stats.got + stats.lost + stats.skipped == stats.cursor - stats.start;
+}
+
+/* By turns in place and as a copy. Returns whether there may be more. */
+static bool read_one(const struct r3ring_segment *segment, struct r3ring_cursor *cursor,
+		     unsigned int call, struct segment_reading *reading)
+{
+	static uint8_t buffer[SEGMENT_IMAGE_ARENA];
+	static unsigned int total; /* keeps the looks from being left out */
+	struct r3ring_view view = {0};
+	int rc;
+
+	if (call % 2) {
+		rc = r3ring_cursor_read(cursor, &view, buffer, sizeof(buffer));
+		if (rc == 1)
+			total += sum(&view);
+	} else {
+		rc = r3ring_cursor_next(cursor, &view);
+		if (rc == 1) {
+			reading->wrong += !inside(segment, &view);
+			total += sum(&view);
+			rc = r3ring_cursor_check(cursor) ? -EOVERFLOW : 1;
+		}
+	}
+	if (call % EVERY_SKIP == EVERY_SKIP - 1)
+		r3ring_cursor_skip(cursor);
+	reading->got += rc == 1;
+	reading->lost += rc == -EOVERFLOW;
+	reading->corrupt += rc == -EBADMSG;
+	reading->wrong += !adds_up(cursor);
+	return rc != 0 && rc != -EPIPE && rc != -EMSGSIZE;
+}
+
+static void read_as(const struct r3ring_segment *segment, enum r3ring_cursor_mode mode,
+		    enum r3ring_cursor_start from, struct segment_reading *reading)
+{
+	struct r3ring_cursor *cursor;
+
+	if (r3ring_cursor_open(&cursor, segment, mode, from, SOME_SEQ))
+		return;
+	reading->wrong += !adds_up(cursor);
+	for (unsigned int call = 0; call < CALLS; call++) {
+		if (!read_one(segment, cursor, call, reading))
+			break;
+	}
+	r3ring_cursor_wait(cursor, 0);
+	r3ring_cursor_close(cursor);
+}
+
+void segment_image_read(int fd, struct segment_reading *reading)
+{
+	struct r3ring_segment *segment;
+	struct r3ring_error err;
+
+	if (r3ring_segment_open_fd(&segment, fd, &err))
+		return;
+	reading->opened++;
+	for (int mode = R3RING_LOSSY; mode <= R3RING_LOSSLESS; mode++)
+		for (int from = R3RING_FROM_OLDEST; from <= R3RING_FROM_KEYFRAME; from++)
+			read_as(segment, (enum r3ring_cursor_mode)mode,
+				(enum r3ring_cursor_start)from, reading);
+	r3ring_segment_oldest(segment);
+	r3ring_segment_heartbeat(segment);
+	r3ring_segment_close(segment);
+}
