@@ -9,6 +9,7 @@
 #include "tests/support/daemon.h"
 #include "tests/support/engine.h"
 #include "tests/support/reader_worker.h"
+#include "tests/support/settle.h"
 
 #define BASE "lossless"
 #define OTHER "other"
@@ -83,28 +84,12 @@ static bool has_waited(const void *ctx)
 	return figure("waits_for_readers") > 0;
 }
 
-static bool all_told(const void *ctx)
-{
-	const int64_t *number = ctx;
-
-	return figure("steps") >= *number;
-}
-
-/* Steps until one was told, and so all that were lost before it; then there is room
- * for one more. Returns the number of that. */
 static int64_t settle(void)
 {
-	for (int tries = 0; tries < 50; tries++) {
-		int64_t number = engine_step(&engine_a, 0, ROWS);
+	int64_t number = engine_settle(&engine_a, daemon_a.dir, channel, ROWS);
 
-		if (!reader_worker_wait(all_told, &number, 500))
-			continue;
-		number = engine_step(&engine_a, 0, ROWS);
-		if (reader_worker_wait(all_told, &number, 5000))
-			return number;
-	}
-	cr_assert_fail("no step comes through");
-	return -1;
+	cr_assert_gt(number, 0, "no step comes through");
+	return number;
 }
 
 static void expect_whole(const struct reader_page *page, uint64_t steps)
