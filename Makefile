@@ -9,6 +9,7 @@
 # CI=1           warnings are errors
 # BUILD=dir      builds elsewhere (default build/)
 # SAN=address    or undefined, thread: a build with that sanitizer, in BUILD/SAN
+# TESTPOINTS=1   a build with points at which tests kill, in BUILD/testpoints
 # PACKAGES=no    installs nothing: what is missing is an error of the compiler's
 
 VERSION := 0.1.0
@@ -30,11 +31,12 @@ MANDIR ?= $(PREFIX)/share/man
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 DESTDIR ?=
 SAN ?=
+TESTPOINTS ?=
 BUILD ?= build
 PACKAGES ?= yes
 V ?= 0
 
-O := $(BUILD)$(if $(SAN),/$(SAN))
+O := $(BUILD)$(if $(SAN),/$(SAN))$(if $(TESTPOINTS),/testpoints)
 Q := $(if $(filter 1,$(V)),,@)
 say = $(if $(filter 1,$(V)),@:,@printf '  %-7s %s\n' $(1) $(patsubst $(O)/%,%,$@))
 
@@ -45,6 +47,9 @@ R3RING_CPPFLAGS := -D_GNU_SOURCE -DR3RING_VERSION='"$(VERSION)"' -Iinclude -I.
 R3RING_CFLAGS := -std=gnu11 $(WARNINGS) -fvisibility=hidden -fPIC $(R3RING_CPPFLAGS) -pthread \
 	-MMD -MP $(CFLAGS)
 R3RING_LDFLAGS := -pthread $(LDFLAGS)
+ifneq ($(TESTPOINTS),)
+R3RING_CFLAGS += -DR3RING_TEST_POINTS
+endif
 ifneq ($(SAN),)
 R3RING_CFLAGS += -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
 R3RING_LDFLAGS += -fsanitize=$(SAN)
@@ -56,6 +61,9 @@ TEST_LIBS := -lcriterion $(PROGRAM_LIBS)
 # <- producer | capture_daemon | consumer <- tools.
 LIBRARY_DIRS := ring record channel kernels device producer consumer
 LIBRARY := $(patsubst %.c,$(O)/%.o,$(wildcard $(addsuffix /*.c,$(LIBRARY_DIRS))))
+ifneq ($(TESTPOINTS),)
+LIBRARY += $(O)/tests/support/test_points.o
+endif
 REFERENCE := $(patsubst %.c,$(O)/%.o,$(wildcard producer/reference/*.c))
 DAEMON := $(patsubst %.c,$(O)/%.o,$(wildcard capture_daemon/*.c))
 TOOLS := $(patsubst %.c,$(O)/%.o,$(wildcard tools/*.c))
@@ -205,8 +213,20 @@ demo: $(call packages,build)
 # A build that fails is one failed test more; the others still run.
 .PHONY: test
 test: $(call packages,build) $(call packages,test)
-	+$(Q)build=ok; $(submake) -k build || build=failed; \
+	+$(Q)build=ok; $(submake) -k build killed || build=failed; \
 	MAKE="$(MAKE)" CC="$(CC)" CXX="$(CXX)" NVCC="$(NVCC)" tests/run $(O) $$build
+
+# The kills are made at points that no other build has.
+.PHONY: killed
+killed: $(call packages,build)
+	+$(Q)$(submake) TESTPOINTS=1 $(O)/testpoints/r3ringd $(O)/testpoints/tests/stress/kills
+
+# Each for as long as it takes by itself; the kills KILLS times, from SEED on.
+.PHONY: stress
+stress: $(call packages,build)
+	+$(Q)$(submake) $(STRESS) $(O)/r3ringd killed
+	$(Q)for program in $(filter-out %/kills,$(STRESS)) $(O)/testpoints/tests/stress/kills; do \
+		echo $$program; KILLS=$(KILLS) SEED=$(SEED) $$program || exit 1; done
 
 # Criterion does not work with ThreadSanitizer; the race tests are programs of their own.
 .PHONY: check-asan check-ubsan check-tsan
@@ -329,6 +349,7 @@ help:
 	@echo 'check-asan     unit and system tests with AddressSanitizer'
 	@echo 'check-ubsan    unit and system tests with UndefinedBehaviorSanitizer'
 	@echo 'check-tsan     race tests with ThreadSanitizer'
+	@echo 'stress         race tests, and KILLS=100 kills at every point of the code'
 	@echo 'model          explores models of the protocol, and mutants, which must fail'
 	@echo 'fuzz           feeds the decoders nonsense, SECONDS=60 each'
 	@echo 'bench          measures, beside the floors of this machine'

@@ -9,6 +9,8 @@
 
 #include <utlist.h>
 
+#include <test_point.h>
+
 #include "capture_daemon/clock.h"
 #include "capture_daemon/daemon.h"
 #include "capture_daemon/log.h"
@@ -137,6 +139,7 @@ static void channel_free(struct channel *channel)
 		const char *name = r3ring_segment_name(channel->segment);
 		int r = r3ring_segment_unlink(channel->segment);
 
+		R3RING_TEST_POINT("channel unlinked");
 		if (r < 0)
 			log_warn("segment %s cannot be removed: %s", name, strerror(-r));
 		leftover_unlist(channel->daemon->dir.segments_fd, name);

@@ -12,6 +12,8 @@
 
 #include <utlist.h>
 
+#include <test_point.h>
+
 #include "capture_daemon/clock.h"
 #include "capture_daemon/daemon.h"
 #include "capture_daemon/limits.h"
@@ -205,7 +207,9 @@ static int make_segment(struct channel *channel, struct r3ring_segment_options *
 	if (r < 0)
 		return r3ring_error_set(err, r, "%s/segments%s: %s", dir->path, options->name,
 					strerror(-r));
+	R3RING_TEST_POINT("channel listed");
 	r = r3ring_segment_create(&channel->segment, options, err);
+	R3RING_TEST_POINT("channel made");
 	if (r < 0)
 		leftover_unlist(dir->segments_fd, options->name);
 	return r;
@@ -427,7 +431,9 @@ int channel_open(struct session *session, struct r3ring_error *err)
 	if (old)
 		channel_supersede(old, r3ring_segment_header(channel->segment)->generation,
 				  r3ring_segment_name(channel->segment));
+	R3RING_TEST_POINT("channel opened");
 	if (welcome(channel) < 0)
 		session_close(session);
+	R3RING_TEST_POINT("channel welcomed");
 	return 0;
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <r3ring/atomic.h>
+#include <test_point.h>
 
 #include "capture_daemon/clock.h"
 #include "capture_daemon/drain.h"
@@ -132,9 +133,11 @@ static void note_saying(struct drain *drain, uint64_t entry)
 		return;
 	}
 	r3ring_store_relaxed_u64(&words->said_seq, r3ring_writer_next_seq(drain->publisher.writer));
+	R3RING_TEST_POINT("drain said seq");
 	/* Release, for the order of the stores in which a kill leaves them; the next
 	 * daemon starts when this one is gone. */
 	r3ring_store_release_u64(&words->said_entry, entry);
+	R3RING_TEST_POINT("drain said entry");
 }
 
 static int handle_side(struct drain *drain, const struct lane_entry *entry,
@@ -144,6 +147,7 @@ static int handle_side(struct drain *drain, const struct lane_entry *entry,
 
 	note_saying(drain, entry->number);
 	r = drain_record(drain, drain->payload, entry->payload_bytes, entry->record_type, err);
+	R3RING_TEST_POINT("drain side told");
 	drain->publisher.said = 0;
 	return r;
 }
@@ -166,8 +170,10 @@ static int handle_entry(struct drain *drain, struct lane_reader *lane,
 		r = drain_step(drain, drain->payload, entry->payload_bytes, err);
 	else
 		r = handle_side(drain, entry, err);
-	if (r == 0)
+	if (r == 0) {
+		R3RING_TEST_POINT("drain entry told");
 		lane_consume(lane, entry);
+	}
 	return r < 0 ? r : 0;
 }
 
@@ -480,6 +486,7 @@ int drain_resume(struct drain *drain, struct r3ring_error *err)
 	stall_resume(&publisher->stall, &drain->policy, drain_carry_on, drain);
 	find_said_entry(drain);
 	drain_check(drain, publish_lost(publisher, &lost), "LOST");
+	R3RING_TEST_POINT("drain resumed");
 	if (drain->said.step.step)
 		publisher->keyframe_owed = true;
 	else

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include <r3ring/atomic.h>
+#include <test_point.h>
 
 #include "capture_daemon/drain_copy.h"
 #include "capture_daemon/log.h"
@@ -143,6 +144,7 @@ static void move_parts(struct drain *drain, const struct step_work *work)
 	if (r < 0)
 		log_error("channel %s: step %llu: copy from the buffer failed: %s", drain->label,
 			  (unsigned long long)work->head.step, strerror(-r));
+	R3RING_TEST_POINT("drain copied");
 	commit_parts(drain, work, r < 0);
 	drain->part_count = 0;
 	r3ring_writer_wake(drain->publisher.writer);

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include <r3ring/atomic.h>
+#include <test_point.h>
 
 #include "capture_daemon/clock.h"
 #include "capture_daemon/drain_copy.h"
@@ -97,8 +98,12 @@ void drain_note_told(struct drain *drain)
 {
 	struct pages_words *words = drain->pages.words;
 
-	r3ring_store_relaxed_u64(&words->taken_rows, drain->rows_seen);
-	r3ring_store_relaxed_u64(&words->taken_step, drain->last_step);
+	/* Release, for the order of the stores in which a kill leaves them; the next
+	 * daemon starts when this one is gone. */
+	r3ring_store_release_u64(&words->taken_rows, drain->rows_seen);
+	R3RING_TEST_POINT("drain rows noted");
+	r3ring_store_release_u64(&words->taken_step, drain->last_step);
+	R3RING_TEST_POINT("drain step noted");
 }
 
 /* Where the next daemon goes on, should this one end. @rows: valid ones of all steps
@@ -129,6 +134,7 @@ static void say_lost_of_gap(struct drain *drain, struct r3ring_lost_record *gap,
 	gap->steps -= lost.steps;
 	gap->rows -= lost.rows;
 	drain_check(drain, publish_lost(&drain->publisher, &lost), "LOST");
+	R3RING_TEST_POINT("drain gap told");
 }
 
 /* Of a gap of several causes only the whole range is known. */
@@ -179,6 +185,7 @@ static void release_extent(struct drain *drain, const struct lane_step *lane)
 	/* Pairs with the acquire of the producer when it looks for room: the
 	 * copies out of the extent are done. */
 	r3ring_store_release_u64(&drain->pages.words->extents_released, lane->extents);
+	R3RING_TEST_POINT("drain extent released");
 }
 
 /* ---- dropped steps ------------------------------------------------------ */
@@ -300,6 +307,7 @@ static void say_end(struct drain *drain, const struct step_work *work, enum step
 	};
 	record.u.step_end.missing = drain->missing;
 	drain_check(drain, publish_record(&drain->publisher, &record, 0), "STEP_END");
+	R3RING_TEST_POINT("drain step told");
 	r3ring_writer_wake(drain->publisher.writer);
 	count_step(drain, work, missing);
 	if (outcome == STEP_CUT_SHORT && missing)

@@ -10,6 +10,8 @@
 
 #include <utlist.h>
 
+#include <test_point.h>
+
 #include "capture_daemon/clock.h"
 #include "capture_daemon/daemon.h"
 #include "capture_daemon/log.h"
@@ -151,6 +153,7 @@ static void adopt(struct daemon *daemon, const char *name)
 	r = orphan_fill(channel, &remains, &err);
 	if (r == 0) {
 		insert(daemon, channel);
+		R3RING_TEST_POINT("orphan adopted");
 	} else {
 		log_warn("segment %s is removed, it cannot be continued: %s", name, err.text);
 		channel_abandon(channel);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <r3ring/atomic.h>
+#include <test_point.h>
 
 #include "channel/lane.h"
 
@@ -94,8 +95,10 @@ void lane_submit(struct lane_writer *lane)
 	lane->reserved = 0;
 
 	r3ring_store_relaxed_u64(&lane->head->number, lane->number + 1);
+	R3RING_TEST_POINT("lane number");
 	/* Pairs with the acquire in lane_peek(): the entry and the number are whole. */
 	r3ring_store_release_u64(&lane->head->position, lane->position);
+	R3RING_TEST_POINT("lane position");
 	/* Pairs with the acquire in lane_number(): who sees the number and then
 	 * submits to the other lane has this entry visible before its own. */
 	r3ring_store_release_u64(&lane->number, lane->number + 1);
@@ -202,6 +205,7 @@ void lane_consume(struct lane_reader *lane, const struct lane_entry *entry)
 	lane->taken = entry->number;
 	/* Pairs with the acquire in has_room(). */
 	r3ring_store_release_u64(lane->tail, lane->position);
+	R3RING_TEST_POINT("lane consumed");
 }
 
 const uint8_t *lane_next(struct lane_reader *step, struct lane_reader *side, bool complete,

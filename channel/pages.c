@@ -13,6 +13,7 @@
 
 #include <r3ring/atomic.h>
 #include <r3ring/record.h>
+#include <test_point.h>
 
 #include "channel/pages.h"
 
@@ -242,8 +243,10 @@ void pages_note_begun(struct pages *pages, uint64_t step, uint64_t rows)
 	/* Pairs with the acquire of `rows` in read_copy(): who sees these rows
 	 * sees the other copy's step too, and so that this one is being written. */
 	r3ring_store_release_u64(&copy->rows, rows);
+	R3RING_TEST_POINT("pages begun rows");
 	/* Pairs with the acquire of `step` in read_copy(). */
 	r3ring_store_release_u64(&copy->step, step);
+	R3RING_TEST_POINT("pages begun");
 }
 
 /* Reads the copy with the larger step; false when it was overwritten meanwhile. */

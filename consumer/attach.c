@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <r3ring/atomic.h>
+#include <test_point.h>
 
 #include "channel/socket.h"
 #include "consumer/attach.h"
@@ -54,6 +55,7 @@ int attach_begin(struct attach_request *request, const struct attach_target *tar
 		return r3ring_error_set(err, rc, "asking the daemon for a channel: %m");
 	}
 	request->fd = fd;
+	R3RING_TEST_POINT("reader asked");
 	return 0;
 }
 
@@ -169,6 +171,7 @@ static int map_answer(struct attach_request *request, const struct attach_target
 		return rc;
 	}
 	*attachment = mapped;
+	R3RING_TEST_POINT("reader attached");
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <r3ring/atomic.h>
+#include <test_point.h>
 
 #include "channel/socket.h"
 #include "consumer/internal.h"
@@ -38,6 +39,7 @@ void reader_tell_cursor(struct r3ring_reader *reader)
 	/* Pairs with the acquire in the gate's follow(): the last use of a view comes
 	 * before whatever is stored in its place. */
 	r3ring_store_release_u64(&page->cursor, stats.cursor);
+	R3RING_TEST_POINT("reader cursor told");
 }
 
 /* A former connection left the set when it was closed. */

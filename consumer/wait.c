@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #include <r3ring/atomic.h>
+#include <test_point.h>
 
 #include "consumer/internal.h"
 
@@ -66,10 +67,12 @@ void reader_sleep(struct r3ring_reader_page *page, const struct r3ring_cursor *c
 		  uint64_t timeout_ns)
 {
 	r3ring_store_relaxed_u32(&page->waiting, 1);
+	R3RING_TEST_POINT("reader waits");
 	/* Pairs with the fence in gate_wake(). */
 	r3ring_fence_full();
 	r3ring_cursor_wait(cursor, timeout_ns);
 	r3ring_store_relaxed_u32(&page->waiting, 0);
+	R3RING_TEST_POINT("reader woke");
 }
 
 static void nap(struct r3ring_reader *reader, uint64_t left_ns)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <r3ring/atomic.h>
+#include <test_point.h>
 
 #include "channel/socket.h"
 #include "producer/producer.h"
@@ -155,6 +156,7 @@ int producer_connect(struct r3ring_producer *producer, bool again, struct r3ring
 	if (fd < 0)
 		return fd;
 	keep_socket(producer, fd);
+	R3RING_TEST_POINT("engine connected");
 	ret = introduce(producer, fd, again, &inbox, err);
 	if (ret) {
 		producer_disconnect(producer);
@@ -162,6 +164,7 @@ int producer_connect(struct r3ring_producer *producer, bool again, struct r3ring
 	}
 	r3ring_store_relaxed_u64(&producer->generation, producer->last_generation);
 	r3ring_store_relaxed_u32(&producer->connected, 1);
+	R3RING_TEST_POINT("engine welcomed");
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include <r3ring/atomic.h>
+#include <test_point.h>
 
 #include "producer/producer.h"
 #include "producer/token_map.h"
@@ -203,6 +204,7 @@ static const char *announce(struct r3ring_producer *producer, struct announcemen
 		add(&producer->dropped_rows[a->cause], a->valid_rows);
 	}
 	pages_note_begun(&producer->pages, producer->step, producer->rows);
+	R3RING_TEST_POINT("engine announced");
 	pages_wake(&producer->pages);
 	return NULL;
 }
@@ -262,6 +264,7 @@ static int finish(struct r3ring_producer *producer, r3ring_stream stream)
 
 	if (producer->ops->launch_end(producer->device, stream, &args))
 		return device_failed(producer, "the end");
+	R3RING_TEST_POINT("engine ended");
 	producer->is_open = false;
 	return 0;
 }
@@ -365,6 +368,7 @@ int64_t r3ring_step_begin(struct r3ring_producer *producer, const struct r3ring_
 	producer->stream = stream;
 	if (arm(producer, &a, step, stream))
 		return device_failed(producer, "the beginning");
+	R3RING_TEST_POINT("engine armed");
 	return (int64_t)a.number;
 }
 

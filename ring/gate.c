@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <r3ring/atomic.h>
+#include <test_point.h>
 
 #include "ring/gate.h"
 #include "ring/internal.h"
@@ -191,6 +192,7 @@ static void admit(const struct gate *gate, struct member *member, const struct g
 	r3ring_store_relaxed_u64(&member->page->held_from, member->cursor);
 	/* Pairs with the acquire of the reader that waits to be admitted. */
 	r3ring_store_release_u32(&member->page->state, R3RING_READER_ADMITTED);
+	R3RING_TEST_POINT("gate admitted");
 }
 
 static bool something_changed(const struct gate *gate)

@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include <r3ring/atomic.h>
+#include <test_point.h>
 
 #include "ring/gate.h"
 #include "ring/internal.h"
@@ -130,6 +131,7 @@ static void announce_adoption(struct r3ring_writer *writer)
 	r3ring_store_relaxed_u64(&lines->published_bytes, writer->published_bytes);
 	/* Pairs with the acquire of tail_seq in window_find(). */
 	r3ring_store_release_u64(&lines->tail_seq, writer->next_seq - 1);
+	R3RING_TEST_POINT("ring adopted");
 	r3ring_fetch_add_u64(&lines->writer_epoch, 1);
 	r3ring_writer_wake(writer);
 }
@@ -207,6 +209,7 @@ static void announce(struct r3ring_writer *writer, uint64_t end)
 	if (end > writer->intent) {
 		writer->intent = ring_align(end, writer->intent_step);
 		r3ring_store_relaxed_u64(&writer->segment->lines->intent_pos, writer->intent);
+		R3RING_TEST_POINT("ring intent");
 	}
 	/* Pairs with the acquire fences in desc_copy(), view_intact() and overrun(). */
 	r3ring_fence_release();
@@ -254,18 +257,22 @@ static void publish(struct r3ring_writer *writer, struct r3ring_desc *shared,
 
 	/* Pairs with the acquire in desc_copy(). */
 	r3ring_store_release_u64(&shared->seq, desc->seq);
+	R3RING_TEST_POINT("ring seq");
 	if (desc->flags & R3RING_DESC_BOUNDARY)
 		/* Pairs with the acquire in the cursor's search for a boundary. */
 		r3ring_store_release_u64(&lines->boundary_seq, desc->seq);
 	writer->committed = desc_end(desc);
 	r3ring_store_relaxed_u64(&lines->tail_pos, writer->committed);
+	R3RING_TEST_POINT("ring tail position");
 	/* Pairs with the acquire of tail_seq in window_find(). */
 	r3ring_store_release_u64(&lines->tail_seq, desc->seq);
+	R3RING_TEST_POINT("ring tail");
 	writer->commit_seq = desc->seq + 1;
 	writer->published_bytes += desc->len;
 	r3ring_store_relaxed_u64(&lines->published_bytes, writer->published_bytes);
 	r3ring_store_relaxed_u64(&lines->published_records,
 				 writer->commit_seq - writer->segment->header.first_seq);
+	R3RING_TEST_POINT("ring counts");
 }
 
 static bool too_much_reserved(const struct r3ring_writer *writer, uint64_t end)
@@ -302,6 +309,7 @@ int r3ring_writer_reserve(struct r3ring_writer *writer, const struct r3ring_reco
 	announce(writer, place.end);
 	store_fields(shared, &desc, 0);
 	mark_next(writer);
+	R3RING_TEST_POINT("ring reserved");
 	/* The device's writes are ordered behind nothing of this thread's but what
 	 * is visible already when its copy is enqueued. */
 	r3ring_fence_full();
@@ -323,6 +331,7 @@ int r3ring_writer_commit(struct r3ring_writer *writer, const struct r3ring_slot 
 	memcpy(&desc, shared, sizeof(desc));
 	desc.seq = slot->seq;
 	shared->check = desc_checksum(&desc);
+	R3RING_TEST_POINT("ring checked");
 	publish(writer, shared, &desc);
 	return 0;
 }
@@ -365,9 +374,12 @@ int r3ring_writer_put(struct r3ring_writer *writer, const struct r3ring_record_s
 	if (!is_inline(spec->len))
 		memcpy(segment->arena + (place.begin & (segment->arena_bytes - 1)), payload,
 		       spec->len);
+	R3RING_TEST_POINT("ring payload");
 	store_fields(shared, &desc, check);
+	R3RING_TEST_POINT("ring fields");
 	publish(writer, shared, &desc);
 	mark_next(writer);
+	R3RING_TEST_POINT("ring marker");
 	return 0;
 }
 
@@ -384,6 +396,7 @@ void r3ring_writer_wake(struct r3ring_writer *writer)
 	}
 	/* Pairs with the acquire of `wake` in r3ring_cursor_wait(). */
 	r3ring_fetch_add_u32(wake, 1);
+	R3RING_TEST_POINT("ring wake");
 	syscall(SYS_futex, wake, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
@@ -391,6 +404,7 @@ void r3ring_writer_set_keyframe(struct r3ring_writer *writer, uint64_t seq)
 {
 	/* Pairs with the acquire in the opening of a cursor. */
 	r3ring_store_release_u64(&writer->segment->lines->keyframe_seq, seq);
+	R3RING_TEST_POINT("ring keyframe");
 }
 
 void r3ring_writer_heartbeat(struct r3ring_writer *writer, uint64_t now_ns)
@@ -403,6 +417,7 @@ void r3ring_writer_finish(struct r3ring_writer *writer)
 	writer->finished = true;
 	/* Pairs with the acquire of `closed` in r3ring_cursor_next(). */
 	r3ring_store_release_u32(&writer->segment->lines->closed, 1);
+	R3RING_TEST_POINT("ring closed");
 	r3ring_writer_wake(writer);
 }
 

@@ -205,19 +205,34 @@ static void take(struct ledger *ledger, const struct r3ring_view *view)
 
 /* ---- reading ------------------------------------------------------------ */
 
-void ledger_open(struct ledger *ledger, const char *dir, const char *channel)
+int ledger_try_open(struct ledger *ledger, const char *dir, const char *channel,
+		    struct r3ring_error *err)
 {
 	const struct r3ring_reader_options options = {
 		.size = sizeof(options),
 		.runtime_dir = dir,
 		.channel = channel,
 	};
-	struct r3ring_error err;
+	int r;
 
 	memset(ledger, 0, sizeof(*ledger));
 	ledger->requests = r3ring_requests_create();
-	if (!ledger->requests || r3ring_reader_open(&ledger->reader, &options, &err) < 0)
-		die(ledger->requests ? err.text : "no memory");
+	if (!ledger->requests)
+		die("no memory");
+	r = r3ring_reader_open(&ledger->reader, &options, err);
+	if (r < 0) {
+		r3ring_requests_destroy(ledger->requests);
+		ledger->requests = NULL;
+	}
+	return r;
+}
+
+void ledger_open(struct ledger *ledger, const char *dir, const char *channel)
+{
+	struct r3ring_error err;
+
+	if (ledger_try_open(ledger, dir, channel, &err) < 0)
+		die(err.text);
 }
 
 void ledger_close(struct ledger *ledger)
@@ -328,4 +343,44 @@ uint64_t ledger_unaccounted(const struct ledger *ledger, uint64_t steps)
 			show(ledger, step);
 	}
 	return count;
+}
+
+static void show_step(const char *what, uint64_t number, const struct ledger_step *step)
+{
+	fprintf(stderr,
+		"ledger: step %" PRIu64 " %s: announced %u, complete %u, partial %u, lost %u, "
+		"layers %#x, missing %#x\n",
+		number, what, step->announced, step->complete, step->partial, step->lost,
+		step->layers, step->missing);
+}
+
+uint64_t ledger_double(const struct ledger_generation *generation)
+{
+	uint64_t count = 0;
+
+	for (uint64_t number = 1; number <= generation->newest_step; number++) {
+		const struct ledger_step *step = &generation->steps[number];
+
+		if (has_one_fate(step))
+			continue;
+		if (count++ < SHOWN)
+			show_step("has two fates", number, step);
+	}
+	return count;
+}
+
+uint64_t ledger_untold(const struct ledger_generation *generation, uint64_t steps)
+{
+	uint64_t untold = 0;
+
+	for (uint64_t number = 1; number <= steps && number <= LEDGER_STEPS; number++) {
+		const struct ledger_step *step = &generation->steps[number];
+
+		if (step->complete || step->partial || step->lost)
+			continue;
+		if (untold++ < SHOWN && !generation->vague_steps)
+			show_step("has no fate", number, step);
+	}
+	return untold > generation->vague_steps ? untold - generation->vague_steps
+						: generation->vague_steps - untold;
 }

@@ -54,6 +54,10 @@ struct ledger {
 void ledger_open(struct ledger *ledger, const char *dir, const char *channel);
 void ledger_close(struct ledger *ledger);
 
+/* The same, but returns a negative errno when it cannot. */
+int ledger_try_open(struct ledger *ledger, const char *dir, const char *channel,
+		    struct r3ring_error *err);
+
 /* Reads until @done says so, for at most twenty seconds; returns whether it did. */
 bool ledger_read_until(struct ledger *ledger,
 		       bool (*done)(const struct ledger *ledger, uint64_t argument),
@@ -74,5 +78,12 @@ struct ledger_generation *ledger_newest(const struct ledger *ledger);
  * a whole one has all layers. Returns how many are not right and says which.
  */
 uint64_t ledger_unaccounted(const struct ledger *ledger, uint64_t steps);
+
+/*
+ * The account of one generation: how many steps have two fates, or layers that do not
+ * fit them; and how many of [1, @steps] were not told of in any way. Says which.
+ */
+uint64_t ledger_double(const struct ledger_generation *generation);
+uint64_t ledger_untold(const struct ledger_generation *generation, uint64_t steps);
 
 #endif
