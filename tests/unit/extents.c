@@ -148,3 +148,22 @@ Test(extents, what_is_in_use_never_overlaps_over_many_wraps)
 		taken++;
 	}
 }
+
+Test(extents, their_count_and_their_positions_outgrow_32_bits)
+{
+	released = UINT32_MAX - 2;
+	extents.taken = released;
+	extents.returned = released;
+	extents.head = (1ull << 32) - 1024;
+	extents.tail = extents.head;
+	for (uint32_t i = 0; i < 8; i++) {
+		cr_expect_eq(take(512).offset, i % 2 * 512);
+		cr_expect_eq(take(512).offset, (i + 1) % 2 * 512);
+		take_none(64);
+		released += 2;
+		take(512);
+		released++;
+	}
+	cr_expect_gt(extents.taken, UINT32_MAX);
+	cr_expect_gt(extents.head, 1ull << 32);
+}

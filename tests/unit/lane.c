@@ -448,3 +448,24 @@ Test(lane, lanes_that_wait_for_each_other_are_corrupt)
 	cr_assert_null(lane_next(&step.reader, &side.reader, false, &from, &entry, &error));
 	cr_assert_eq(error, -EBADMSG);
 }
+
+Test(lane, positions_and_numbers_outgrow_32_bits)
+{
+	const uint64_t position = (1ull << 32) - BYTES, number = UINT32_MAX - 10;
+	struct lane_pair pair;
+
+	pair_init(&pair);
+	pair.head = (struct lane_head){.position = position, .number = number};
+	pair.tail = position;
+	lane_writer_init(&pair.writer, pair.memory, BYTES, &pair.head, &pair.tail);
+	pair.writer.position = position;
+	pair.writer.seen_tail = position;
+	pair.writer.number = number;
+	cr_assert_eq(lane_reader_init(&pair.reader, pair.memory, BYTES, &pair.head, &pair.tail), 0);
+	for (uint32_t i = 0; i < 200; i++) {
+		cr_assert(put(&pair, i % 100, (uint8_t)i));
+		take(&pair, i % 100, (uint8_t)i);
+	}
+	cr_expect_eq(lane_number(&pair.writer), number + 200);
+	cr_expect_gt(pair.tail, 1ull << 32);
+}

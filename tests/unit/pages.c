@@ -358,6 +358,8 @@ Test(pages, failure_37_no_wake_up_is_lost, .timeout = 60)
 	pthread_t thread;
 
 	make(&sleeper.pages);
+	/* Its futex word wraps on the way. */
+	sleeper.pages.words->wake = UINT32_MAX - 10;
 	cr_assert_eq(pthread_create(&thread, NULL, sleep_and_count, &sleeper), 0);
 	for (uint64_t i = 1; i <= WAKES; i++) {
 		/* Pairs with the acquire in nothing_new(). */
