@@ -49,6 +49,12 @@ static bool writer_lives(const struct r3ring_reader *reader, uint64_t now)
 	return now < beat || now - beat < STALE_NS;
 }
 
+bool follower_unknown(const struct r3ring_reader *reader)
+{
+	return reader->now.page &&
+	       r3ring_segment_epoch(reader->now.segment) != reader->follower.epoch;
+}
+
 static void ask_later(struct follower *follower, uint64_t now)
 {
 	follower->ask_at_ns = now + follower->again_ns;
@@ -58,8 +64,10 @@ static void ask_later(struct follower *follower, uint64_t now)
 }
 
 /* There is no answer, or one that helps nobody. */
-static void not_found(struct follower *follower, bool ended, uint64_t now)
+static void not_found(struct r3ring_reader *reader, bool ended, uint64_t now)
 {
+	struct follower *follower = &reader->follower;
+
 	if (follower->named) {
 		/* That one is gone already; is there a newer one? */
 		follower->named = 0;
@@ -67,7 +75,7 @@ static void not_found(struct follower *follower, bool ended, uint64_t now)
 		return;
 	}
 	follower->promised = false;
-	follower->writer_dead = !ended;
+	follower->writer_dead = !ended && !writer_lives(reader, now);
 	ask_later(follower, now);
 }
 
@@ -102,12 +110,13 @@ static void take_answer(struct r3ring_reader *reader, bool ended, uint64_t now)
 		attach_cancel(&follower->request);
 	}
 	if (rc) {
-		not_found(follower, ended, now);
+		not_found(reader, ended, now);
 		return;
 	}
 	if (!same_segment(&follower->next, &reader->now))
 		return;
 	register_anew(reader);
+	follower->epoch = follower->asked_epoch;
 	follower->named = 0;
 	follower->promised = false;
 	follower->alive_ns = now;
@@ -121,8 +130,9 @@ static void ask(struct r3ring_reader *reader, bool ended, uint64_t now)
 	struct attach_target target = reader->target;
 
 	target.generation = follower->named;
+	follower->asked_epoch = r3ring_segment_epoch(reader->now.segment);
 	if (attach_begin(&follower->request, &target, &reader->err))
-		not_found(follower, ended, now);
+		not_found(reader, ended, now);
 	else
 		follower->give_up_ns = now + ANSWER_NS;
 }
@@ -136,7 +146,7 @@ bool follower_look(struct r3ring_reader *reader, bool ended)
 		return attachment_ready(&follower->next, &reader->target);
 	if (follower->request.fd >= 0) {
 		take_answer(reader, ended, now);
-	} else if (!ended && writer_lives(reader, now)) {
+	} else if (!ended && writer_lives(reader, now) && !follower_unknown(reader)) {
 		follower->writer_dead = false;
 	} else if (now >= follower->ask_at_ns) {
 		ask(reader, ended, now);

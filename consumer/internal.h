@@ -20,6 +20,8 @@ struct follower {
 	uint64_t ask_at_ns;     /* not before */
 	uint64_t again_ns;      /* between two questions: longer the longer there is no answer */
 	uint64_t give_up_ns;    /* the question that stands is given up then */
+	uint64_t epoch;         /* writer that knows of this reader */
+	uint64_t asked_epoch;   /* writer at the time of the question */
 	uint64_t alive_ns;      /* the present segment's writer was known to live */
 	bool writer_dead;       /* no sign of life, and no daemon vouches for it */
 };
@@ -91,6 +93,10 @@ void follower_note(struct follower *follower, const struct r3ring_view *view);
  * Returns whether follower.next is filled.
  */
 bool follower_look(struct r3ring_reader *reader, bool ended);
+
+/* Whether another writer goes on in the present segment, which knows nothing of this
+ * registered reader: follower_look() then makes it known. */
+bool follower_unknown(const struct r3ring_reader *reader);
 
 static inline uint64_t clock_ns(clockid_t clock)
 {

@@ -16,6 +16,7 @@
 
 #define OPEN_TIMEOUT_MS 5000
 #define ADMISSION_NAP_NS 100000
+#define KNOWN_EVERY 64u /* records */
 
 /* Options before there were registered readers. */
 #define OPTIONS_LEAST offsetof(struct r3ring_reader_options, unregistered)
@@ -72,6 +73,14 @@ static void note_demotion(struct r3ring_reader *reader)
 	reader->sums.demoted_to = r3ring_load_relaxed_u64(&page->demoted_to);
 }
 
+/* One that is behind and never idle looks now and then: the word shares a line with
+ * others that the writer stores with every step. */
+static void stay_known(struct r3ring_reader *reader, const struct r3ring_view *view)
+{
+	if (view->seq % KNOWN_EVERY == 0 && !reader->stay && follower_unknown(reader))
+		follower_look(reader, false);
+}
+
 /* ---- opening ----------------------------------------------------------- */
 
 /* A lossless reader begins within what is kept for it, unless it says where. */
@@ -113,6 +122,7 @@ int reader_enter(struct r3ring_reader *reader, struct attachment *attachment,
 	reader->now = *attachment;
 	*attachment = (struct attachment){0};
 	follower_enter(&reader->follower);
+	reader->follower.epoch = r3ring_segment_epoch(reader->now.segment);
 	reader->end_told = false;
 	reader->death_told = false;
 	reader->sums.generation = reader->now.generation;
@@ -311,8 +321,10 @@ int reader_advance(struct r3ring_reader *reader, struct r3ring_view *view)
 
 		reader_tell_cursor(reader);
 		note_demotion(reader);
-		if (rc == 1)
+		if (rc == 1) {
 			follower_note(&reader->follower, view);
+			stay_known(reader, view);
+		}
 		if (rc == -EBADMSG)
 			note_corrupt(reader);
 		if (rc != 0 && rc != -EPIPE)

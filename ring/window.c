@@ -90,3 +90,8 @@ uint64_t r3ring_segment_heartbeat(const struct r3ring_segment *segment)
 {
 	return r3ring_load_relaxed_u64(&segment->lines->heartbeat_ns);
 }
+
+uint64_t r3ring_segment_epoch(const struct r3ring_segment *segment)
+{
+	return r3ring_load_relaxed_u64(&segment->lines->writer_epoch);
+}

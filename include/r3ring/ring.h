@@ -376,6 +376,9 @@ R3RING_API uint64_t r3ring_segment_oldest(const struct r3ring_segment *segment);
 /* CLOCK_MONOTONIC nanoseconds of the writer's last sign of life. */
 R3RING_API uint64_t r3ring_segment_heartbeat(const struct r3ring_segment *segment);
 
+/* Changes when another writer goes on in the segment. */
+R3RING_API uint64_t r3ring_segment_epoch(const struct r3ring_segment *segment);
+
 #ifdef __cplusplus
 }
 #endif

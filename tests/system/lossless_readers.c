@@ -188,6 +188,27 @@ Test(lossless, it_is_waited_for_in_the_next_generation_too)
 	listener_close(&listener_a);
 }
 
+static bool is_registered(const void *ctx)
+{
+	(void)ctx;
+	return channel_readers(daemon_a.dir, channel) == 1;
+}
+
+Test(lossless, the_next_daemon_waits_for_it_too_when_it_goes_on_at_once)
+{
+	struct reader_job lossless = job(R3RING_LOSSLESS);
+
+	reader_worker_start(&keen, &lossless);
+	engine_step(&engine_a, 0, ROWS);
+	cr_assert(reader_worker_accounts(&keen, 1));
+	test_daemon_restart(&daemon_a, (const char *[]){"--ring-size", "1M", NULL});
+	settle();
+	/* Sooner than a heartbeat is missed. */
+	cr_expect(reader_worker_wait(is_registered, NULL, 2000));
+	reader_worker_finish(&keen);
+	cr_expect_eq(keen.page->seen.stats.generations, 1);
+}
+
 /* ---- one that stands still ------------------------------------------------- */
 
 static void flood(unsigned int steps)
