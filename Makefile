@@ -251,6 +251,13 @@ bench: $(call packages,bench)
 	+$(Q)$(submake) build
 	$(Q)$(O)/tests/run-bench $(BENCH_ARGS)
 
+# Everything at once for so long; tests run its short form.
+MINUTES ?= 10
+.PHONY: soak
+soak: $(call packages,build)
+	+$(Q)$(submake) all $(O)/tests/stress/soak
+	$(Q)$(O)/tests/stress/soak $$(($(MINUTES) * 60))
+
 # ---- fuzzing -----------------------------------------------------------
 # tests/fuzz/fuzz_X.c with seeds from tests/fuzz/seed_X.c, SECONDS each; what it
 # finds grows in BUILD/fuzz/X, a crash is left in BUILD/fuzz.
@@ -351,7 +358,8 @@ help:
 	@echo 'check-tsan     race tests with ThreadSanitizer'
 	@echo 'stress         race tests, and KILLS=100 kills at every point of the code'
 	@echo 'model          explores models of the protocol, and mutants, which must fail'
-	@echo 'fuzz           feeds the decoders nonsense, SECONDS=60 each'
+	@echo 'fuzz           feeds decoders and readers nonsense, SECONDS=60 each'
+	@echo 'soak           everything at once, for MINUTES=10, with exact accounts at the end'
 	@echo 'bench          measures, beside the floors of this machine'
 	@echo 'build          all, tests and benchmarks, without running them'
 	@echo 'format         formats the C files'
