@@ -43,10 +43,10 @@ struct r3ring_cursor {
 
 /* ---- accounts ---------------------------------------------------------- */
 
+/* Each gap by itself, though it begin where the last one ended: it is told by itself. */
 static void note_gap(struct r3ring_cursor_stats *stats, uint64_t from, uint64_t to)
 {
-	if (!stats->gap_to || stats->gap_to + 1 != from)
-		stats->gap_from = from;
+	stats->gap_from = from;
 	stats->gap_to = to;
 }
 

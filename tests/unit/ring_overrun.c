@@ -204,6 +204,23 @@ Test(ring_overrun, failure_32_a_gap_is_told_before_what_follows_it)
 	r3ring_cursor_close(cursor);
 }
 
+Test(ring_overrun, a_gap_behind_a_gap_is_told_by_itself)
+{
+	struct r3ring_cursor *cursor = lossy();
+	struct r3ring_cursor_stats first, second;
+
+	ring_fixture_put_many(&ring, 1000, 100);
+	expect_overflow(cursor);
+	first = ring_fixture_account(cursor);
+	ring_fixture_put_many(&ring, 1000, 100);
+	expect_overflow(cursor);
+	second = ring_fixture_account(cursor);
+	cr_assert_eq(first.gap_to - first.gap_from + 1, first.lost);
+	cr_assert_eq(second.gap_from, first.gap_to + 1);
+	cr_assert_eq(second.gap_to - second.gap_from + 1, second.lost - first.lost);
+	r3ring_cursor_close(cursor);
+}
+
 /* ---- latest ------------------------------------------------------------- */
 
 Test(ring_overrun, latest_resumes_at_the_newest_boundary)
