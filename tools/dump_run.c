@@ -18,6 +18,7 @@
 #define LOOK_MS 100 /* how often it looks for a signal, its channel or the idle limit */
 #define MS_NS 1000000ull
 #define ALIGNMENT 64
+#define FIRST_SEQ 1 /* of a channel: in front of what is left of it */
 
 struct dump_loop {
 	const struct dump_options *options;
@@ -113,14 +114,27 @@ static int open_reader(const struct dump_loop *loop, enum r3ring_cursor_start fr
 		.channel = loop->options->channel,
 		.mode = lossless ? R3RING_LOSSLESS : R3RING_LOSSY,
 		.from = from,
-		.seq = loop->options->seq,
+		.seq = loop->options->from == R3RING_FROM_SEQ ? loop->options->seq : FIRST_SEQ,
 		.stay = !reads_on(loop->options),
 	};
 
 	return r3ring_reader_open(reader, &options, loop->err);
 }
 
-/* A channel that appears while it is waited for is new from its first record. */
+/* Where to begin in a channel that was waited for: all of it is new. What was overwritten
+ * before it was found is a gap, unless the newest was asked for. */
+static enum r3ring_cursor_start from_when_new(enum r3ring_cursor_start from)
+{
+	switch (from) {
+	case R3RING_FROM_OLDEST:
+		return R3RING_FROM_SEQ;
+	case R3RING_FROM_LATEST:
+		return R3RING_FROM_OLDEST;
+	default:
+		return from;
+	}
+}
+
 static int open_when_there(struct dump_loop *loop)
 {
 	enum r3ring_cursor_start from = loop->options->from;
@@ -130,8 +144,7 @@ static int open_when_there(struct dump_loop *loop)
 		code = open_reader(loop, from, loop->options->lossless, &loop->reader);
 		if (code != -ENOENT || !loop->options->follow || was_interrupted())
 			return code;
-		if (from == R3RING_FROM_LATEST)
-			from = R3RING_FROM_OLDEST;
+		from = from_when_new(loop->options->from);
 		pause_ms(LOOK_MS);
 	}
 }

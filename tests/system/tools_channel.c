@@ -72,7 +72,8 @@ struct tally {
 	unsigned int objects, steps, layers, gaps, schemas;
 	unsigned int wrong_ids, attributed;
 	json_int_t first_seq, last_seq, last_generation;
-	json_t *lost; /* the newest LOST object */
+	json_int_t first_lost, lost_records; /* what the gaps tell */
+	json_t *lost;                        /* the newest LOST object */
 };
 
 static void tally_layer(struct tally *tally, const json_t *object)
@@ -109,6 +110,11 @@ static void tally_object(struct tally *tally, json_t *object)
 	tally->objects++;
 	if (is_type(object, "gap")) {
 		tally->gaps++;
+		if (!tally->first_lost)
+			tally->first_lost = integer(object, "from_seq");
+		tally->lost_records += integer(object, "lost");
+		cr_expect_eq(integer(object, "to_seq") - integer(object, "from_seq") + 1,
+			     integer(object, "lost"));
 		return;
 	}
 	if (!tally->first_seq)
@@ -308,6 +314,28 @@ Test(tools_dump, following_waits_for_the_channel_and_loses_nothing_of_it)
 	cr_expect_eq(tally.steps, 10);
 	cr_expect_eq(tally.layers, 10 * ENGINE_LAYERS);
 	cr_expect_eq(tally.wrong_ids, 0);
+	engine_close(&engine_a);
+}
+
+/* A channel found too late to be read from its beginning. */
+Test(tools_dump, following_tells_what_of_a_new_channel_it_found_overwritten)
+{
+	struct tally tally;
+
+	test_daemon_start(&daemon_a, ARGS("--log-level", "debug", "--ring-size", "256K"));
+	command_start(
+		&tool, daemon_a.dir,
+		ARGS("dump", channel_name("lapped"), "--follow", "--until-idle", "1", "--json"));
+	cr_assert(test_daemon_said(&daemon_a, "there is no channel lapped"));
+	kill(tool.pid, SIGSTOP);
+	open_engine("lapped");
+	run_steps("lapped", 1000);
+	kill(tool.pid, SIGCONT);
+	cr_expect_eq(command_wait(&tool), 0, "%s", tool.err);
+	tally = tally_json(tool.out);
+	cr_expect_eq(tally.first_lost, 1);
+	cr_expect_geq(tally.gaps, 1);
+	cr_expect_eq(tally.lost_records + tally.objects - tally.gaps, tally.last_seq);
 	engine_close(&engine_a);
 }
 
