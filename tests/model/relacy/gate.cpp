@@ -3,8 +3,10 @@
 // A lossless reader's cursor gives room back. The payload is plain memory: what a
 // copy overwrites must have been read before, or the execution fails.
 //
-//	thread 0	the writer: looks at the cursor in front of a copy into its space
-//	thread 1	the reader: releases its cursor behind the last use of a view
+//	thread 0	the writer: ring/gate.c follow() loads the cursor in front of a copy
+//			into its space
+//	thread 1	the reader: consumer/reader.c releases its cursor behind the last use
+//			of a view
 //
 // Two slots, five records.
 //

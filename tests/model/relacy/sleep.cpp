@@ -8,6 +8,9 @@
 //	thread 2	channel/pages.c pages_sleep(), with drain_idle() of
 //			capture_daemon/drain.c
 //
+// ring/gate.c gate_wake() and consumer/wait.c reader_sleep() have the same fences at
+// the same places.
+//
 // mutant wake_fence: no fence in pages_wake() behind what was published
 // mutant sleep_fence: no fence in pages_sleep() behind `sleeping`
 // mutant look_again: sleeps without the second look

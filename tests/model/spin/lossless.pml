@@ -3,13 +3,14 @@
  * Lossless readers hold the writer back, up to their limit; then they are demoted
  * and read on as lossy readers. A reader may stop for ever at any step.
  *
- *	admitted()	looked at by the writer in front of a record: the slots that it and
- *			its marker take, and the arena up to its intent as rounded up, must
- *			have been released by every reader that is not demoted
+ *	ADMITTED()	ring/gate.c gate_admits(), look(), holds_back(): the slots that a
+ *			record and its marker take, and the arena up to its intent as rounded
+ *			up, must have been released by every reader that is not demoted. The
+ *			code grants at most 7/8 of the ring, which covers marker and rounding
  *	Writer		ring/writer.c r3ring_writer_put() behind that gate; where it is
  *			shut either a cursor moves or the limit is over
- *	Reader		ring/cursor.c r3ring_cursor_next(), r3ring_cursor_check(); the
- *			cursor is released behind the last use of a view
+ *	Reader		ring/cursor.c r3ring_cursor_next(), r3ring_cursor_check(); then
+ *			consumer/reader.c stores the cursor, behind the last use of a view
  *
  * What a reader must see: no torn record, no loss before it was demoted, every
  * record got or lost. What the writer must see: it gets to its end whatever readers

@@ -4,13 +4,14 @@
  * system call only when one does. A lost wake-up is a deadlock here: the second
  * that a reader sleeps at most is left out.
  *
- *	Writer		publishes a batch, then wakes: full fence, look at each waiting
- *			flag, `wake` + 1 and one FUTEX_WAKE
- *	Reader		sets `waiting` in its own page, full fence, loads `wake`, looks
- *			again, FUTEX_WAIT(wake, that value)
+ *	Writer		publishes a batch, then ring/gate.c gate_wake(): full fence, look at
+ *			each waiting flag, `wake` + 1 and one FUTEX_WAKE
+ *	Reader		consumer/wait.c reader_sleep(): sets `waiting` in its own page, full
+ *			fence; ring/cursor.c r3ring_cursor_wait(): loads `wake`, looks again,
+ *			FUTEX_WAIT(wake, that value)
  *
  * With UNREGISTERED readers have no page: ring/writer.c r3ring_writer_wake()
- * without readers that are registered, ring/cursor.c r3ring_cursor_wait().
+ * without a gate, ring/cursor.c r3ring_cursor_wait().
  *
  * Bounds: two readers, 4 batches of one record. All steps are in the order of the
  * code here; that the fences give it is shown by relacy/sleep.cpp.
