@@ -138,6 +138,13 @@ int lane_reader_init(struct lane_reader *lane, const uint8_t *base, uint64_t byt
 	return 0;
 }
 
+int lane_review(const struct lane_writer *lane, struct lane_reader *reader, uint64_t *tail)
+{
+	/* Pairs with the release in lane_consume(): what is consumed is left out. */
+	*tail = r3ring_load_acquire_u64(lane->tail);
+	return lane_reader_init(reader, lane->base, lane->bytes, lane->head, tail);
+}
+
 /* Checks an entry's head against the lane; @available bytes are submitted. */
 static bool entry_fits(const struct lane_reader *lane, const struct lane_entry *entry,
 		       uint64_t available)

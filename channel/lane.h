@@ -106,6 +106,16 @@ void lane_writer_init(struct lane_writer *lane, uint8_t *base, uint64_t bytes,
 struct lane_entry *lane_reserve(struct lane_writer *lane, uint32_t payload_bytes);
 void lane_submit(struct lane_writer *lane);
 
+/*
+ * A reader of what was submitted and not consumed, for the producer itself: it
+ * consumes nothing of the daemon's.
+ *
+ * @tail: receives where it is; lives as long as @reader.
+ *
+ * Returns 0, or -EBADMSG when the daemon's tail is not believable.
+ */
+int lane_review(const struct lane_writer *lane, struct lane_reader *reader, uint64_t *tail);
+
 /* Asks for the lines of the next @bytes, which the daemon's core has read last, so
  * that they are here when the next entry is written. Only a hint. */
 void lane_prefetch(const struct lane_writer *lane, uint64_t bytes);

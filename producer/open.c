@@ -215,6 +215,19 @@ int r3ring_producer_open(struct r3ring_producer **producer,
 
 /* ---- closing ---------------------------------------------------------- */
 
+/* Nobody will: when the producer is gone, so are its queue and its buffer. */
+static void tell_undelivered(const struct r3ring_producer *producer)
+{
+	struct r3ring_producer_stats stats;
+
+	r3ring_producer_get_stats(producer, &stats);
+	if (stats.undelivered_steps)
+		producer_log(producer, R3RING_LOG_WARN,
+			     "closed without a daemon: %" PRIu64 " steps (%" PRIu64
+			     " rows) that none has taken are lost (daemon_restart)",
+			     stats.undelivered_steps, stats.undelivered_rows);
+}
+
 /* Hands on what the lane has room for; what it has not is gone, and is told. */
 static void hand_over(struct r3ring_producer *producer)
 {
@@ -247,6 +260,7 @@ void r3ring_producer_close(struct r3ring_producer *producer)
 	if (producer->step)
 		producer->ops->stream_synchronize(producer->device, producer->stream);
 	producer_helper_stop(producer);
+	tell_undelivered(producer);
 	hand_over(producer);
 	release(producer);
 }

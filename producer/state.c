@@ -3,10 +3,46 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <r3ring/atomic.h>
 
 #include "producer/producer.h"
+
+static uint32_t rows_of(const uint8_t *lane_step)
+{
+	struct r3ring_step_record step;
+	uint32_t end;
+
+	memcpy(&step, lane_step + sizeof(struct lane_step), sizeof(step));
+	end = step.valid_end < step.row_end ? step.valid_end : step.row_end;
+	return end > step.row_begin ? end - step.row_begin : 0;
+}
+
+/* The queue is shared with a daemon that may have spoilt it: then what is left
+ * of it is not counted, and nothing outside of it is read. */
+static void count_undelivered(const struct r3ring_producer *producer,
+			      struct r3ring_producer_stats *stats)
+{
+	struct lane_reader reader;
+	struct lane_entry entry;
+	struct lane_step step;
+	const uint8_t *payload;
+	uint64_t tail;
+	int error = 0;
+
+	if (lane_review(&producer->steps, &reader, &tail))
+		return;
+	while ((payload = lane_peek(&reader, &entry, &error))) {
+		memcpy(&step, payload, sizeof(step));
+		if (!step.cause &&
+		    entry.payload_bytes >= sizeof(step) + sizeof(struct r3ring_step_record)) {
+			stats->undelivered_steps++;
+			stats->undelivered_rows += rows_of(payload);
+		}
+		lane_consume(&reader, &entry);
+	}
+}
 
 void r3ring_producer_get_stats(const struct r3ring_producer *producer,
 			       struct r3ring_producer_stats *stats)
@@ -25,6 +61,8 @@ void r3ring_producer_get_stats(const struct r3ring_producer *producer,
 		stats->dropped_rows[cause] =
 			r3ring_load_relaxed_u64(&producer->dropped_rows[cause]);
 	}
+	if (!stats->connected)
+		count_undelivered(producer, stats);
 }
 
 int32_t r3ring_layer_index(const struct r3ring_producer *producer, int32_t layer_id, uint8_t kind)

@@ -79,7 +79,8 @@ R3RING_API int r3ring_producer_open(struct r3ring_producer **producer,
 
 /*
  * Ends an open step as PARTIAL, unbinds all sources, hands what is left to the
- * daemon and frees the handle; NULL is fine. Waits for the capture work already
+ * daemon and frees the handle; NULL is fine. Without a daemon, what none has
+ * taken is lost; the log says how many steps. See `undelivered_steps`. Waits for the capture work already
  * enqueued (never for the daemon), so the stream of the newest step must still
  * exist. No other call may be running.
  */
@@ -266,9 +267,17 @@ struct r3ring_producer_stats {
 	uint64_t generation;      /* of the channel; 0 while disconnected */
 	uint32_t connected;       /* 1 while a daemon serves the channel */
 	uint32_t bound_layers;
+	/*
+	 * Announced steps that the daemon which went away has not taken, without the
+	 * dropped ones; the next daemon takes them. Closed while disconnected they
+	 * are lost, as daemon_restart. 0 while connected: what the daemon has not
+	 * taken yet it takes also after the close.
+	 */
+	uint64_t undelivered_steps;
+	uint64_t undelivered_rows; /* their valid rows of this rank */
 };
 
-/* Any thread. */
+/* Any thread. While disconnected it looks through the queue. */
 R3RING_API void r3ring_producer_get_stats(const struct r3ring_producer *producer,
 					  struct r3ring_producer_stats *stats);
 

@@ -2,11 +2,14 @@
 /* A daemon that goes away, and the one that comes after it. */
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <criterion/criterion.h>
+
+#include <r3ring/atomic.h>
 
 #include "tests/unit/producer_fixture.h"
 
@@ -85,6 +88,62 @@ Test(producer_reconnect, steps_without_a_daemon_take_room_and_are_then_lost_to_i
 	cr_assert_gt(kept, 0);
 	cr_assert_eq(kept + stats_now().dropped_steps[R3RING_CAUSE_DAEMON_RESTART], 1000);
 	cr_assert_eq(pages_read_begun(&service.pages).step, 1000);
+}
+
+Test(producer_reconnect, steps_that_no_daemon_took_are_counted)
+{
+	const struct r3ring_step step = step_of(3);
+	struct r3ring_record record;
+
+	cr_assert_eq(stats_now().undelivered_steps, 0);
+	for (int i = 0; i < 4; i++)
+		run_step();
+	next_step(&record);
+	next_step(&record); /* the first is done with */
+	cr_assert_eq(stats_now().undelivered_steps, 0, "the daemon takes the rest");
+	daemon_dies();
+	cr_assert_gt(r3ring_step_begin(producer, &step, NULL), 0);
+	cr_assert_eq(stats_now().undelivered_steps, 4);
+	cr_assert_eq(stats_now().undelivered_rows, 3 + 3);
+	for (int i = 0; i < 1000; i++)
+		run_step();
+	cr_assert_eq(stats_now().undelivered_steps +
+			     stats_now().dropped_steps[R3RING_CAUSE_DAEMON_RESTART],
+		     1004);
+	cr_assert_gt(stats_now().undelivered_steps, 4);
+}
+
+Test(producer_reconnect, a_spoilt_queue_counts_nothing_undelivered)
+{
+	run_step();
+	daemon_dies();
+	r3ring_store_relaxed_u64(&producer->pages.words->step_tail, UINT64_MAX - 63);
+	cr_assert_eq(stats_now().undelivered_steps, 0);
+	r3ring_store_relaxed_u64(&producer->pages.words->step_tail, 0);
+	cr_assert_eq(stats_now().undelivered_steps, 1);
+}
+
+static char warned[512];
+
+static void keep_warning(void *ctx, enum r3ring_log_level level, const char *text)
+{
+	(void)ctx;
+	if (level <= R3RING_LOG_WARN && strstr(text, "none has taken"))
+		snprintf(warned, sizeof(warned), "%s", text);
+}
+
+Test(producer_reconnect, what_is_lost_at_a_close_without_a_daemon_is_told, .init = start_closed)
+{
+	struct r3ring_producer_options options = fake_service_options(&service);
+
+	options.log = keep_warning;
+	open_with(options);
+	run_step();
+	run_step();
+	daemon_dies();
+	r3ring_producer_close(producer);
+	producer = NULL;
+	cr_assert(strstr(warned, "2 steps (2 rows)"), "%s", warned);
 }
 
 Test(producer_reconnect, requests_begun_without_a_daemon_reach_the_next_one)
