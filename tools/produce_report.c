@@ -19,6 +19,11 @@ static double rows_per_second(const struct run_report *report)
 	return report->seconds > 0 ? (double)report->rows / report->seconds : 0;
 }
 
+static uint32_t never_begun(const struct run_report *report)
+{
+	return report->requests - report->begun;
+}
+
 static uint64_t dropped_steps(const struct run_report *report)
 {
 	uint64_t steps = 0;
@@ -53,6 +58,13 @@ void produce_clear_progress(struct produce_progress *progress)
 	progress->drawn = 0;
 }
 
+/* What no daemon took by the end is lost to the absence of one. */
+static void count_undelivered(struct r3ring_producer_stats *stats)
+{
+	stats->dropped_steps[R3RING_CAUSE_DAEMON_RESTART] += stats->undelivered_steps;
+	stats->dropped_rows[R3RING_CAUSE_DAEMON_RESTART] += stats->undelivered_rows;
+}
+
 static void print_drops(FILE *out, const struct r3ring_producer_stats *stats)
 {
 	const char *separator = "dropped: ";
@@ -65,18 +77,26 @@ static void print_drops(FILE *out, const struct r3ring_producer_stats *stats)
 		separator = ", ";
 	}
 	fputs(separator[0] == ',' ? "\n" : "dropped: nothing\n", out);
+	if (stats->undelivered_steps)
+		fprintf(out,
+			"of these, announced but not taken by any daemon: %" PRIu64
+			" steps (%" PRIu64 " rows)\n",
+			stats->undelivered_steps, stats->undelivered_rows);
 }
 
 void produce_print_text(FILE *out, const struct run_options *options,
 			const struct run_report *report)
 {
+	struct r3ring_producer_stats stats = report->producer;
+
 	fprintf(out,
 		"%s/%u: %s, %" PRIu64 " steps, %" PRIu64 " rows, %u of %u requests finished "
 		"in %.1f s (%.0f rows/s)%s\n",
 		options->instance, options->rank, report->model, report->steps, report->rows,
 		report->finished, report->requests, report->seconds, rows_per_second(report),
 		report->stopped ? ", stopped early" : "");
-	print_drops(out, &report->producer);
+	count_undelivered(&stats);
+	print_drops(out, &stats);
 }
 
 static json_t *drops_json(const struct r3ring_producer_stats *stats)
@@ -96,18 +116,24 @@ static json_t *drops_json(const struct r3ring_producer_stats *stats)
 int produce_print_json(FILE *out, const struct run_options *options,
 		       const struct run_report *report)
 {
-	const struct r3ring_producer_stats *stats = &report->producer;
-	json_t *summary = json_pack(
-		"{s:s, s:i, s:s, s:o, s:o, s:i, s:i, s:o, s:o, s:f, s:b, s:o, s:i, s:b, s:o}",
-		"instance", options->instance, "rank", (int)options->rank, "model", report->model,
-		"steps", json_u64(report->steps), "rows", json_u64(report->rows), "requests",
-		(int)report->requests, "finished", (int)report->finished, "preempted",
-		json_u64(report->preempted), "aborted", json_u64(report->aborted), "seconds",
-		report->seconds, "stopped", report->stopped, "generation",
-		json_u64(stats->generation), "bound_layers", (int)stats->bound_layers, "connected",
-		(int)stats->connected, "dropped", drops_json(stats));
-	int rc = summary ? json_dumpf(summary, out, JSON_COMPACT) : -1;
+	struct r3ring_producer_stats stats = report->producer;
+	json_t *summary;
+	int rc;
 
+	count_undelivered(&stats);
+	summary = json_pack(
+		"{s:s, s:o, s:s, s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:f, s:b, s:o, s:i, s:b, s:o, "
+		"s:{s:o, s:o}}",
+		"instance", options->instance, "rank", json_u64(options->rank), "model",
+		report->model, "steps", json_u64(report->steps), "rows", json_u64(report->rows),
+		"requests", (int)report->requests, "never_begun", (int)never_begun(report),
+		"finished", (int)report->finished, "preempted", json_u64(report->preempted),
+		"aborted", json_u64(report->aborted), "seconds", report->seconds, "stopped",
+		report->stopped, "generation", json_u64(stats.generation), "bound_layers",
+		(int)stats.bound_layers, "connected", (int)stats.connected, "dropped",
+		drops_json(&stats), "undelivered", "steps", json_u64(stats.undelivered_steps),
+		"rows", json_u64(stats.undelivered_rows));
+	rc = summary ? json_dumpf(summary, out, JSON_COMPACT) : -1;
 	json_decref(summary);
 	if (rc)
 		return -ENOMEM;

@@ -152,6 +152,7 @@ static int begin_requests(struct run *r, const struct batch_step *step)
 
 		if (handle < 0)
 			return producer_error(r, (int)handle);
+		r->report->begun += !r->handles[event->request]; /* a later attempt is no other */
 		r->handles[event->request] = handle;
 	}
 	return 0;

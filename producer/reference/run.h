@@ -12,12 +12,13 @@
 #include <r3ring/error.h>
 #include <r3ring/producer.h>
 
-#define RUN_EPLB_DEFAULT UINT32_MAX /* one extra replica for 8 experts */
+#define RUN_EPLB_DEFAULT UINT32_MAX /* one extra replica for 8 experts, if ids allow */
 
 struct run_report {
 	char model[R3RING_MODEL_NAME_MAX + 1];
 	uint64_t steps, rows; /* run, whether captured or not */
 	uint32_t requests;    /* of the workload */
+	uint32_t begun;       /* of them; the others' turn never came */
 	uint32_t finished;
 	uint64_t preempted, aborted; /* attempts that ended so */
 	double seconds;              /* from the first step to the end of the last */

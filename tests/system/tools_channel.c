@@ -12,6 +12,7 @@
 
 #include <jansson.h>
 
+#include "tests/support/channel_status.h"
 #include "tests/support/command.h"
 #include "tests/support/daemon.h"
 #include "tests/support/engine.h"
@@ -483,4 +484,49 @@ Test(tools_status, a_daemon_without_channels_is_no_failure)
 	test_daemon_start(&daemon_a, NULL);
 	cr_expect_eq(command_run(&tool, daemon_a.dir, ARGS("status")), 0);
 	cr_expect(strstr(tool.out, "no channels"), "%s", tool.out);
+}
+
+/* ---- produce ---------------------------------------------------------- */
+
+static bool has_channel(const char *channel)
+{
+	for (int looks = 0; looks < LOOKS; looks++) {
+		json_t *status = channel_status(daemon_a.dir, channel);
+
+		if (status) {
+			json_decref(status);
+			return true;
+		}
+		poll(NULL, 0, LOOK_MS);
+	}
+	return false;
+}
+
+Test(tools_produce, it_tells_what_no_daemon_took)
+{
+	const json_t *undelivered, *restart;
+	json_t *summary;
+	const char *instance;
+
+	test_daemon_start(&daemon_a, NULL);
+	instance = engine_instance(daemon_a.dir, "gone");
+	command_start(&tool, daemon_a.dir,
+		      ARGS("produce", "--instance", instance, "--model", "gpt-oss-20b", "--text",
+			   "LICENSE", "--rate", "20", "--max-steps", "40", "--requests", "100",
+			   "--json"));
+	cr_assert(has_channel(channel_name("gone")), "%s", daemon_a.log);
+	test_daemon_kill(&daemon_a);
+	cr_assert_eq(command_wait(&tool), 0, "%s", tool.err);
+	cr_expect(strstr(tool.err, "that none has taken are lost"), "%s", tool.err);
+	summary = json_loads(tool.out, 0, NULL);
+	undelivered = json_object_get(summary, "undelivered");
+	restart = json_object_get(json_object_get(summary, "dropped"), "daemon_restart");
+	cr_expect_eq(integer(summary, "steps"), 40);
+	cr_expect(json_is_false(json_object_get(summary, "connected")));
+	cr_expect_gt(integer(undelivered, "steps"), 0);
+	cr_expect_gt(integer(undelivered, "rows"), 0);
+	cr_expect_geq(integer(restart, "steps"), integer(undelivered, "steps"));
+	cr_expect_gt(integer(summary, "never_begun"), 0);
+	json_decref(summary);
+	command_free(&tool);
 }
