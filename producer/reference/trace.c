@@ -62,6 +62,15 @@ static int get_text(const struct place *at, const json_t *object, const char *fi
 
 	if (!json_is_string(value) || !len)
 		return missing_field(at, field, "a text");
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)json_string_value(value)[i];
+
+		if (c < 0x20 || c == 0x7f)
+			return r3ring_error_set(at->err, -ERANGE,
+						"%s: field \"%s%s\" has a control character "
+						"(0x%02x): take it out",
+						at->header, at->within, field, c);
+	}
 	if (len >= size)
 		return r3ring_error_set(at->err, -ERANGE,
 					"%s: field \"%s%s\" has %zu bytes: at most %zu are taken",
@@ -225,6 +234,59 @@ static int check_ids_differ(const struct trace *t, const struct place *at)
 	return rc;
 }
 
+static int by_first_row(const void *a, const void *b)
+{
+	const struct workload_request *const *x = a, *const *y = b;
+
+	return (*x)->source < (*y)->source ? -1 : (*x)->source > (*y)->source;
+}
+
+static int rows_of_nobody(const struct place *at, uint64_t from, uint64_t to)
+{
+	return r3ring_error_set(at->err, -ERANGE,
+				"%s: rows %llu to %llu belong to no request: correct first_row or "
+				"rows of the requests, or shape[0]",
+				at->header, (unsigned long long)from, (unsigned long long)to - 1);
+}
+
+static int check_each_row(const struct trace *t, const struct place *at,
+			  const struct workload_request *const *sorted)
+{
+	uint64_t next = 0;
+
+	for (uint32_t i = 0; i < t->request_count; i++) {
+		const struct workload_request *r = sorted[i];
+
+		if (r->source < next)
+			return r3ring_error_set(
+				at->err, -ERANGE,
+				"%s: requests \"%.64s\" and \"%.64s\" both have row %u: correct "
+				"first_row or rows of one",
+				at->header, sorted[i - 1]->id, r->id, (uint32_t)r->source);
+		if (r->source > next)
+			return rows_of_nobody(at, next, r->source);
+		next = r->source + (uint64_t)r->rows;
+	}
+	return next < t->rows ? rows_of_nobody(at, next, t->rows) : 0;
+}
+
+/* Each row of the recording is one request's. */
+static int check_rows(const struct trace *t, const struct place *at)
+{
+	const struct workload_request **sorted = calloc(t->request_count, sizeof(*sorted));
+	int rc;
+
+	if (!sorted)
+		return r3ring_error_set(at->err, -ENOMEM, "%s: no memory for its requests",
+					at->header);
+	for (uint32_t i = 0; i < t->request_count; i++)
+		sorted[i] = &t->requests[i];
+	qsort(sorted, t->request_count, sizeof(*sorted), by_first_row);
+	rc = check_each_row(t, at, sorted);
+	free(sorted);
+	return rc;
+}
+
 static int read_requests(struct trace *t, const struct place *at, const json_t *root)
 {
 	const json_t *list;
@@ -242,7 +304,9 @@ static int read_requests(struct trace *t, const struct place *at, const json_t *
 					at->header);
 	for (uint32_t i = 0; !rc && i < t->request_count; i++)
 		rc = read_request(t, at, json_array_get(list, i), i, &t->requests[i]);
-	return rc ? rc : check_ids_differ(t, at);
+	if (!rc)
+		rc = check_ids_differ(t, at);
+	return rc ? rc : check_rows(t, at);
 }
 
 static int check_ids(const struct trace *t, const char *path, struct r3ring_error *err)

@@ -139,6 +139,30 @@ Test(reference_trace, a_field_of_another_type_is_named)
 	expect_refused(-EBADMSG, "\"requests\"");
 }
 
+Test(reference_trace, rows_of_two_requests_are_refused_with_both_names)
+{
+	change("requests[1].first_row", "1");
+	expect_refused(-ERANGE, "requests \"a\" and \"b\" both have row 1");
+}
+
+Test(reference_trace, rows_of_no_request_are_refused_with_their_numbers)
+{
+	change("requests",
+	       "[{\"request_id\":\"a\",\"first_row\":0,\"rows\":2,\"prompt_tokens\":5}]");
+	expect_refused(-ERANGE, "rows 2 to 2 belong to no request");
+	change("requests",
+	       "[{\"request_id\":\"b\",\"first_row\":2,\"rows\":1,\"prompt_tokens\":5}]");
+	expect_refused(-ERANGE, "rows 0 to 1 belong to no request");
+}
+
+Test(reference_trace, control_characters_in_a_text_are_refused)
+{
+	change("model", "\"ti\\u001b[31mny\"");
+	expect_refused(-ERANGE, "\"model\" has a control character (0x1b)");
+	change("requests[1].request_id", "\"b\\n\"");
+	expect_refused(-ERANGE, "requests[1].request_id\" has a control character");
+}
+
 Test(reference_trace, a_file_of_another_size_is_refused_with_both_sizes)
 {
 	put(raw, good_ids, sizeof(good_ids) - 2);
