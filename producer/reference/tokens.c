@@ -88,6 +88,7 @@ int tokens_split(struct tokens *tokens, const char *text, size_t len, const char
 {
 	const unsigned char *bytes = (const unsigned char *)text;
 	struct tokens made = {0};
+	bool any = false; /* line ends alone are no text */
 	size_t used;
 	int rc = check_text(bytes, len, name, err);
 
@@ -98,11 +99,12 @@ int tokens_split(struct tokens *tokens, const char *text, size_t len, const char
 		return r3ring_error_set(err, -ENOMEM, "%s: no memory for its tokens", name);
 	for (size_t at = 0; at < len; at += used) {
 		used = 1;
+		any |= !is_blank(bytes[at]) && bytes[at] != '\n';
 		if (!is_blank(bytes[at]))
 			made.ids[made.count++] =
 				next_token(bytes + at, len - at, vocabulary, &used);
 	}
-	if (!made.count) {
+	if (!any) {
 		free(made.ids);
 		return r3ring_error_set(err, -ENODATA,
 					"%s: no words in it: --text takes a file with text", name);

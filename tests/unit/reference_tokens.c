@@ -67,6 +67,7 @@ Test(reference_tokens, a_text_without_words_is_refused)
 {
 	expect_refused("", 0, -ENODATA, "no words");
 	expect_refused("  \t ", 4, -ENODATA, "no words");
+	expect_refused(" \n\n \n", 5, -ENODATA, "no words");
 }
 
 Test(reference_tokens, what_is_no_text_is_refused_with_its_offset)
