@@ -34,12 +34,15 @@ static const char usage[] =
 	"a text, or a recording.\n"
 	"\n"
 	"  --instance NAME        the channel's name: 1 to 48 letters, digits, '.', '_', '-'\n"
-	"  --rank N               the channel's rank (0)\n"
+	"  --rank N               the channel's rank, 0 to 4294967295 (0)\n"
 	"  --batch ROWS           rows of a step at most (64)\n"
-	"  --rate STEPS_PER_S     pace (a model: as fast as it computes; a recording: 200)\n"
+	"  --rate STEPS_PER_S     pace, at most 1000000 (a model: as fast as it computes; a "
+	"recording:\n"
+	"                         200)\n"
 	"  --max-steps N          end after N steps; what still runs is aborted\n"
 	"  --eplb-replicas N      physical experts of a layer beyond the logical ones (experts / "
-	"8)\n"
+	"8,\n"
+	"                         as far as 65535 in all allow)\n"
 	"  --device auto|host     where the capture buffer is; the forward runs on the CPU (auto)\n"
 	"\n"
 	"  --model NAME           deepseek-v4-flash, deepseek-v4-pro, kimi-k3, kimi-k2, "
@@ -95,13 +98,25 @@ static int take_count(const char *option, uint32_t least, uint32_t *value)
 	return code;
 }
 
+/* Every rank that a channel's name can have. */
+static int take_rank(uint32_t *rank)
+{
+	uint64_t number;
+	int code = take_number("rank", 0, UINT32_MAX, &number);
+
+	if (!code)
+		*rank = (uint32_t)number;
+	return code;
+}
+
 static int take_rate(double *rate)
 {
 	char *end;
 	double number = strtod(optarg, &end);
 
 	if (end == optarg || *end || !isfinite(number) || number <= 0 || number > RATE_MAX)
-		return refuse("rate", optarg, "a number of steps per second above 0");
+		return refuse("rate", optarg,
+			      "a number of steps per second above 0, at most 1000000");
 	*rate = number;
 	return 0;
 }
@@ -180,7 +195,7 @@ static int take_option(int option, struct command_line *line)
 		run->instance = optarg;
 		return 0;
 	case OPT_RANK:
-		return take_count("rank", 0, &run->rank);
+		return take_rank(&run->rank);
 	case OPT_BATCH:
 		return take_count("batch", 1, &run->batch_rows);
 	case OPT_RATE:

@@ -24,12 +24,20 @@ static void select_layer(void *ctx, uint32_t layer, const int32_t *token_ids, ui
 	forward_layer(ctx, layer, token_ids, rows, ids);
 }
 
+/* One for 8 experts, but no more than there are ids for. */
+static uint32_t default_replicas(uint32_t experts)
+{
+	uint32_t most = R3RING_EXPERTS_MAX - experts;
+
+	return experts / 8 < most ? experts / 8 : most;
+}
+
 static int make_eplb(struct engine *e, const struct run_options *options, struct r3ring_error *err)
 {
 	uint32_t extra = options->eplb_replicas;
 
 	if (extra == RUN_EPLB_DEFAULT)
-		extra = e->experts / 8;
+		extra = default_replicas(e->experts);
 	return eplb_create(&e->eplb, e->layer_count, e->experts, extra, err);
 }
 

@@ -98,6 +98,8 @@ Test(tools_usage, a_wrong_option_names_itself_and_what_is_allowed)
 	expect(ARGS("dump", "a/0", "--until-idle", "2s"), 2, "", "--until-idle");
 	expect(ARGS("dump", "a/0", "--layer", "x"), 2, "", "--layer");
 	expect(ARGS("dump", "a/0", "--layer", "mtp:"), 2, "", "--layer");
+	expect(ARGS("produce", "--rate", "1e9"), 2, "", "at most 1000000");
+	expect(ARGS("produce", "--rank", "4294967296"), 2, "", "0 to 4294967295");
 }
 
 Test(tools_usage, a_channel_name_that_is_none_says_what_is_allowed)
