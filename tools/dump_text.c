@@ -3,24 +3,18 @@
  * r3ring dump: records as text for people, one line a record; the ids of a
  * LAYER record follow on a line for each row.
  */
-#include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "tools/dump.h"
+#include "tools/plain_text.h"
 #include "tools/words.h"
 
-/* Text of a stranger's: what would steer a terminal is shown, not sent. */
 static void print_text(FILE *out, const char *label, const char *text, size_t len)
 {
 	if (len)
 		fputs(label, out);
-	for (size_t i = 0; i < len; i++) {
-		if (iscntrl((unsigned char)text[i]))
-			fprintf(out, "\\x%02x", (unsigned char)text[i]);
-		else
-			fputc(text[i], out);
-	}
+	plain_text_print(out, text, len);
 }
 
 static void print_schema(FILE *out, const struct dump_item *item)

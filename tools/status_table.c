@@ -3,11 +3,14 @@
  * The daemon's state for people.
  */
 #include <inttypes.h>
+#include <string.h>
 
+#include "tools/plain_text.h"
 #include "tools/quantity.h"
 #include "tools/status_table.h"
 
 #define MS_NS 1000000ull
+#define NAME_COLUMNS 20 /* at least, of a channel's and a model's name */
 
 static const char *string(const json_t *object, const char *key)
 {
@@ -134,19 +137,55 @@ static void print_age(FILE *out, const json_t *age_ms)
 			quantity_duration(text, (uint64_t)json_integer_value(age_ms) * MS_NS));
 }
 
-static void print_channel(FILE *out, const json_t *channel)
+/* As wide as the widest of the column. */
+static size_t column_width(const json_t *channels, const char *key)
+{
+	size_t width = NAME_COLUMNS;
+	const json_t *channel;
+	size_t i;
+
+	json_array_foreach (channels, i, channel) {
+		const char *text = string(channel, key);
+		size_t length = plain_text_length(text, strlen(text));
+
+		if (length > width)
+			width = length;
+	}
+	return width;
+}
+
+static void print_column(FILE *out, const char *text, size_t width)
+{
+	size_t len = strlen(text);
+	size_t length = plain_text_length(text, len);
+
+	plain_text_print(out, text, len);
+	fprintf(out, "%*s ", (int)(width > length ? width - length : 0), "");
+}
+
+static void print_rate(FILE *out, double steps_per_s)
+{
+	if (steps_per_s > 0)
+		fprintf(out, "%8.1f", steps_per_s);
+	else
+		fprintf(out, "%8s", "-");
+}
+
+static void print_channel(FILE *out, const json_t *channel, size_t name_width, size_t model_width)
 {
 	char layers[32];
 	size_t bound = json_array_size(json_object_get(channel, "bound_layers"));
 	size_t unbound = json_array_size(json_object_get(channel, "unbound_layers"));
 
 	snprintf(layers, sizeof(layers), "%zu/%zu", bound, bound + unbound);
+	print_column(out, string(channel, "channel"), name_width);
+	print_column(out, string(channel, "model"), model_width);
+	fprintf(out, "%-6s %4" JSON_INTEGER_FORMAT " ", string(channel, "state"),
+		integer(channel, "generation"));
+	print_rate(out, json_number_value(json_object_get(channel, "steps_per_s")));
 	fprintf(out,
-		"%-20s %-20s %-6s %4" JSON_INTEGER_FORMAT " %8.1f %10" JSON_INTEGER_FORMAT
-		" %12" JSON_INTEGER_FORMAT " %9s %8" JSON_INTEGER_FORMAT "  ",
-		string(channel, "channel"), string(channel, "model"), string(channel, "state"),
-		integer(channel, "generation"),
-		json_number_value(json_object_get(channel, "steps_per_s")),
+		" %10" JSON_INTEGER_FORMAT " %12" JSON_INTEGER_FORMAT " %9s %8" JSON_INTEGER_FORMAT
+		"  ",
 		integer(channel, "steps"), integer(channel, "rows"), layers,
 		integer(channel, "producer_pid"));
 	print_age(out, json_object_get(channel, "last_step_age_ms"));
@@ -168,6 +207,8 @@ static void print_daemon(FILE *out, const json_t *daemon)
 void status_table_print(FILE *out, const json_t *status)
 {
 	const json_t *channels = json_object_get(status, "channels");
+	size_t name_width = column_width(channels, "channel");
+	size_t model_width = column_width(channels, "model");
 	const json_t *channel;
 	size_t i;
 
@@ -176,9 +217,10 @@ void status_table_print(FILE *out, const json_t *status)
 		fputs("no channels\n", out);
 		return;
 	}
-	fprintf(out, "\n%-20s %-20s %-6s %4s %8s %10s %12s %9s %8s  %s\n", "CHANNEL", "MODEL",
-		"STATE", "GEN", "STEPS/S", "STEPS", "ROWS", "BOUND", "PRODUCER", "NEWEST STEP");
+	fprintf(out, "\n%-*s %-*s %-6s %4s %8s %10s %12s %9s %8s  %s\n", (int)name_width, "CHANNEL",
+		(int)model_width, "MODEL", "STATE", "GEN", "STEPS/S", "STEPS", "ROWS", "BOUND",
+		"PRODUCER", "NEWEST STEP");
 	json_array_foreach (channels, i, channel) {
-		print_channel(out, channel);
+		print_channel(out, channel, name_width, model_width);
 	}
 }
