@@ -251,6 +251,22 @@ static uint32_t find_missing(struct drain *drain, const struct step_work *work,
 	return (uint32_t)(missing - drain->missing);
 }
 
+/* Over a second at least: steps that were waiting are drained faster than they are made. */
+static void note_pace(struct drain_report *report, uint64_t now)
+{
+	report->last_step_ns = now;
+	if (!report->pace_since_ns) {
+		report->pace_since_ns = now;
+		return;
+	}
+	report->pace_steps++;
+	if (now - report->pace_since_ns < NS_PER_SECOND)
+		return;
+	report->step_period_ns = (now - report->pace_since_ns) / report->pace_steps;
+	report->pace_since_ns = now;
+	report->pace_steps = 0;
+}
+
 static void count_step(struct drain *drain, const struct step_work *work, uint32_t missing)
 {
 	struct r3ring_totals *totals = &drain->publisher.totals;
@@ -265,13 +281,7 @@ static void count_step(struct drain *drain, const struct step_work *work, uint32
 	totals->layers_missing += missing;
 	totals->layer_rows += (uint64_t)work->valid * (drain->geometry.layers - missing);
 	pthread_mutex_lock(&drain->report_lock);
-	if (report->last_step_ns) {
-		uint64_t period = now - report->last_step_ns;
-
-		report->step_period_ns =
-			report->step_period_ns ? (7 * report->step_period_ns + period) / 8 : period;
-	}
-	report->last_step_ns = now;
+	note_pace(report, now);
 	pthread_mutex_unlock(&drain->report_lock);
 }
 
