@@ -24,6 +24,10 @@ static int check_instance(const char *text, size_t len, struct r3ring_error *err
 					"instance name \"%.*s\" has %zu bytes; 1 to %d are allowed",
 					(int)(len > 60 ? 60 : len), text, len, R3RING_INSTANCE_MAX);
 
+	if (len <= 2 && !memcmp(text, "..", len))
+		return r3ring_error_set(err, -EINVAL,
+					"instance name \"%.*s\" is a directory's, not a channel's",
+					(int)len, text);
 	for (size_t i = 0; i < len; i++) {
 		if (!instance_letter(text[i]))
 			return r3ring_error_set(

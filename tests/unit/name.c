@@ -66,6 +66,8 @@ Test(channel_name, bad_names_are_refused_in_words)
 	assert_refused("demo/1x", "not a number");
 	assert_refused("demo/1.drafty", "not a number");
 	assert_refused("demo/4294967296", "not a number");
+	assert_refused("./0", "directory");
+	assert_refused("../0", "directory");
 	assert_refused("de mo/0", "byte 3 (0x20)");
 	assert_refused("d\xc3\xa9mo/0", "byte 2 (0xc3)");
 	assert_refused("a/b/0", "not a number");
