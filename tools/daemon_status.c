@@ -101,3 +101,8 @@ int daemon_status_get(json_t **status, struct r3ring_error *err)
 	close(fd);
 	return code;
 }
+
+bool daemon_is_missing(int code)
+{
+	return code == -ECONNREFUSED || code == -EACCES;
+}

@@ -5,6 +5,8 @@
 #ifndef TOOLS_DAEMON_STATUS_H
 #define TOOLS_DAEMON_STATUS_H
 
+#include <stdbool.h>
+
 #include <jansson.h>
 
 #include <r3ring/error.h>
@@ -19,5 +21,8 @@
  * (the answer is no JSON), or the errno of a broken conversation.
  */
 int daemon_status_get(json_t **status, struct r3ring_error *err);
+
+/* Whether @code says that there is no daemon to connect to, or none that this user may. */
+bool daemon_is_missing(int code);
 
 #endif

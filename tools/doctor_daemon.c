@@ -70,8 +70,9 @@ static void judge_answer(struct doctor_finding *finding, const json_t *status)
 		doctor_lacks(finding, DOCTOR_WARN, "use r3ring and r3ringd of one release",
 			     "r3ringd %.64s, while this is r3ring " R3RING_VERSION, version);
 	else
-		doctor_ok(finding, "r3ringd %s, process %lld, %zu channels", version,
-			  (long long)json_integer_value(json_object_get(daemon, "pid")), channels);
+		doctor_ok(finding, "r3ringd %s, process %lld, %zu channel%s", version,
+			  (long long)json_integer_value(json_object_get(daemon, "pid")), channels,
+			  channels == 1 ? "" : "s");
 }
 
 void doctor_check_daemon(struct doctor_finding *finding)

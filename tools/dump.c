@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "tools/commands.h"
+#include "tools/daemon_status.h"
 #include "tools/dump.h"
 
 #define OUTPUT_BUFFER (1 << 20)
@@ -200,13 +201,14 @@ static struct dump_form make_form(enum output_form form, struct dump_count *coun
 
 static int exit_code(int code)
 {
+	if (daemon_is_missing(code))
+		return TOOL_NO_DAEMON;
 	switch (code) {
 	case 0:
 		return TOOL_DONE;
 	case -EINVAL:
 	case -ERANGE:
 		return TOOL_USAGE;
-	case -ECONNREFUSED:
 	case -ENOENT:
 		return TOOL_NO_DAEMON;
 	default:

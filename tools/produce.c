@@ -13,6 +13,7 @@
 #include <r3ring/atomic.h>
 
 #include "tools/commands.h"
+#include "tools/daemon_status.h"
 #include "tools/produce.h"
 
 #define TRACE_RATE 200.0 /* a recording costs no computing: this is a fast engine's pace */
@@ -298,13 +299,13 @@ static void log_line(void *ctx, enum r3ring_log_level level, const char *text)
 
 static int exit_code(int code)
 {
+	if (daemon_is_missing(code))
+		return TOOL_NO_DAEMON;
 	switch (code) {
 	case 0:
 		return TOOL_DONE;
 	case -EINVAL:
 		return TOOL_USAGE;
-	case -ECONNREFUSED:
-		return TOOL_NO_DAEMON;
 	default:
 		return TOOL_FAILED;
 	}

@@ -40,7 +40,7 @@ static int show(bool json)
 
 	if (code) {
 		fprintf(stderr, "r3ring status: %s\n", err.text[0] ? err.text : strerror(-code));
-		return code == -ECONNREFUSED ? TOOL_NO_DAEMON : TOOL_FAILED;
+		return daemon_is_missing(code) ? TOOL_NO_DAEMON : TOOL_FAILED;
 	}
 	if (json) {
 		code = print_json(status);
