@@ -22,6 +22,7 @@ struct dump_item {
 
 /* Records that this reader was too slow for. */
 struct dump_gap {
+	uint64_t generation;
 	uint64_t lost;
 	uint64_t from_seq, to_seq;
 };
@@ -66,6 +67,9 @@ struct dump_options {
 
 bool dump_wants(const struct dump_layer *layer, const struct r3ring_record *record);
 
+/* Whether the model that a SCHEMA record tells of has that layer. */
+bool dump_has_layer(const struct dump_layer *layer, const struct r3ring_record *record);
+
 /*
  * Text id of the request that a REQUEST record is about. An end need not repeat
  * it: then the table knows it. NULL: not known for certain. Not NUL-terminated.
@@ -106,6 +110,7 @@ struct dump_count {
 	FILE *out;
 	const char *channel;
 	uint64_t first_seq, last_seq;
+	uint64_t generation, generations; /* the newest, and how many there were */
 	uint64_t records[R3RING_RECORD_TYPES];
 	uint64_t repeated; /* of these, said again in keyframes; not in what follows */
 	uint64_t requests_begun, requests_ended;

@@ -92,18 +92,21 @@ static void count_content(struct dump_count *count, const struct r3ring_record *
 	}
 }
 
-static void count_sequence(struct dump_count *count, uint64_t seq)
+static void count_sequence(struct dump_count *count, const struct r3ring_view *view)
 {
 	if (!count->first_seq)
-		count->first_seq = seq;
-	count->last_seq = seq;
+		count->first_seq = view->seq;
+	count->last_seq = view->seq;
+	if (!count->generations || count->generation != view->generation)
+		count->generations++;
+	count->generation = view->generation;
 }
 
 int dump_count_record(void *ctx, const struct dump_item *item)
 {
 	struct dump_count *count = ctx;
 
-	count_sequence(count, item->view->seq);
+	count_sequence(count, item->view);
 	count->records[item->record->type]++;
 	if (item->view->flags & R3RING_DESC_REPEATED)
 		count->repeated++;
@@ -125,7 +128,7 @@ int dump_count_unreadable(void *ctx, const struct dump_unreadable *unreadable)
 {
 	struct dump_count *count = ctx;
 
-	count_sequence(count, unreadable->view->seq);
+	count_sequence(count, unreadable->view);
 	count->unreadable++;
 	return 0;
 }
@@ -206,7 +209,9 @@ int dump_count_print(void *ctx)
 	for (uint16_t type = 1; type < R3RING_RECORD_TYPES; type++)
 		records += count->records[type];
 	fprintf(count->out, "%s: %" PRIu64 " records", count->channel, records);
-	if (count->first_seq)
+	if (count->generations > 1) /* each numbers its records from 1 */
+		fprintf(count->out, " of %" PRIu64 " generations", count->generations);
+	else if (count->first_seq)
 		fprintf(count->out, ", sequences %" PRIu64 " to %" PRIu64, count->first_seq,
 			count->last_seq);
 	fprintf(count->out, ", %" PRIu64 " repeated in keyframes\n", count->repeated);

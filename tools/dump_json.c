@@ -434,10 +434,10 @@ int dump_json_record(void *out, const struct dump_item *item)
 
 int dump_json_gap(void *out, const struct dump_gap *gap)
 {
-	int code = write_open_object(out, json_pack("{s:s, s:o, s:o, s:o}", "type", "gap", "lost",
-						    json_u64(gap->lost), "from_seq",
-						    json_u64(gap->from_seq), "to_seq",
-						    json_u64(gap->to_seq)));
+	int code = write_open_object(
+		out, json_pack("{s:s, s:o, s:o, s:o, s:o}", "type", "gap", "generation",
+			       json_u64(gap->generation), "lost", json_u64(gap->lost), "from_seq",
+			       json_u64(gap->from_seq), "to_seq", json_u64(gap->to_seq)));
 
 	if (!code)
 		fputs("}\n", out);

@@ -35,6 +35,7 @@ struct dump_loop {
 	uint64_t end_seq;    /* before this record of that generation */
 	uint64_t unreadable;
 	bool request_table_full;
+	bool layer_unknown; /* the model has none of that number */
 	bool done;
 };
 
@@ -203,6 +204,17 @@ bool dump_wants(const struct dump_layer *layer, const struct r3ring_record *reco
 	return head->layer_id == layer->id && (head->kind == R3RING_LAYER_MTP) == layer->mtp;
 }
 
+bool dump_has_layer(const struct dump_layer *layer, const struct r3ring_record *record)
+{
+	for (uint32_t i = 0; i < record->u.schema.head.layers; i++) {
+		const struct r3ring_layer_entry *entry = &record->u.schema.layers[i];
+
+		if (entry->layer_id == layer->id && (entry->kind == R3RING_LAYER_MTP) == layer->mtp)
+			return true;
+	}
+	return layer->all;
+}
+
 const char *dump_request_id(const struct dump_item *item, size_t *len)
 {
 	const struct r3ring_request_record *head = &item->record->u.request.head;
@@ -255,6 +267,10 @@ static int take_record(struct dump_loop *loop, const struct r3ring_view *view)
 	code = r3ring_record_decode(&record, view->type, view->data, view->len, &why);
 	if (code)
 		return tell_unreadable(loop, view, code, why.text);
+	if (record.type == R3RING_SCHEMA && !dump_has_layer(&loop->options->layer, &record)) {
+		loop->layer_unknown = true;
+		return -ENXIO;
+	}
 	code = note_request(loop, view, &record);
 	if (code || !dump_wants(&loop->options->layer, &record))
 		return code;
@@ -267,6 +283,7 @@ static int tell_gap(struct dump_loop *loop)
 	struct dump_gap gap;
 
 	r3ring_reader_get_stats(loop->reader, &stats);
+	gap.generation = stats.generation;
 	gap.lost = stats.lost_before + stats.now.lost - loop->lost;
 	gap.from_seq = stats.now.gap_from;
 	gap.to_seq = stats.now.gap_to;
@@ -334,7 +351,12 @@ static int read_next(struct dump_loop *loop)
 static int explain(struct dump_loop *loop, int code)
 {
 	const char *reason = r3ring_reader_error(loop->reader);
+	const struct dump_layer *layer = &loop->options->layer;
 
+	if (loop->layer_unknown)
+		return r3ring_error_set(loop->err, code, "%s: its model has no layer %s%d",
+					loop->options->channel, layer->mtp ? "mtp:" : "",
+					layer->id);
 	return r3ring_error_set(loop->err, code, "%s: %s", loop->options->channel,
 				reason[0] ? reason : strerror(-code));
 }

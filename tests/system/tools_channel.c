@@ -189,6 +189,18 @@ Test(tools_dump, a_layer_alone_is_that_of_the_models_number)
 	engine_close(&engine_a);
 }
 
+Test(tools_dump, a_layer_that_the_model_does_not_have_is_refused)
+{
+	test_daemon_start(&daemon_a, NULL);
+	open_engine("nolayer");
+	run_steps("nolayer", 1);
+	cr_expect_eq(command_run(&tool, daemon_a.dir,
+				 ARGS("dump", channel_name("nolayer"), "--layer", "4711")),
+		     1);
+	cr_expect(strstr(tool.err, "no layer 4711"), "%s", tool.err);
+	engine_close(&engine_a);
+}
+
 Test(tools_dump, counts_are_those_of_the_records)
 {
 	test_daemon_start(&daemon_a, NULL);
@@ -473,6 +485,8 @@ Test(tools_status, the_table_and_the_json_object_tell_of_every_channel)
 	cr_assert_not_null(channel, "%s", tool.out);
 	cr_expect_eq(integer(channel, "steps"), 6);
 	cr_expect_eq(integer(channel, "rows"), 6 * ROWS);
+	cr_expect_leq(json_number_value(json_object_get(channel, "steps_per_s")), 6.0,
+		      "a rate of less than a second");
 	cr_expect_eq(integer(json_object_get(status, "daemon"), "pid"), daemon_a.pid);
 	json_decref(status);
 	command_free(&tool);

@@ -142,6 +142,25 @@ Test(dump_count, without_losses_it_says_so)
 	free(text);
 }
 
+Test(dump_count, sequences_of_several_generations_are_no_range)
+{
+	struct dump_count count = {.channel = "demo/0"};
+	const struct r3ring_record record = layer_piece(1, 0, 0, 1);
+	char *text;
+
+	for (uint64_t generation = 4; generation <= 5; generation++) {
+		const struct r3ring_view view = {
+			.seq = 9, .generation = generation, .type = record.type};
+		const struct dump_item item = {.view = &view, .record = &record};
+
+		cr_assert_eq(dump_count_record(&count, &item), 0);
+	}
+	text = print_counts(&count);
+	cr_expect(strstr(text, "demo/0: 2 records of 2 generations,"), "%s", text);
+	cr_expect_null(strstr(text, "sequences"), "%s", text);
+	free(text);
+}
+
 /* ---- text form -------------------------------------------------------- */
 
 static char *print_as_text(const struct r3ring_record *record)

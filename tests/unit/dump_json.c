@@ -440,7 +440,7 @@ Test(dump_json, a_text_that_is_no_utf8_still_makes_valid_json)
 
 Test(dump_json, a_gap_of_the_reader_tells_how_much_and_where)
 {
-	const struct dump_gap gap = {.lost = 40, .from_seq = 11, .to_seq = 50};
+	const struct dump_gap gap = {.generation = 3, .lost = 40, .from_seq = 11, .to_seq = 50};
 	struct line line = {0};
 	FILE *out = open_memstream(&line.text, &line.len);
 
@@ -448,6 +448,7 @@ Test(dump_json, a_gap_of_the_reader_tells_how_much_and_where)
 	fclose(out);
 	parse_line(&line);
 	cr_expect_str_eq(string(line.object, "type"), "gap");
+	cr_expect_eq(integer(line.object, "generation"), 3);
 	cr_expect_eq(integer(line.object, "lost"), 40);
 	cr_expect_eq(integer(line.object, "from_seq"), 11);
 	cr_expect_eq(integer(line.object, "to_seq"), 50);
