@@ -304,9 +304,7 @@ static int read_requests(struct trace *t, const struct place *at, const json_t *
 					at->header);
 	for (uint32_t i = 0; !rc && i < t->request_count; i++)
 		rc = read_request(t, at, json_array_get(list, i), i, &t->requests[i]);
-	if (!rc)
-		rc = check_ids_differ(t, at);
-	return rc ? rc : check_rows(t, at);
+	return rc ? rc : check_ids_differ(t, at);
 }
 
 static int check_ids(const struct trace *t, const char *path, struct r3ring_error *err)
@@ -388,7 +386,7 @@ static int read_fields(struct trace *t, const struct place *at, const json_t *ro
 		rc = read_requests(t, at, root);
 	if (!rc)
 		rc = read_file(t, at, root);
-	return rc;
+	return rc ? rc : check_rows(t, at);
 }
 
 int trace_read(struct trace *trace, const char *header, struct r3ring_error *err)
