@@ -10,6 +10,8 @@
 
 #include <jansson.h>
 
+#include "producer/reference/engine.h"
+#include "producer/reference/run.h"
 #include "producer/reference/trace.h"
 
 #define REAL_HEADER "../shared/data/gptoss20b/gptoss20b_many.json"
@@ -137,6 +139,23 @@ Test(reference_trace, a_field_of_another_type_is_named)
 	expect_refused(-EBADMSG, "three numbers");
 	change("requests", "[]");
 	expect_refused(-EBADMSG, "\"requests\"");
+}
+
+Test(reference_trace, the_most_experts_fit_with_the_default_number_of_replicas)
+{
+	struct run_options options = {
+		.trace = header,
+		.repeat = 1,
+		.batch_rows = 4,
+		.prefill_chunk = 4,
+		.eplb_replicas = RUN_EPLB_DEFAULT,
+	};
+	struct r3ring_error err = {0};
+	struct engine engine = {0};
+
+	change("num_experts", "65535");
+	cr_expect_eq(engine_create(&engine, &options, &err), 0, "%s", err.text);
+	engine_free(&engine);
 }
 
 Test(reference_trace, rows_of_two_requests_are_refused_with_both_names)
