@@ -14,6 +14,7 @@
 
 #include <test_point.h>
 
+#include "capture_daemon/carried.h"
 #include "capture_daemon/clock.h"
 #include "capture_daemon/daemon.h"
 #include "capture_daemon/limits.h"
@@ -300,8 +301,23 @@ static int attach(struct channel *channel, struct hello *hello, struct r3ring_er
 	return r;
 }
 
+/* What lived when the former daemon ended in good order. */
+static void take_carried(const struct channel *channel,
+			 const struct r3ring_hello_producer_message *hello, struct live *carried)
+{
+	/* No channel has generation 0: of one that does not come back nothing is taken. */
+	uint64_t generation = hello->reconnect == 1 ? hello->last_generation : 0;
+	int r = carried_take(&channel->daemon->dir, &channel->name, generation, carried);
+
+	if (r < 0)
+		log_warn("channel %s: what the daemon before left of its live requests is not "
+			 "usable, rows of theirs will have no request: %s",
+			 channel->text, strerror(-r));
+}
+
 static int begin_generation(struct channel *channel, struct hello *hello, struct r3ring_error *err)
 {
+	struct live carried = {0};
 	int r = next_segment(channel, hello, err);
 
 	if (r == 0)
@@ -310,8 +326,13 @@ static int begin_generation(struct channel *channel, struct hello *hello, struct
 		return r;
 	fill_schema(&hello->schema.u.schema.head, channel, &hello->sizes);
 	/* Requests that were live when the former daemon died still are. */
-	return drain_start(&channel->drain, channel->segment, &hello->schema,
-			   hello->orphan ? &hello->orphan->drain.publisher.live : NULL, err);
+	if (hello->orphan)
+		return drain_start(&channel->drain, channel->segment, &hello->schema,
+				   &hello->orphan->drain.publisher.live, err);
+	take_carried(channel, hello->message, &carried);
+	r = drain_start(&channel->drain, channel->segment, &hello->schema, &carried, err);
+	live_clear(&carried);
+	return r;
 }
 
 static int start_drain(struct channel *channel, struct hello *hello, struct r3ring_error *err)

@@ -178,8 +178,8 @@ void runtime_dir_close(struct runtime_dir *dir)
 
 /* ---- generations -------------------------------------------------------- */
 
-static void generation_file(const struct r3ring_channel_name *channel, const char *suffix,
-			    char *file, size_t capacity)
+void runtime_dir_channel_file(const struct r3ring_channel_name *channel, const char *suffix,
+			      char *file, size_t capacity)
 {
 	snprintf(file, capacity, "%s.%u%s%s", channel->instance, channel->rank,
 		 channel->draft ? ".draft" : "", suffix);
@@ -192,7 +192,7 @@ uint64_t runtime_dir_last_generation(struct runtime_dir *dir,
 	uint64_t generation = 0;
 	int fd;
 
-	generation_file(channel, "", file, sizeof(file));
+	runtime_dir_channel_file(channel, "", file, sizeof(file));
 	fd = openat(dir->generations_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return 0;
@@ -208,8 +208,8 @@ int runtime_dir_store_generation(struct runtime_dir *dir, const struct r3ring_ch
 	char file[NAME_MAX + 1], fresh[NAME_MAX + 1], text[32];
 	int fd, len, r = 0;
 
-	generation_file(channel, "", file, sizeof(file));
-	generation_file(channel, "~", fresh, sizeof(fresh));
+	runtime_dir_channel_file(channel, "", file, sizeof(file));
+	runtime_dir_channel_file(channel, "~", fresh, sizeof(fresh));
 	fd = openat(dir->generations_fd, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
 	if (fd < 0)
 		return -errno;

@@ -6,7 +6,8 @@
  *	r3ringd.lock    flock held by the daemon, with its pid
  *	r3ringd.sock    the socket
  *	segments/       a file for each segment that was made here (channel/leftover.h)
- *	generations/    a file per channel with its last generation
+ *	generations/    a file per channel with its last generation, and one with what
+ *			lived in it when the daemon ended (capture_daemon/carried.h)
  */
 #ifndef DAEMON_RUNTIME_DIR_H
 #define DAEMON_RUNTIME_DIR_H
@@ -44,6 +45,10 @@ int runtime_dir_open(struct runtime_dir *dir, const char *path, gid_t gid,
 
 /* Removes the socket and gives the lock back; the directory stays. */
 void runtime_dir_close(struct runtime_dir *dir);
+
+/* The name in generations/ of a channel's file. */
+void runtime_dir_channel_file(const struct r3ring_channel_name *channel, const char *suffix,
+			      char *file, size_t capacity);
 
 /* The last generation of a channel, 0 when there was none. */
 uint64_t runtime_dir_last_generation(struct runtime_dir *dir,

@@ -173,6 +173,57 @@ Test(daemon_restart, a_daemon_that_ended_in_good_order_is_followed_too)
 	engine_close(&engine_a);
 }
 
+/* Every logical expert is the physical one of its number. */
+static void announce_map(void)
+{
+	static uint16_t map[ENGINE_LAYERS * ENGINE_EXPERTS];
+	const struct r3ring_eplb_record head = {
+		.epoch = 1,
+		.first_step = 1,
+		.layers = ENGINE_LAYERS,
+		.experts = ENGINE_EXPERTS,
+		.replicas = 1,
+		.physical = ENGINE_EXPERTS,
+		.gpus = 1,
+	};
+
+	for (uint32_t i = 0; i < ENGINE_LAYERS * ENGINE_EXPERTS; i++)
+		map[i] = (uint16_t)(i % ENGINE_EXPERTS);
+	cr_assert_eq(r3ring_eplb(engine_a.producer, &head, map), 0);
+}
+
+static bool has_requests(const struct listener *listener, uint64_t count)
+{
+	return listener->records[R3RING_REQUEST] >= count;
+}
+
+Test(daemon_restart, requests_and_maps_that_live_are_told_again_after_an_end_in_good_order)
+{
+	const struct r3ring_request long_one = {.size = sizeof(long_one), .id = "long one"};
+	const struct r3ring_request short_one = {.size = sizeof(short_one), .id = "short one"};
+	int64_t handle = r3ring_request_begin(engine_a.producer, &long_one);
+	int64_t ended = r3ring_request_begin(engine_a.producer, &short_one);
+
+	r3ring_request_end(engine_a.producer, ended, R3RING_END_FINISHED, 0, 0);
+	announce_map();
+	engine_step(&engine_a, handle, 4);
+	cr_assert(listener_read_until(&listener_a, listener_has_step, 2));
+	cr_assert(listener_read_until(&listener_a, has_requests, 3));
+	/* Two ends in a row: it is left on by a daemon that took it over itself. */
+	for (uint64_t generation = 2; generation <= 3; generation++) {
+		cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+		cr_expect_eq(test_shm_names(instance), 0);
+		test_daemon_restart(&daemon_a, NULL);
+		cr_assert(test_daemon_said(&daemon_a, "(came back)"));
+		engine_step(&engine_a, handle, 4);
+		cr_assert(listener_read_until(&listener_a, listener_has_generation, generation));
+		cr_assert(listener_read_until(&listener_a, listener_has_step, generation + 1));
+		cr_expect_eq(listener_a.records[R3RING_REQUEST], generation + 2);
+		cr_expect_eq(listener_a.records[R3RING_EPLB], generation);
+	}
+	engine_close(&engine_a);
+}
+
 Test(daemon_restart, a_step_that_outlasts_the_daemons_patience_is_whole_in_the_next_generation)
 {
 	int64_t step = engine_begin(&engine_a, 0, 8);

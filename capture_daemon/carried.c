@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files of live requests and EPLB maps, from one daemon to the next. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "capture_daemon/carried.h"
+
+/* The file: this, and behind each entry's head its payload. */
+struct carried_head {
+	uint64_t generation;
+	uint64_t entries;
+};
+
+struct carried_entry {
+	uint32_t type; /* R3RING_REQUEST or R3RING_EPLB */
+	uint32_t len;
+};
+
+/* ---- leaving ------------------------------------------------------------ */
+
+static bool write_table(FILE *file, const struct live_payload *table, uint32_t type)
+{
+	for (const struct live_payload *p = table; p; p = p->hh.next) {
+		const struct carried_entry entry = {.type = type, .len = (uint32_t)p->len};
+
+		if (fwrite(&entry, sizeof(entry), 1, file) != 1 ||
+		    fwrite(p->bytes, 1, p->len, file) != p->len)
+			return false;
+	}
+	return true;
+}
+
+static bool write_all(FILE *file, uint64_t generation, const struct live *live)
+{
+	const struct carried_head head = {
+		.generation = generation,
+		.entries = HASH_COUNT(live->maps) + HASH_COUNT(live->requests),
+	};
+
+	return fwrite(&head, sizeof(head), 1, file) == 1 &&
+	       write_table(file, live->maps, R3RING_EPLB) &&
+	       write_table(file, live->requests, R3RING_REQUEST);
+}
+
+int carried_store(struct runtime_dir *dir, const struct r3ring_channel_name *channel,
+		  uint64_t generation, const struct live *live)
+{
+	char name[NAME_MAX + 1];
+	FILE *file;
+	bool whole;
+	int fd;
+
+	if (!live->maps && !live->requests)
+		return 0;
+	runtime_dir_channel_file(channel, ".live", name, sizeof(name));
+	fd = openat(dir->generations_fd, name,
+		    O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return -errno;
+	file = fdopen(fd, "w");
+	if (!file) {
+		close(fd);
+		return -ENOMEM;
+	}
+	whole = write_all(file, generation, live);
+	if (fclose(file) == 0 && whole)
+		return 0;
+	unlinkat(dir->generations_fd, name, 0);
+	return -EIO;
+}
+
+/* ---- taking ------------------------------------------------------------- */
+
+static int note(struct live *live, uint32_t type, const uint8_t *payload, size_t len)
+{
+	struct r3ring_record record;
+	int r;
+
+	if (type != R3RING_REQUEST && type != R3RING_EPLB)
+		return -EBADMSG;
+	r = r3ring_record_decode(&record, (uint16_t)type, payload, len, NULL);
+	if (r < 0)
+		return r;
+	return type == R3RING_EPLB ? live_note_map(live, &record.u.eplb.head, payload, len)
+				   : live_note_request(live, &record.u.request.head, payload, len);
+}
+
+static int read_entry(FILE *file, struct live *live)
+{
+	struct carried_entry entry;
+	uint8_t *payload;
+	int r = -EBADMSG;
+
+	if (fread(&entry, sizeof(entry), 1, file) != 1 || entry.len > LIVE_BYTES_MAX)
+		return -EBADMSG;
+	payload = malloc(entry.len + 1ul);
+	if (!payload)
+		return -ENOMEM;
+	if (fread(payload, 1, entry.len, file) == entry.len)
+		r = note(live, entry.type, payload, entry.len);
+	free(payload);
+	return r;
+}
+
+static int read_all(FILE *file, uint64_t generation, struct live *live)
+{
+	struct carried_head head;
+	int r = 0;
+
+	if (fread(&head, sizeof(head), 1, file) != 1)
+		return -EBADMSG;
+	if (head.generation != generation)
+		return 0;
+	for (uint64_t i = 0; r == 0 && i < head.entries; i++)
+		r = read_entry(file, live);
+	if (r < 0)
+		live_clear(live);
+	return r;
+}
+
+int carried_take(struct runtime_dir *dir, const struct r3ring_channel_name *channel,
+		 uint64_t generation, struct live *live)
+{
+	char name[NAME_MAX + 1];
+	FILE *file;
+	int fd, r;
+
+	runtime_dir_channel_file(channel, ".live", name, sizeof(name));
+	fd = openat(dir->generations_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	file = fdopen(fd, "r");
+	if (!file) {
+		close(fd);
+		return -ENOMEM;
+	}
+	r = read_all(file, generation, live);
+	fclose(file);
+	unlinkat(dir->generations_fd, name, 0);
+	return r;
+}
