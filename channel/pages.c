@@ -16,6 +16,7 @@
 #include <test_point.h>
 
 #include "channel/pages.h"
+#include "ring/file_limit.h"
 
 #define WORDS_OFFSET 4096u
 #define REGION_ALIGN 65536u
@@ -104,6 +105,10 @@ int pages_create(struct pages *pages, uint32_t layers, uint64_t step_lane_bytes,
 					step_lane_bytes, side_lane_bytes, layers, LANE_MIN,
 					LANE_MAX, R3RING_LAYERS_MAX);
 	lay_out(&header, layers, step_lane_bytes, side_lane_bytes);
+	if (!file_limit_allows(header.bytes))
+		return r3ring_error_set(err, -EFBIG,
+					"submission queue of %" PRIu64 " bytes: " FILE_LIMIT_REMEDY,
+					header.bytes);
 
 	fd = memfd_create("r3ring-pages", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)

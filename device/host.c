@@ -18,6 +18,7 @@
 
 #include "device/device.h"
 #include "device/host_memory.h"
+#include "ring/file_limit.h"
 
 #define BUFFER_SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 
@@ -67,6 +68,10 @@ static int memory_check(uint64_t bytes, struct r3ring_error *err)
 	if (bytes == 0 || bytes > INT64_MAX)
 		return r3ring_error_set(err, -ENOMEM,
 					"capture buffer of %llu bytes: not a possible size",
+					(unsigned long long)bytes);
+	if (!file_limit_allows(bytes))
+		return r3ring_error_set(err, -EFBIG,
+					"capture buffer of %llu bytes: " FILE_LIMIT_REMEDY,
 					(unsigned long long)bytes);
 	if (bytes > available)
 		return r3ring_error_set(

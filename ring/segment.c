@@ -13,6 +13,7 @@
 
 #include <r3ring/atomic.h>
 
+#include "ring/file_limit.h"
 #include "ring/internal.h"
 
 #define DEFAULT_MODE 0640u
@@ -127,6 +128,10 @@ static int allocate(const struct r3ring_segment *segment, struct r3ring_error *e
 {
 	int rc = EINTR;
 
+	if (!file_limit_allows(segment->header.segment_size))
+		return r3ring_error_set(
+			err, -EFBIG, "ring segment %s needs %llu bytes: " FILE_LIMIT_REMEDY,
+			segment->name, (unsigned long long)segment->header.segment_size);
 	for (int tries = 0; rc == EINTR && tries < ALLOCATE_TRIES; tries++)
 		rc = posix_fallocate(segment->fd, 0, (off_t)segment->header.segment_size);
 	if (rc == ENOSPC)
