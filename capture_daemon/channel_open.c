@@ -57,9 +57,7 @@ static int take_fds(struct socket_inbox *inbox, struct hello *hello, struct r3ri
 	hello->pages_fd = &inbox->fds[0];
 	hello->buffer_fd = has_buffer ? &inbox->fds[1] : &no_fd;
 	hello->pidfd = has_pidfd ? &inbox->fds[expected - 1] : &no_fd;
-	if (*hello->pidfd >= 0 && !peers_is_pidfd(*hello->pidfd))
-		return r3ring_error_set(err, -EBADMSG, "hello's last descriptor is no pidfd");
-	return 0;
+	return *hello->pidfd >= 0 ? peers_check_pidfd(*hello->pidfd, err) : 0;
 }
 
 static int check_schema(const struct r3ring_schema_record *schema, struct r3ring_error *err)
@@ -138,6 +136,7 @@ static void keep_sizes(struct hello *hello)
 static int check_sizes(struct session *session, struct hello *hello, struct r3ring_error *err)
 {
 	struct daemon *daemon = session->daemon;
+	uint64_t bytes;
 	int r;
 
 	if (hello->message->buffer_bytes > daemon->options.buffer_size)
@@ -153,9 +152,9 @@ static int check_sizes(struct session *session, struct hello *hello, struct r3ri
 			  err);
 	if (r < 0)
 		return r;
-	return limits_check_channel(daemon, session->peer.uid,
-				    hello->sizes.segment_bytes + imported_bytes(hello->message),
-				    err);
+	bytes = hello->sizes.segment_bytes + imported_bytes(hello->message);
+	limits_make_room(daemon, session->peer.uid, bytes);
+	return limits_check_channel(daemon, session->peer.uid, bytes, err);
 }
 
 static void find_orphan(struct daemon *daemon, struct hello *hello)

@@ -36,12 +36,14 @@ static void reload(struct daemon *daemon)
 		return;
 	}
 	daemon->options.log_level = fresh.log_level;
+	daemon->options.ring_size = fresh.ring_size;
 	daemon->options.buffer_size = fresh.buffer_size;
 	daemon->options.max_channels = fresh.max_channels;
 	daemon->options.max_memory = fresh.max_memory;
 	daemon->options.max_readers = fresh.max_readers;
 	log_set_level((enum r3ring_log_level)fresh.log_level);
-	log_info("configuration read again: log level and limits hold from now on");
+	log_info("configuration read again: log level, limits, and the size of new rings hold from "
+		 "now on");
 }
 
 static void stop(struct daemon *daemon)
@@ -84,6 +86,7 @@ static int signals_open(struct daemon *daemon, struct r3ring_error *err)
 	sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* writing says EFBIG then */
 	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (fd < 0)
 		return r3ring_error_set(err, -errno, "signalfd: %s", strerror(errno));

@@ -5,22 +5,91 @@
 
 #include "capture_daemon/daemon.h"
 #include "capture_daemon/limits.h"
+#include "capture_daemon/log.h"
 
 /* Connections that are no producer's and no reader's: tools that ask. */
 #define OTHER_CONNECTIONS 64
+
+/* ---- channels ----------------------------------------------------------- */
+
+struct usage {
+	uint64_t channels;
+	uint64_t memory;
+};
+
+/* Nobody writes it any more: it is kept only for those who have not read it yet. */
+static bool may_go(const struct channel *channel)
+{
+	return channel->state == CHANNEL_ENDED && !channel->retiring && !channel->producer;
+}
+
+static struct usage usage_of(const struct daemon *daemon, uid_t user, bool without_ended)
+{
+	struct usage usage = {0};
+
+	for (const struct channel *c = daemon->channels; c; c = c->next) {
+		if (c->user != user || (without_ended && may_go(c)))
+			continue;
+		usage.channels += !c->retiring;
+		usage.memory += c->memory;
+	}
+	return usage;
+}
+
+static bool fits(const struct options *options, struct usage usage, uint64_t bytes)
+{
+	return usage.channels < options->max_channels && usage.memory <= options->max_memory &&
+	       bytes <= options->max_memory - usage.memory;
+}
+
+static bool is_read(const struct channel *channel)
+{
+	for (const struct session *s = channel->daemon->sessions; s; s = s->next) {
+		if (s->is_reader && channel_find(channel->daemon, &s->reads) == channel)
+			return true;
+	}
+	return false;
+}
+
+/* The first opened of those without a reader, else of all; NULL when there is none. */
+static struct channel *least_wanted(struct daemon *daemon, uid_t user)
+{
+	struct channel *found = NULL;
+
+	for (struct channel *c = daemon->channels; c; c = c->next) {
+		if (c->user != user || !may_go(c))
+			continue;
+		if (!is_read(c))
+			return c;
+		if (!found)
+			found = c;
+	}
+	return found;
+}
+
+void limits_make_room(struct daemon *daemon, uid_t user, uint64_t bytes)
+{
+	const struct options *options = &daemon->options;
+
+	if (!fits(options, usage_of(daemon, user, true), bytes))
+		return;
+	while (!fits(options, usage_of(daemon, user, false), bytes)) {
+		struct channel *channel = least_wanted(daemon, user);
+
+		log_info("channel %s: has ended, removed: a new channel needs its place "
+			 "(--max-channels, --max-memory)",
+			 channel->text);
+		channel_retire(channel, R3RING_CLOSED_SHUTDOWN);
+	}
+}
 
 int limits_check_channel(const struct daemon *daemon, uid_t user, uint64_t bytes,
 			 struct r3ring_error *err)
 {
 	const struct options *options = &daemon->options;
-	uint64_t channels = 0, memory = 0;
+	const struct usage usage = usage_of(daemon, user, false);
+	uint64_t channels = usage.channels, memory = usage.memory;
 
-	for (const struct channel *c = daemon->channels; c; c = c->next) {
-		if (c->user != user)
-			continue;
-		channels += !c->retiring;
-		memory += c->memory;
-	}
 	if (channels >= options->max_channels)
 		return r3ring_error_set(err, -EDQUOT,
 					"user %u has %" PRIu64 " channels, as many as r3ringd "
@@ -34,6 +103,8 @@ int limits_check_channel(const struct daemon *daemon, uid_t user, uint64_t bytes
 					bytes, user, memory, options->max_memory);
 	return 0;
 }
+
+/* ---- connections -------------------------------------------------------- */
 
 int limits_check_connection(const struct daemon *daemon, uid_t user, struct r3ring_error *err)
 {

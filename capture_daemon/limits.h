@@ -10,6 +10,10 @@
 
 struct daemon;
 
+/* Removes ended channels of @user, as far as that lets one more channel in, which
+ * takes @bytes of memory. */
+void limits_make_room(struct daemon *daemon, uid_t user, uint64_t bytes);
+
 /* Whether @user may open one more channel that takes @bytes of memory. Returns 0
  * or -EDQUOT with a message that names the limit and its flag. */
 int limits_check_channel(const struct daemon *daemon, uid_t user, uint64_t bytes,

@@ -55,7 +55,7 @@ int peers_check(int fd, gid_t gid, struct ucred *peer, struct r3ring_error *err)
 				geteuid(), peer->uid);
 }
 
-bool peers_is_pidfd(int fd)
+int peers_check_pidfd(int fd, struct r3ring_error *err)
 {
 	char path[64], line[128];
 	bool found = false;
@@ -64,9 +64,10 @@ bool peers_is_pidfd(int fd)
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
 	info = fopen(path, "re");
 	if (!info)
-		return false;
+		return r3ring_error_set(err, -errno, "its pidfd cannot be looked at: %s%s",
+					strerror(errno), errno == EMFILE ? PEERS_MORE_FDS : "");
 	while (!found && fgets(line, sizeof(line), info))
 		found = strncmp(line, "Pid:", 4) == 0;
 	fclose(info);
-	return found;
+	return found ? 0 : r3ring_error_set(err, -EBADMSG, "hello's last descriptor is no pidfd");
 }

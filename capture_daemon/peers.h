@@ -10,6 +10,7 @@
 #include <r3ring/error.h>
 
 #define PEERS_NO_GROUP ((gid_t)-1)
+#define PEERS_MORE_FDS ": raise its limit (LimitNOFILE, ulimit -n)"
 
 /* Looks a group's number up. Returns 0 or -ENOENT with a message. */
 int peers_find_group(const char *name, gid_t *gid, struct r3ring_error *err);
@@ -25,7 +26,8 @@ int peers_find_group(const char *name, gid_t *gid, struct r3ring_error *err);
  */
 int peers_check(int fd, gid_t gid, struct ucred *peer, struct r3ring_error *err);
 
-/* Whether @fd is a pidfd, which the peer says it is. */
-bool peers_is_pidfd(int fd);
+/* Checks that @fd is a pidfd, which the peer says it is. Returns 0, -EBADMSG when it
+ * is none, or an errno, with a message. */
+int peers_check_pidfd(int fd, struct r3ring_error *err);
 
 #endif

@@ -194,14 +194,16 @@ static int register_reader(struct session *session, struct channel *channel,
 			   struct r3ring_error *err)
 {
 	struct socket_inbox *inbox = &session->daemon->inbox;
-	int none = -1, r;
+	int none = -1, r = 0;
 
 	if (inbox->len == R3RING_HELLO_READER_MINOR0) {
 		registration_close(session);
 		return 0;
 	}
-	if (inbox->fd_count && !peers_is_pidfd(inbox->fds[0]))
-		return r3ring_error_set(err, -EBADMSG, "the reader's descriptor is no pidfd");
+	if (inbox->fd_count)
+		r = peers_check_pidfd(inbox->fds[0], err);
+	if (r < 0)
+		return r;
 	r = registration_open(session, channel, hello, inbox->fd_count ? &inbox->fds[0] : &none,
 			      err);
 	return r == -ENOSPC && hello->lossless != 1 ? 0 : r;
@@ -292,6 +294,8 @@ static void receive(struct session *session)
 		return;
 	if (r == -EBADMSG)
 		r3ring_error_set(&err, r, "malformed message");
+	else if (r == -EMFILE)
+		r3ring_error_set(&err, r, "r3ringd is out of file descriptors" PEERS_MORE_FDS);
 	else if (r == -EPROTO)
 		r3ring_error_set(&err, r,
 				 "protocol version differs from %d.%d: use libraries and daemon "

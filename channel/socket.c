@@ -282,6 +282,9 @@ static int check_message(const struct socket_inbox *inbox, int msg_flags)
 {
 	const struct r3ring_message *head = &inbox->u.head;
 
+	/* Fewer came than there is room for: this process cannot have more of them. */
+	if ((msg_flags & MSG_CTRUNC) && inbox->fd_count < R3RING_MESSAGE_FDS_MAX)
+		return -EMFILE;
 	if ((msg_flags & (MSG_TRUNC | MSG_CTRUNC)) || inbox->len < sizeof(*head))
 		return -EBADMSG;
 	if (head->magic != R3RING_PROTO_MAGIC)

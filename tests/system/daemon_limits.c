@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,6 +46,26 @@ Test(daemon_limits, channels_per_user)
 	engine_close(&engine_a);
 }
 
+Test(daemon_limits, an_ended_channel_makes_room_those_with_a_reader_last)
+{
+	char drained[128];
+
+	test_daemon_start(&daemon_a, (const char *[]){"--max-channels", "2", NULL});
+	open_engine("kept", 16);
+	listener_open(&listener_a, daemon_a.dir, engine_channel(daemon_a.dir, "kept"));
+	engine_close(&engine_a);
+	open_engine("gone", 16);
+	engine_close(&engine_a);
+	snprintf(drained, sizeof(drained), "%s: drained, ", engine_channel(daemon_a.dir, "gone"));
+	cr_assert(test_daemon_said(&daemon_a, drained));
+	open_engine("third", 16);
+	cr_expect(test_daemon_said(&daemon_a, "has ended, removed"));
+	cr_expect_eq(test_shm_names(engine_instance(daemon_a.dir, "gone")), 0);
+	cr_expect_eq(test_shm_names(engine_instance(daemon_a.dir, "kept")), 1);
+	engine_close(&engine_a);
+	listener_close(&listener_a);
+}
+
 Test(daemon_limits, memory_per_user)
 {
 	test_daemon_start(&daemon_a, (const char *[]){"--max-memory", "8M", NULL});
@@ -70,6 +91,53 @@ static uint16_t attach(int fd, struct socket_inbox *inbox)
 	cr_assert_eq(socket_receive(fd, inbox, 5000), 0);
 	socket_inbox_close_fds(inbox);
 	return inbox->u.head.type;
+}
+
+static bool limit_file_size(void *ctx)
+{
+	const struct rlimit limit = {1 << 20, 1 << 20};
+
+	(void)ctx;
+	return setrlimit(RLIMIT_FSIZE, &limit) == 0;
+}
+
+Test(daemon_limits, a_ring_beyond_the_limit_on_file_sizes_is_refused_with_the_remedy)
+{
+	daemon_a.prepare = limit_file_size;
+	test_daemon_start(&daemon_a, NULL);
+	expect_refused("fsize", 16, -EFBIG, "ulimit -f");
+	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+}
+
+static bool limit_descriptors(void *ctx)
+{
+	const rlim_t count = *(const rlim_t *)ctx;
+	const struct rlimit limit = {count, count};
+
+	return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
+Test(daemon_limits, a_daemon_out_of_descriptors_says_so)
+{
+	unsigned int named = 0;
+
+	/* From too few for the connection to almost enough for the channel. */
+	for (rlim_t count = 13; count <= 17; count++) {
+		struct r3ring_error err = {0};
+
+		daemon_a.prepare = limit_descriptors;
+		daemon_a.prepare_ctx = &count;
+		test_daemon_start(&daemon_a, NULL);
+		cr_expect_lt(engine_open(&engine_b, daemon_a.dir,
+					 engine_instance(daemon_a.dir, "fds"), 16, &err),
+			     0);
+		cr_expect(test_daemon_said(&daemon_a, "file descriptors") ||
+				  strstr(daemon_a.log, "Too many open files"),
+			  "%s", daemon_a.log);
+		named += err.code == -EMFILE && strstr(err.text, "ulimit -n");
+		test_daemon_close(&daemon_a);
+	}
+	cr_expect_gt(named, 0);
 }
 
 Test(daemon_limits, readers_per_user)
