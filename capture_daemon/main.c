@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* r3ringd: moves captured routes from producers into rings. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "capture_daemon/daemon.h"
 #include "capture_daemon/log.h"
@@ -33,22 +38,41 @@ static int run(struct daemon *daemon)
 	return EXIT_CLEAN;
 }
 
+/* What is opened later must not get their numbers: it would be written to. */
+static bool fill_standard_descriptors(void)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDWR);
+	} while (fd >= 0 && fd <= STDERR_FILENO);
+	return fd >= 0 && close(fd) == 0;
+}
+
+static int say(const char *text)
+{
+	if (fputs(text, stdout) >= 0 && fflush(stdout) == 0)
+		return EXIT_CLEAN;
+	fprintf(stderr, "r3ringd: standard output cannot be written: %s\n", strerror(errno));
+	return EXIT_FAILED;
+}
+
 int main(int argc, char *argv[])
 {
 	static struct daemon daemon;
 	struct r3ring_error err = {0};
 
+	if (!fill_standard_descriptors())
+		return EXIT_FAILED;
 	daemon.argc = argc;
 	daemon.argv = argv;
 	switch (options_parse(&daemon.options, argc, argv, &err)) {
 	case OPTIONS_RUN:
 		return run(&daemon);
 	case OPTIONS_HELP:
-		fputs(options_help, stdout);
-		return EXIT_CLEAN;
+		return say(options_help);
 	case OPTIONS_VERSION:
-		puts("r3ringd " R3RING_VERSION);
-		return EXIT_CLEAN;
+		return say("r3ringd " R3RING_VERSION "\n");
 	default:
 		fprintf(stderr, "r3ringd: %s\n", err.text);
 		return EXIT_USAGE;

@@ -9,14 +9,18 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "capture_daemon/clock.h"
 #include "capture_daemon/runtime_dir.h"
 
 #define DIR_MODE 0750
 #define SOCKET_MODE 0660
 #define LOCK_MODE 0600 /* who may read it can lock it, and keep every daemon out */
 #define BACKLOG 128
+#define LOCK_PATIENCE_NS (2 * NS_PER_SECOND)
+#define LOCK_RETRY_NS (20 * NS_PER_MS)
 
 static int socket_path_write(struct runtime_dir *dir, const char *path, struct r3ring_error *err)
 {
@@ -72,25 +76,39 @@ static long lock_owner(int fd)
 	return strtol(text, NULL, 10);
 }
 
+/* A daemon that was just killed holds it until the kernel has taken it apart. */
+static int lock_wait(int fd)
+{
+	const struct timespec pause = {.tv_nsec = LOCK_RETRY_NS};
+	uint64_t deadline = clock_now_ns() + LOCK_PATIENCE_NS;
+
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EINTR && (errno != EWOULDBLOCK || clock_now_ns() >= deadline))
+			return -errno;
+		nanosleep(&pause, NULL);
+	}
+	return 0;
+}
+
 static int lock_take(struct runtime_dir *dir, struct r3ring_error *err)
 {
 	char text[32];
-	int len;
+	int len, r;
 
 	dir->lock_fd = openat(dir->fd, R3RING_LOCK_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
 			      LOCK_MODE);
 	if (dir->lock_fd < 0 || fchmod(dir->lock_fd, LOCK_MODE) < 0)
 		return r3ring_error_set(err, -errno, "lock %s/%s: %s", dir->path, R3RING_LOCK_NAME,
 					strerror(errno));
-	if (flock(dir->lock_fd, LOCK_EX | LOCK_NB) < 0) {
-		if (errno != EWOULDBLOCK)
-			return r3ring_error_set(err, -errno, "lock %s/%s: %s", dir->path,
-						R3RING_LOCK_NAME, strerror(errno));
+	r = lock_wait(dir->lock_fd);
+	if (r == -EWOULDBLOCK)
 		return r3ring_error_set(err, -EBUSY,
 					"another r3ringd (pid %ld) serves %s: use it, or choose "
 					"another --runtime-dir",
 					lock_owner(dir->lock_fd), dir->path);
-	}
+	if (r < 0)
+		return r3ring_error_set(err, r, "lock %s/%s: %s", dir->path, R3RING_LOCK_NAME,
+					strerror(-r));
 	len = snprintf(text, sizeof(text), "%d\n", getpid());
 	if (ftruncate(dir->lock_fd, 0) < 0 || pwrite(dir->lock_fd, text, (size_t)len, 0) != len)
 		return r3ring_error_set(err, -EIO, "lock %s/%s cannot be written: %s", dir->path,

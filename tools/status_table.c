@@ -198,7 +198,9 @@ static void print_daemon(FILE *out, const json_t *daemon)
 {
 	char uptime[QUANTITY_TEXT];
 
-	quantity_duration(uptime, (uint64_t)integer(daemon, "uptime_s") * 1000 * MS_NS);
+	snprintf(uptime, sizeof(uptime), "less than 1 s");
+	if (integer(daemon, "uptime_s") > 0)
+		quantity_duration(uptime, (uint64_t)integer(daemon, "uptime_s") * 1000 * MS_NS);
 	fprintf(out, "r3ringd %s, process %" JSON_INTEGER_FORMAT ", up %s, %s, in %s\n",
 		string(daemon, "version"), integer(daemon, "pid"), uptime, string(daemon, "loop"),
 		string(daemon, "runtime_dir"));

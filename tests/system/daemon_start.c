@@ -3,16 +3,21 @@
 #include <criterion/criterion.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "channel/socket.h"
 #include "tests/support/container.h"
 #include "tests/support/daemon.h"
+#include "tests/support/engine.h"
 
 static struct test_daemon daemon_a, daemon_b;
 
@@ -64,6 +69,20 @@ Test(daemon_options, help_goes_to_standard_output_and_is_no_error)
 {
 	cr_expect_eq(test_daemon_run(&daemon_a, (const char *[]){"--help", NULL}), 0);
 	cr_expect(strstr(daemon_a.log, "--ring-size SIZE"));
+}
+
+static bool output_to_full(void *ctx)
+{
+	int fd = open("/dev/full", O_WRONLY);
+
+	(void)ctx;
+	return dup2(fd, STDOUT_FILENO) == STDOUT_FILENO;
+}
+
+Test(daemon_options, help_that_cannot_be_written_is_an_error)
+{
+	daemon_a.prepare = output_to_full;
+	cr_expect_eq(test_daemon_run(&daemon_a, (const char *[]){"--help", NULL}), 1);
 }
 
 Test(daemon_options, an_unknown_group_is_named)
@@ -123,14 +142,19 @@ Test(daemon_config, a_file_that_is_not_there_is_named)
 
 Test(daemon_config, hangup_reads_the_file_again)
 {
+	struct r3ring_error err = {0};
+	struct engine engine_a;
 	char path[64];
 
 	write_config(path, "log-level = warn # quiet\n");
 	test_daemon_start(&daemon_a,
 			  (const char *[]){"--config", path, "--log-level", "info", NULL});
-	write_config(path, "max-readers = 7\n");
+	write_config(path, "max-readers = 7\nring-size = 128K\n");
 	kill(daemon_a.pid, SIGHUP);
 	cr_expect(test_daemon_said(&daemon_a, "configuration read again"));
+	cr_expect_eq(engine_open(&engine_a, daemon_a.dir, engine_instance(daemon_a.dir, "hangup"),
+				 4096, &err),
+		     -EMSGSIZE, "a new ring is of the new size: %s", err.text);
 	write_config(path, "max-readers = none\n");
 	kill(daemon_a.pid, SIGHUP);
 	cr_expect(test_daemon_said(&daemon_a, "the old one holds"));
@@ -150,6 +174,29 @@ Test(daemon_dir, one_daemon_a_directory_and_the_message_names_its_pid)
 	snprintf(expected, sizeof(expected), "another r3ringd (pid %d)", daemon_a.pid);
 	cr_expect(strstr(daemon_b.log, expected), "%s", daemon_b.log);
 	daemon_b.dir[0] = '\0';
+	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+}
+
+Test(daemon_dir, a_lock_that_a_dying_daemon_still_holds_is_waited_for)
+{
+	const struct timespec dying = {.tv_nsec = 300000000};
+	char path[128];
+	int status, fd;
+	pid_t holder;
+
+	test_daemon_start(&daemon_a, NULL);
+	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+	snprintf(path, sizeof(path), "%s/%s", daemon_a.dir, R3RING_LOCK_NAME);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	cr_assert_eq(flock(fd, LOCK_EX | LOCK_NB), 0);
+	holder = fork();
+	if (holder == 0) {
+		nanosleep(&dying, NULL);
+		_exit(0);
+	}
+	close(fd);
+	test_daemon_restart(&daemon_a, NULL);
+	waitpid(holder, &status, 0);
 	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
 }
 
