@@ -216,10 +216,29 @@ static bool drain_carry_on(void *ctx)
 	return !drain_expired(drain);
 }
 
+/* Of the ring of a dead daemon nothing is overwritten until its lossless readers are
+ * back, or the stall limit is over. */
+static void hold(struct drain *drain)
+{
+	const struct gate_front front = writer_front(drain->publisher.writer);
+
+	drain->held = gate_hold(drain->publisher.stall.gate, &front);
+	drain->hold_until_ns = clock_now_ns() + drain->policy.limit_ns;
+}
+
+static void let_go(struct drain *drain, uint64_t now)
+{
+	if (drain->held < 0 || now < drain->hold_until_ns)
+		return;
+	gate_let_go(drain->publisher.stall.gate, drain->held);
+	drain->held = -1;
+}
+
 void drain_heartbeat(struct drain *drain)
 {
 	uint64_t now = clock_now_ns();
 
+	let_go(drain, now);
 	if (now - drain->heartbeat_ns < HEARTBEAT_NS)
 		return;
 	drain->heartbeat_ns = now;
@@ -276,6 +295,23 @@ static void drain_fail(struct drain *drain, const struct r3ring_error *err)
 	pthread_mutex_unlock(&drain->report_lock);
 }
 
+/* By the thread, since it may have to wait for a reader. */
+static void say_restart(struct drain *drain)
+{
+	const struct r3ring_lost_record lost = {.cause = R3RING_CAUSE_DAEMON_RESTART};
+	struct publisher *publisher = &drain->publisher;
+
+	if (!drain->goes_on)
+		return;
+	drain_check(drain, publish_lost(publisher, &lost), "LOST");
+	R3RING_TEST_POINT("drain resumed");
+	if (drain->said.step.step)
+		publisher->keyframe_owed = true;
+	else
+		drain_check(drain, publish_keyframe(publisher), "KEYFRAME");
+	r3ring_writer_wake(publisher->writer);
+}
+
 static void *drain_main(void *arg)
 {
 	struct drain *drain = arg;
@@ -286,6 +322,7 @@ static void *drain_main(void *arg)
 	prctl(PR_SET_NAME, "r3ring-drain");
 	prctl(PR_SET_TIMERSLACK, 1ul);
 	drain_heartbeat(drain);
+	say_restart(drain);
 	if (drain_run(drain, &err) < 0) {
 		drain_fail(drain, &err);
 		producer = DRAIN_PRODUCER_DIED;
@@ -358,7 +395,7 @@ static int work_alloc(struct drain *drain)
 
 void drain_init(struct drain *drain, const char *label)
 {
-	*drain = (struct drain){.label = label, .done_fd = -1};
+	*drain = (struct drain){.label = label, .done_fd = -1, .held = -1};
 	pthread_mutex_init(&drain->report_lock, NULL);
 }
 
@@ -477,21 +514,15 @@ static void find_said_entry(struct drain *drain)
 
 int drain_resume(struct drain *drain, struct r3ring_error *err)
 {
-	const struct r3ring_lost_record lost = {.cause = R3RING_CAUSE_DAEMON_RESTART};
 	struct publisher *publisher = &drain->publisher;
 	int r = arena_register(drain, publisher->segment, err);
 
 	if (r < 0)
 		return r;
 	stall_resume(&publisher->stall, &drain->policy, drain_carry_on, drain);
+	hold(drain);
 	find_said_entry(drain);
-	drain_check(drain, publish_lost(publisher, &lost), "LOST");
-	R3RING_TEST_POINT("drain resumed");
-	if (drain->said.step.step)
-		publisher->keyframe_owed = true;
-	else
-		drain_check(drain, publish_keyframe(publisher), "KEYFRAME");
-	r3ring_writer_wake(publisher->writer);
+	drain->goes_on = true;
 	return work_start(drain, err);
 }
 

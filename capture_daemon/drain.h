@@ -79,6 +79,9 @@ struct drain {
 	uint32_t said_records; /* how many of its records are published */
 	uint64_t heartbeat_ns; /* when it was last shown */
 	struct stall_policy policy;
+	bool goes_on; /* in a dead daemon's ring: that is to be said first */
+	int held;     /* in the gate, for readers that have yet to come back; -1: nothing */
+	uint64_t hold_until_ns;
 	struct r3ring_lost_record cut_short; /* steps that the producer's death cut */
 	struct r3ring_lost_record ring_full; /* steps dropped, not yet told */
 	bool dropping;                       /* the ring was full at the newest step */
@@ -130,8 +133,8 @@ int drain_start(struct drain *drain, struct r3ring_segment *segment,
 
 /*
  * Goes on in the ring of a daemon that died: the publisher is open, what it had
- * told is known. Publishes LOST, a keyframe (after the step, where one is at work),
- * and starts the thread.
+ * told is known. Starts the thread, which publishes LOST and a keyframe (after the
+ * step, where one is at work) before all else.
  */
 int drain_resume(struct drain *drain, struct r3ring_error *err);
 

@@ -9,50 +9,16 @@
  * (see writer.c) never reaches record c.
  */
 #include <errno.h>
-#include <limits.h>
-#include <linux/futex.h>
-#include <pthread.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <r3ring/atomic.h>
 #include <test_point.h>
 
-#include "ring/gate.h"
+#include "ring/gate_members.h"
 #include "ring/internal.h"
 
 /* A reader makes progress when it frees this part of its limit. */
 #define PROGRESS_SHARE 8
-
-struct member {
-	struct r3ring_reader_page *page; /* NULL: the place is free */
-	struct gate_terms terms;
-	enum r3ring_reader_state state;
-	bool lossless;
-	uint64_t limit_records;
-	uint64_t cursor;                     /* believed */
-	uint64_t position;                   /* of the record at the cursor */
-	uint32_t poked;                      /* `armed` as last answered */
-	uint64_t mark_cursor, mark_position; /* where its stall time began to count */
-	uint64_t stalled_ns;
-	uint64_t demoted_from, demoted_to;
-};
-
-struct gate {
-	const struct r3ring_segment *segment;
-	bool reserve;
-	pthread_mutex_t lock; /* members, and their pages being mapped */
-	struct member members[GATE_MEMBERS_MAX];
-	uint64_t wakes;
-	uint32_t changes; /* raised when a member comes or goes */
-	uint32_t count;   /* members; stored with the lock held */
-
-	/* the writer's own */
-	uint32_t seen;                    /* `changes` at the last look */
-	uint64_t free_seq, free_position; /* up to here it may go without looking */
-	uint64_t want_seq, want_position; /* what was last refused */
-};
 
 /* ---- making ------------------------------------------------------------- */
 
@@ -79,13 +45,6 @@ void gate_destroy(struct gate *gate)
 }
 
 /* ---- members ------------------------------------------------------------ */
-
-static uint64_t between(uint64_t value, uint64_t least, uint64_t most)
-{
-	if (value < least)
-		return least;
-	return value > most ? most : value;
-}
 
 /* At least a quarter: so much may one record take, with what is skipped for it. */
 static void grant(const struct gate *gate, struct member *member)
@@ -227,6 +186,31 @@ void gate_admit(struct gate *gate, const struct gate_front *front)
 	pthread_mutex_lock(&gate->lock);
 	admit_new(gate, front);
 	pthread_mutex_unlock(&gate->lock);
+}
+
+int gate_hold(struct gate *gate, const struct gate_front *front)
+{
+	const struct gate_terms terms = {
+		.lossless = true,
+		.limit_bytes = gate->segment->arena_bytes / 2,
+		.stall_ns = UINT64_MAX,
+	};
+	int number = gate_add(gate, &gate->held, &terms);
+
+	if (number < 0)
+		return number;
+	gate_admit(gate, front);
+	pthread_mutex_lock(&gate->lock);
+	gate->members[number].terms.limit_bytes = gate->segment->arena_bytes;
+	grant(gate, &gate->members[number]);
+	pthread_mutex_unlock(&gate->lock);
+	return number;
+}
+
+void gate_let_go(struct gate *gate, int number)
+{
+	if (number >= 0)
+		gate_remove(gate, number);
 }
 
 /* ---- the gate ----------------------------------------------------------- */
@@ -389,7 +373,7 @@ unsigned int gate_demote(struct gate *gate, const struct gate_front *front, uint
 		if (!all && member->stalled_ns < member->terms.stall_ns)
 			continue;
 		demote(member, front);
-		count++;
+		count += member->page != &gate->held;
 	}
 	pthread_mutex_unlock(&gate->lock);
 	gate->free_seq = 0;
@@ -404,102 +388,4 @@ void gate_set_reserve(struct gate *gate, bool reserve)
 	pthread_mutex_unlock(&gate->lock);
 	gate->free_seq = 0;
 	gate->free_position = 0;
-}
-
-/* ---- waking ------------------------------------------------------------- */
-
-static void poke(struct member *member)
-{
-	uint32_t armed = r3ring_load_relaxed_u32(&member->page->armed);
-
-	if (armed == member->poked)
-		return;
-	member->poked = armed;
-	if (member->terms.poke)
-		member->terms.poke(member->terms.owner);
-}
-
-void gate_wake(struct gate *gate, uint32_t *wake)
-{
-	bool sleeping = false;
-
-	/* Pairs with the reader's fence between `waiting` and its last look: either that
-	 * look sees what was published, or the loads below see that it sleeps. */
-	r3ring_fence_full();
-	if (!r3ring_load_relaxed_u32(&gate->count))
-		return;
-	pthread_mutex_lock(&gate->lock);
-	for (int i = 0; i < GATE_MEMBERS_MAX; i++) {
-		struct member *member = &gate->members[i];
-
-		if (!member->page)
-			continue;
-		if (r3ring_load_relaxed_u32(&member->page->waiting))
-			sleeping = true;
-		poke(member);
-	}
-	pthread_mutex_unlock(&gate->lock);
-	if (!sleeping)
-		return;
-	/* Pairs with the acquire of `wake` in r3ring_cursor_wait(). */
-	r3ring_fetch_add_u32(wake, 1);
-	r3ring_store_relaxed_u64(&gate->wakes, gate->wakes + 1);
-	syscall(SYS_futex, wake, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-}
-
-/* ---- looking in from outside --------------------------------------------- */
-
-uint64_t gate_wakes(const struct gate *gate)
-{
-	return r3ring_load_relaxed_u64(&gate->wakes);
-}
-
-/* @cursor: of the member; anything when it is not lossless. */
-static void report_lag(const struct gate *gate, uint64_t cursor, struct gate_member_report *report)
-{
-	const struct r3ring_segment *segment = gate->segment;
-	/* Pairs with the release of tail_seq in the writer's publish. */
-	uint64_t tail = r3ring_load_acquire_u64(&segment->lines->tail_seq);
-	uint64_t end = r3ring_load_relaxed_u64(&segment->lines->tail_pos);
-	struct r3ring_desc desc;
-
-	report->cursor = between(cursor, segment->header.first_seq, tail + 1);
-	report->lag_records = tail + 1 - report->cursor;
-	if (!report->lag_records)
-		return;
-	report->lag_bytes = segment->arena_bytes;
-	if (desc_copy(segment, report->cursor, &desc) == DESC_INTACT && end >= desc.pos)
-		report->lag_bytes = end - desc.pos;
-}
-
-static void report(const struct gate *gate, const struct member *member,
-		   struct gate_member_report *to)
-{
-	const struct r3ring_reader_page *page = member->page;
-	uint64_t cursor = r3ring_load_relaxed_u64(&page->cursor);
-
-	*to = (struct gate_member_report){
-		.owner = member->terms.owner,
-		.lossless = member->lossless,
-		.demoted = member->state == R3RING_READER_DEMOTED,
-		.got = r3ring_load_relaxed_u64(&page->got),
-		.lost = r3ring_load_relaxed_u64(&page->lost),
-		.skipped = r3ring_load_relaxed_u64(&page->skipped),
-		.demoted_from = member->demoted_from,
-		.demoted_to = member->demoted_to,
-	};
-	report_lag(gate, cursor > member->cursor ? cursor : member->cursor, to);
-}
-
-unsigned int gate_list(struct gate *gate, struct gate_member_report reports[GATE_MEMBERS_MAX])
-{
-	unsigned int count = 0;
-
-	pthread_mutex_lock(&gate->lock);
-	for (int i = 0; i < GATE_MEMBERS_MAX; i++) {
-		if (gate->members[i].page)
-			report(gate, &gate->members[i], &reports[count++]);
-	}
-	pthread_mutex_unlock(&gate->lock);
-	return count;
 }

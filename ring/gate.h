@@ -80,6 +80,14 @@ uint64_t gate_wakes(const struct gate *gate);
 
 /* ---- the writer's thread ------------------------------------------------ */
 
+/*
+ * Keeps the newest half of the ring until gate_let_go(): for lossless readers of a
+ * writer that died, which have yet to come back; a quarter is free to be written.
+ * Returns a number, or -ENOSPC.
+ */
+int gate_hold(struct gate *gate, const struct gate_front *front);
+void gate_let_go(struct gate *gate, int number);
+
 /* Whether there are pages that the writer has not seen. */
 bool gate_has_new(const struct gate *gate);
 

@@ -375,3 +375,33 @@ Test(lossless_dropping, steps_dropped_for_a_full_ring_are_counted_exactly, .time
 	cr_expect_geq(seen->newest_step_end, (uint64_t)number);
 	finish();
 }
+
+/* ---- a daemon that dies ------------------------------------------------------ */
+
+Test(lossless_patient, a_lossless_reader_loses_nothing_when_the_daemon_is_killed_and_followed,
+     .timeout = 60)
+{
+	const char *const args[] = {"--ring-size", "1M", "--stall-limit", "5000", NULL};
+	struct reader_job lossless;
+	int64_t number = 0;
+
+	start_with(args);
+	lossless = job(R3RING_LOSSLESS);
+	lossless.dawdle_us = 20;
+	reader_worker_start(&keen, &lossless);
+	for (int i = 0; i < 3; i++) {
+		flood(300);
+		test_daemon_kill(&daemon_a);
+		flood(20);
+		test_daemon_restart(&daemon_a, args);
+		flood(600);
+		number = settle();
+		cr_assert(reader_worker_accounts(&keen, (uint64_t)number));
+		cr_expect_eq(channel_readers(daemon_a.dir, channel), 1);
+	}
+	reader_worker_finish(&keen);
+	expect_whole(keen.page, (uint64_t)number);
+	cr_expect_eq(keen.page->seen.stats.generations, 1);
+	cr_expect_eq(keen.page->seen.stats.demoted, 0);
+	finish();
+}

@@ -199,6 +199,23 @@ Test(gate, there_is_an_end_to_how_many_come)
 	cr_expect_eq(add(GATE_MEMBERS_MAX, false, 0), 7);
 }
 
+Test(gate, for_readers_of_a_dead_writer_half_is_kept_until_they_are_let_go)
+{
+	struct gate_front front;
+	int number;
+
+	ring_fixture_put_many(&ring, 300, RECORD);
+	front = writer_front(ring.writer);
+	number = gate_hold(gate, &front);
+	cr_expect_eq(put_until_shut(RECORD, 500), ARENA / 4 / RECORD);
+	cr_expect_eq(demote(1000 * MS_NS), 0);
+	/* One that comes back takes over what it needs. */
+	add(0, true, 0);
+	read_up_to(0, 310);
+	gate_let_go(gate, number);
+	cr_expect_eq(put_until_shut(RECORD, 500), 310 + ARENA / 4 * 3 / RECORD - 317);
+}
+
 /* ---- demoting ------------------------------------------------------------- */
 
 Test(gate, a_reader_without_progress_is_demoted_after_its_stall_time_with_what_it_had_unread)
@@ -263,6 +280,9 @@ Test(gate, failure_40_a_cursor_that_goes_back_takes_nothing_back)
 	cr_expect_eq(put_until_shut(RECORD, 500), 0);
 	read_up_to(0, 14);
 	cr_expect_eq(put_until_shut(RECORD, 500), 3);
+	read_up_to(0, 1);
+	cr_expect_eq(demote(100 * MS_NS), 1);
+	cr_expect_eq(pages[0].demoted_from, 14);
 }
 
 Test(gate, failure_40_a_cursor_beyond_the_newest_record_stands_behind_it)
@@ -275,9 +295,11 @@ Test(gate, failure_40_a_cursor_beyond_the_newest_record_stands_behind_it)
 	/* Seen by the writer once its last look is used up. */
 	newest += put_until_shut(RECORD, ARENA / 2 / RECORD);
 	cr_expect_eq(newest, 10 + ARENA / 2 / RECORD);
-	put_until_shut(RECORD, 500);
+	/* What it stood behind is where it stands when it comes to its senses. */
 	read_up_to(0, 12);
-	cr_expect_eq(demote(200 * MS_NS), 0, "one that says it has read all is in nobody's way");
+	cr_expect_leq(put_until_shut(RECORD, 500), ARENA / 2 / RECORD);
+	cr_expect_eq(demote(200 * MS_NS), 1);
+	cr_expect_leq(pages[0].demoted_from, newest + 1);
 }
 
 Test(gate, failure_40_flags_that_stay_set_cost_one_wake_a_batch_and_stall_nothing)
