@@ -41,6 +41,8 @@ static void reload(struct daemon *daemon)
 	daemon->options.max_channels = fresh.max_channels;
 	daemon->options.max_memory = fresh.max_memory;
 	daemon->options.max_readers = fresh.max_readers;
+	daemon->options.lossless_limit = fresh.lossless_limit;
+	daemon->options.stall_limit = fresh.stall_limit;
 	log_set_level((enum r3ring_log_level)fresh.log_level);
 	log_info("configuration read again: log level, limits, and the size of new rings hold from "
 		 "now on");

@@ -125,6 +125,8 @@ Test(daemon_config, an_unknown_name_is_told_with_its_line)
 Test(daemon_config, a_bad_value_is_told_with_its_line)
 {
 	expect_config_error("\nmax-readers = many\n", ":2: max-readers = 'many'");
+	expect_config_error("lossless-policy = wait\n", ":1: lossless-policy = 'wait'");
+	expect_config_error("stall-limit = 0\n", ":1: stall-limit = '0'");
 }
 
 Test(daemon_config, a_line_without_equals_is_told)

@@ -43,6 +43,22 @@ Test(status_table, layers_are_told_as_ranges)
 	expect_layers("[60,61,1]", "60-61,1");
 }
 
+Test(status_table, registered_readers_are_shown_with_their_place)
+{
+	char *text = print("{\"daemon\":{},\"channels\":[{\"channel\":\"a/0\",\"readers\":["
+			   "{\"pid\":7,\"mode\":\"lossless\",\"lag_records\":3,\"lag_bytes\":192,"
+			   "\"got\":10,\"lost\":0,\"skipped\":0,\"demoted\":false},"
+			   "{\"pid\":8,\"mode\":\"lossy\",\"got\":5,\"lost\":4,\"skipped\":1,"
+			   "\"demoted\":true,\"demoted_from\":11,\"demoted_to\":14}]}]}");
+
+	cr_expect(strstr(text, "reader 7: lossless, 3 records (192 bytes) behind, got 10, lost 0, "
+			       "skipped 0\n"),
+		  "%s", text);
+	cr_expect(strstr(text, "got 5, lost 4, skipped 1; DEMOTED with 11 to 14 unread\n"), "%s",
+		  text);
+	free(text);
+}
+
 Test(status_table, failure_23_bound_layers_and_their_time_are_shown_for_every_channel)
 {
 	char *text = print("{\"daemon\":{},\"channels\":["
