@@ -248,7 +248,7 @@ void drain_heartbeat(struct drain *drain)
 
 static void drain_pause(struct drain *drain)
 {
-	drain_say_dropped(drain, false);
+	drain_say_untold(drain, false);
 	if (keyframe_due(&drain->publisher))
 		drain_check(drain, publish_keyframe(&drain->publisher), "KEYFRAME");
 	r3ring_writer_wake(drain->publisher.writer);
@@ -329,7 +329,7 @@ static void *drain_main(void *arg)
 	} else {
 		producer = drain_producer_state(drain);
 	}
-	drain_say_dropped(drain, true);
+	drain_say_untold(drain, true);
 	if (producer != DRAIN_PRODUCER_ALIVE)
 		drain_say_gone(drain, producer);
 	r3ring_writer_wake(drain->publisher.writer);

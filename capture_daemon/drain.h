@@ -83,8 +83,9 @@ struct drain {
 	int held;     /* in the gate, for readers that have yet to come back; -1: nothing */
 	uint64_t hold_until_ns;
 	struct r3ring_lost_record cut_short; /* steps that the producer's death cut */
-	struct r3ring_lost_record ring_full; /* steps dropped, not yet told */
-	bool dropping;                       /* the ring was full at the newest step */
+	struct r3ring_lost_record untold[R3RING_CAUSE_COUNT]; /* lost while the ring was full */
+	uint64_t untold_steps;                                /* in all of them */
+	bool dropping; /* the ring was full at the newest step */
 
 	uint8_t *payload; /* private copy of one entry's payload */
 	size_t payload_bytes;
@@ -192,12 +193,12 @@ int drain_record(struct drain *drain, const uint8_t *payload, size_t bytes, uint
  */
 bool drain_finds_room(struct drain *drain, const struct r3ring_record *step);
 
-/* Takes note of a step that is dropped for want of room in the ring. */
-void drain_note_dropped(struct drain *drain, const struct r3ring_step_record *head, uint32_t rows);
+/* Adds to the losses that are told when there is room again, by their cause. */
+void drain_note_untold(struct drain *drain, const struct r3ring_lost_record *lost);
 
-/* Publishes LOST of the steps that were dropped; @now: though a reader must be demoted
- * for it, else only where there is room. */
-void drain_say_dropped(struct drain *drain, bool now);
+/* Publishes them; @now: though a reader must be demoted for it, else only where there
+ * is room. */
+void drain_say_untold(struct drain *drain, bool now);
 
 /* Tells the next daemon up to where steps were told. */
 void drain_note_told(struct drain *drain);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Room in the ring for whole steps, where a channel drops new steps instead of
- * demoting lossless readers; and the account of those it dropped, which is told as
- * one LOST record when there is room again.
+ * demoting lossless readers; and the account of what was lost meanwhile, told in one
+ * LOST record for each cause when there is room again.
  */
 #include "capture_daemon/drain_copy.h"
 
-#define LOST_BYTES 1024u /* more than a LOST record takes */
+#define LOST_BYTES 128u /* more than a LOST record takes */
 
 /* What the step takes at most, with what is skipped at the arena's end. */
 static uint64_t step_bytes(const struct drain *drain, const struct r3ring_record *record)
@@ -18,7 +18,8 @@ static uint64_t step_bytes(const struct drain *drain, const struct r3ring_record
 		       (uint64_t)g->layers * sizeof(struct r3ring_missing_layer);
 
 	return extent_align(r3ring_record_size(record)) + extent_bytes(g, rows) +
-	       extent_align(end) + r3ring_segment_max_record(drain->publisher.segment) + LOST_BYTES;
+	       extent_align(end) + r3ring_segment_max_record(drain->publisher.segment) +
+	       R3RING_CAUSE_COUNT * LOST_BYTES;
 }
 
 static uint64_t step_records(const struct drain *drain, const struct r3ring_record *record)
@@ -29,7 +30,7 @@ static uint64_t step_records(const struct drain *drain, const struct r3ring_reco
 	uint64_t heads = 1 + r3ring_record_size(record) / drain->publisher.scratch_bytes;
 
 	/* ROWS are no more than the parts of one layer. */
-	return heads + parts * (drain->geometry.layers + 1) + 2;
+	return heads + parts * (drain->geometry.layers + 1) + 1 + R3RING_CAUSE_COUNT;
 }
 
 static bool has_room(const struct drain *drain, uint64_t records, uint64_t bytes)
@@ -56,28 +57,33 @@ bool drain_finds_room(struct drain *drain, const struct r3ring_record *step)
 	return room;
 }
 
-void drain_note_dropped(struct drain *drain, const struct r3ring_step_record *head, uint32_t rows)
+void drain_note_untold(struct drain *drain, const struct r3ring_lost_record *lost)
 {
-	struct r3ring_lost_record *lost = &drain->ring_full;
+	struct r3ring_lost_record *sum = &drain->untold[lost->cause];
 
-	if (!lost->steps)
-		lost->from_step = head->step;
-	lost->to_step = head->step;
-	lost->steps++;
-	lost->rows += rows;
-	lost->layer_rows += (uint64_t)rows * drain->geometry.layers;
-	drain->publisher.totals.steps++;
+	if (!sum->steps)
+		sum->from_step = lost->from_step;
+	sum->to_step = lost->to_step;
+	sum->steps += lost->steps;
+	sum->rows += lost->rows;
+	sum->layer_rows += lost->layer_rows;
+	sum->cause = lost->cause;
+	sum->spans_unknown = 1;
+	drain->untold_steps += lost->steps;
 }
 
-void drain_say_dropped(struct drain *drain, bool now)
+void drain_say_untold(struct drain *drain, bool now)
 {
-	struct r3ring_lost_record lost = drain->ring_full;
-
-	if (!lost.steps || (!now && !has_room(drain, 1, LOST_BYTES)))
+	if (!drain->untold_steps ||
+	    (!now && !has_room(drain, R3RING_CAUSE_COUNT, R3RING_CAUSE_COUNT * LOST_BYTES)))
 		return;
-	lost.cause = R3RING_CAUSE_RING_FULL;
-	lost.spans_unknown = 1;
-	drain_check(drain, publish_lost(&drain->publisher, &lost), "LOST");
-	drain->ring_full = (struct r3ring_lost_record){0};
+	for (uint32_t cause = 0; cause < R3RING_CAUSE_COUNT; cause++) {
+		struct r3ring_lost_record *lost = &drain->untold[cause];
+
+		if (lost->steps)
+			drain_check(drain, publish_lost(&drain->publisher, lost), "LOST");
+		*lost = (struct r3ring_lost_record){0};
+	}
+	drain->untold_steps = 0;
 	drain_note_told(drain);
 }

@@ -113,8 +113,8 @@ static void note_taken(struct drain *drain, uint64_t step, uint64_t rows)
 	drain->told_step = 0;
 	drain->last_step = step;
 	drain->rows_seen = rows;
-	/* Dropped steps are not told yet: to the next daemon they would be a gap. */
-	if (!drain->ring_full.steps)
+	/* What is lost is not told yet: to the next daemon they would be a gap. */
+	if (!drain->untold_steps)
 		drain_note_told(drain);
 }
 
@@ -133,7 +133,10 @@ static void say_lost_of_gap(struct drain *drain, struct r3ring_lost_record *gap,
 	lost.layer_rows = lost.rows * drain->geometry.layers;
 	gap->steps -= lost.steps;
 	gap->rows -= lost.rows;
-	drain_check(drain, publish_lost(&drain->publisher, &lost), "LOST");
+	if (drain->dropping)
+		drain_note_untold(drain, &lost);
+	else
+		drain_check(drain, publish_lost(&drain->publisher, &lost), "LOST");
 	R3RING_TEST_POINT("drain gap told");
 }
 
@@ -151,7 +154,6 @@ void drain_say_gap(struct drain *drain, uint64_t step, uint64_t rows_before,
 
 	if (step <= drain->last_step + 1)
 		return;
-	drain_say_dropped(drain, true);
 	drain->publisher.totals.steps += gap.steps;
 	say_lost_of_gap(drain, &gap, R3RING_CAUSE_DAEMON_RESTART, causes->restart_steps,
 			causes->restart_rows);
@@ -190,14 +192,21 @@ static void release_extent(struct drain *drain, const struct lane_step *lane)
 
 /* ---- dropped steps ------------------------------------------------------ */
 
+/* As the producer says it, if that is one. */
+static enum r3ring_cause dropped_cause(uint32_t cause)
+{
+	if (cause == R3RING_CAUSE_NONE || cause > R3RING_CAUSE_CONFLICT)
+		return R3RING_CAUSE_BUFFER_FULL;
+	return (enum r3ring_cause)cause;
+}
+
 /* Its keys still matter: rows that they stood for are missing now. */
 static void say_dropped(struct drain *drain, const struct r3ring_record *record, uint32_t cause)
 {
 	struct r3ring_record dropped = *record;
 	bool unknown = false;
 
-	if (cause == R3RING_CAUSE_NONE || cause > R3RING_CAUSE_CONFLICT)
-		cause = R3RING_CAUSE_BUFFER_FULL;
+	cause = dropped_cause(cause);
 	dropped.u.step.head.flags |= R3RING_STEP_DROPPED;
 	if (publish_step(&drain->publisher, &dropped) < 0) {
 		dropped.u.step.head.spans = 0;
@@ -403,15 +412,27 @@ static enum step_outcome step_work_off(struct drain *drain, const struct r3ring_
 static enum step_outcome drop_step(struct drain *drain, const struct r3ring_record *record,
 				   const struct lane_step *lane)
 {
-	struct step_work work = step_work_of(drain, &record->u.step.head, lane);
-	enum step_outcome outcome = STEP_ENDED;
+	const struct r3ring_step_record *head = &record->u.step.head;
+	const struct r3ring_lost_record lost = {
+		.from_step = head->step,
+		.to_step = head->step,
+		.steps = 1,
+		.rows = valid_rows(head),
+		.layer_rows = (uint64_t)valid_rows(head) * drain->geometry.layers,
+		.cause = lane->extent_offset == EXTENT_NONE ? dropped_cause(lane->cause)
+							    : R3RING_CAUSE_RING_FULL,
+	};
 
-	work.dropped = true;
-	if (lane->extent_offset != EXTENT_NONE)
-		outcome = step_wait(drain, &work);
-	if (outcome != STEP_ABANDONED)
-		drain_note_dropped(drain, &work.head, work.valid);
-	return outcome;
+	if (lane->extent_offset != EXTENT_NONE) {
+		struct step_work work = step_work_of(drain, head, lane);
+
+		work.dropped = true;
+		if (step_wait(drain, &work) == STEP_ABANDONED)
+			return STEP_ABANDONED;
+	}
+	drain->publisher.totals.steps++;
+	drain_note_untold(drain, &lost);
+	return STEP_ENDED;
 }
 
 /* The step is new to the readers. */
@@ -434,7 +455,7 @@ static enum step_outcome say_step(struct drain *drain, const struct r3ring_recor
 		say_gap_before(drain, record->u.step.head.step, lane);
 		if (!drain_finds_room(drain, record))
 			return drop_step(drain, record, lane);
-		drain_say_dropped(drain, true);
+		drain_say_untold(drain, true);
 		drain->publisher.totals.steps++;
 		drain->publisher.newest_step = record->u.step.head.step;
 	}

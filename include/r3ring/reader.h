@@ -103,8 +103,9 @@ R3RING_API int r3ring_reader_wait(struct r3ring_reader *reader, int timeout_ms);
 /*
  * For poll and epoll loops: a descriptor that becomes readable when records come,
  * once r3ring_reader_arm() was called; the same through all generations, the
- * reader's, to be polled and nothing else. A dead daemon makes nothing readable: poll
- * with a timeout of a second or so and call r3ring_reader_next() then.
+ * reader's, to be polled and nothing else. Now and then it is readable though what came
+ * was read already: arm and poll again. A dead daemon makes nothing readable: poll with a
+ * timeout of a second or so and call r3ring_reader_next() then.
  * Returns the descriptor, -EOPNOTSUPP (not registered), or an errno.
  */
 R3RING_API int r3ring_reader_fd(struct r3ring_reader *reader);
