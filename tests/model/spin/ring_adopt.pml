@@ -23,7 +23,7 @@
  * mutant INTENT_BACK: goes on behind the last record, not at the intent
  * mutant NO_MARK_AT_OPEN -DPUTS: the first record's slot is not marked
  * mutant NO_ARENA_LIMIT -DRECORDS=6: more than half of the arena in flight
- * mutant COPY_OUTLIVES: a copy of the dead writer still goes on
+ * mutant COPY_OUTLIVES -DRECORDS=4: a copy of the dead writer still goes on
  */
 #ifndef RECORDS
 #define RECORDS 5

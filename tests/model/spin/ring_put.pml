@@ -10,7 +10,7 @@
  * model small: -DRECORDS=7
  * model lossy: -DRECORDS=9
  * model latest: -DRECORDS=8 -DLATEST=true
- * model two_readers: -DRECORDS=5 -DTWO_READERS
+ * model two_readers: -DRECORDS=4 -DTWO_READERS
  *
  * mutant NO_INTENT: what is overwritten is not announced
  * mutant INTENT_LATE: announced behind the payload
