@@ -11,12 +11,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <file_limit.h>
 #include <r3ring/atomic.h>
 #include <r3ring/record.h>
 #include <test_point.h>
 
 #include "channel/pages.h"
-#include "ring/file_limit.h"
 
 #define WORDS_OFFSET 4096u
 #define REGION_ALIGN 65536u

@@ -14,11 +14,11 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <file_limit.h>
 #include <r3ring/host_stream.h>
 
 #include "device/device.h"
 #include "device/host_memory.h"
-#include "ring/file_limit.h"
 
 #define BUFFER_SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 

@@ -11,9 +11,9 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <file_limit.h>
 #include <r3ring/atomic.h>
 
-#include "ring/file_limit.h"
 #include "ring/internal.h"
 
 #define DEFAULT_MODE 0640u

@@ -85,6 +85,16 @@ unsigned int test_shm_names(const char *part)
 	return count;
 }
 
+bool test_shm_names_gone(const char *part)
+{
+	for (int tries = 0; tries < 10000; tries++) {
+		if (!test_shm_names(part))
+			return true;
+		poll(NULL, 0, 1);
+	}
+	return false;
+}
+
 /* ---- cleaning up -------------------------------------------------------- */
 
 static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *where)

@@ -63,4 +63,7 @@ bool test_shm_takes(uint64_t bytes);
 /* How many names /dev/shm has that contain @part. */
 unsigned int test_shm_names(const char *part);
 
+/* Waits until it has none; false after ten seconds. */
+bool test_shm_names_gone(const char *part);
+
 #endif

@@ -4,8 +4,8 @@
  * memory is sized: the kernel sends SIGXFSZ beyond it, which ends the process, and
  * a library has no business with its host's signals.
  */
-#ifndef RING_FILE_LIMIT_H
-#define RING_FILE_LIMIT_H
+#ifndef FILE_LIMIT_H
+#define FILE_LIMIT_H
 
 #include <stdbool.h>
 #include <stdint.h>
