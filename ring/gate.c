@@ -51,10 +51,11 @@ static void grant(const struct gate *gate, struct member *member)
 {
 	uint64_t arena = gate->segment->arena_bytes, depth = gate->segment->depth;
 	uint64_t asked = member->terms.limit_bytes ? member->terms.limit_bytes : arena;
+	uint32_t arena_log2 = gate->segment->header.regions[R3RING_REGION_ARENA].count_log2;
 
 	member->terms.limit_bytes = between(asked, arena / 4, arena / 4 * 3);
 	/* The same share of the descriptors, in sixteenths. */
-	member->limit_records = depth / 16 * (member->terms.limit_bytes / (arena / 16));
+	member->limit_records = depth / 16 * (member->terms.limit_bytes * 16 >> arena_log2);
 	member->page->lossless = member->lossless;
 	member->page->limit_bytes = member->terms.limit_bytes;
 	member->page->stall_ns = member->terms.stall_ns;

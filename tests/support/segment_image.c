@@ -162,19 +162,18 @@ static bool read_one(const struct r3ring_segment *segment, struct r3ring_cursor 
 		     unsigned int call, struct segment_reading *reading)
 {
 	static uint8_t buffer[SEGMENT_IMAGE_ARENA];
-	static unsigned int total; /* keeps the looks from being left out */
 	struct r3ring_view view = {0};
 	int rc;
 
 	if (call % 2) {
 		rc = r3ring_cursor_read(cursor, &view, buffer, sizeof(buffer));
 		if (rc == 1)
-			total += sum(&view);
+			reading->sum += sum(&view);
 	} else {
 		rc = r3ring_cursor_next(cursor, &view);
 		if (rc == 1) {
 			reading->wrong += !inside(segment, &view);
-			total += sum(&view);
+			reading->sum += sum(&view);
 			rc = r3ring_cursor_check(cursor) ? -EOVERFLOW : 1;
 		}
 	}

@@ -43,7 +43,8 @@ struct r3ring_desc *segment_image_descs(uint8_t *memory);
 
 struct segment_reading {
 	uint64_t opened, got, lost, corrupt;
-	uint64_t wrong; /* accounts that do not add up, payloads outside of the segment */
+	uint64_t wrong;   /* accounts that do not add up, payloads outside of the segment */
+	unsigned int sum; /* of all bytes seen: keeps the looks from being left out */
 };
 
 /* Opens it as a reader does and reads in every mode, from every start, a bounded
