@@ -13,6 +13,7 @@
 
 #include "capture_daemon/daemon.h"
 #include "capture_daemon/limits.h"
+#include "capture_daemon/listing.h"
 #include "capture_daemon/log.h"
 #include "capture_daemon/peers.h"
 #include "capture_daemon/status.h"
@@ -259,6 +260,8 @@ static int handle_message(struct session *session, struct r3ring_error *err)
 		return bye(session, err);
 	case R3RING_MSG_HELLO_READER:
 		return hello_reader(session, err);
+	case R3RING_MSG_LIST:
+		return listing_send(session, err);
 	case R3RING_MSG_GET_STATUS:
 		return status_send(session, err);
 	default:

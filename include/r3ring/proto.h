@@ -10,7 +10,8 @@
  *   reader    HELLO_READER [+ fd]   ->   <- SEGMENT + fds, or REFUSED
  *             (stays connected while it reads)
  *                                        <- WAKE, once each time that it armed
- *   anyone    GET_STATUS            ->   <- STATUS_CHANNEL (JSON) ..., STATUS_DONE (JSON)
+ *   anyone    LIST                  ->   <- LISTED ..., the last one with `more` 0
+ *             GET_STATUS            ->   <- STATUS_CHANNEL (JSON) ..., STATUS_DONE (JSON)
  */
 #ifndef R3RING_PROTO_H
 #define R3RING_PROTO_H
@@ -39,6 +40,8 @@ enum r3ring_message_type {
 	R3RING_MSG_STATUS_CHANNEL = 8,
 	R3RING_MSG_STATUS_DONE = 9,
 	R3RING_MSG_WAKE = 10, /* nothing but the head: records came (see reader_page.h, armed) */
+	R3RING_MSG_LIST = 11,
+	R3RING_MSG_LISTED = 12,
 };
 
 struct r3ring_message {
@@ -127,6 +130,20 @@ struct r3ring_segment_message {
 	char segment[128];
 };
 
+/* Which channels there are. */
+struct r3ring_list_message {
+	struct r3ring_message head;
+	char instance[R3RING_INSTANCE_MAX + 1]; /* NUL-terminated; empty: of all instances */
+	uint8_t reserved[7];
+};
+
+/* Followed by `count` struct r3ring_channel_name. */
+struct r3ring_listed_message {
+	struct r3ring_message head;
+	uint32_t count;
+	uint32_t more; /* 1: another LISTED follows */
+};
+
 /*
  * STATUS_CHANNEL and STATUS_DONE: struct r3ring_message, then one JSON object of
  * head.len - sizeof(head) bytes. JSON, so that an older tool can show what a
@@ -139,5 +156,7 @@ R3RING_STATIC_ASSERT(sizeof(struct r3ring_hello_producer_message) == 200, "hello
 R3RING_STATIC_ASSERT(sizeof(struct r3ring_welcome_producer_message) == 176, "welcome layout");
 R3RING_STATIC_ASSERT(sizeof(struct r3ring_hello_reader_message) == 104, "hello layout");
 R3RING_STATIC_ASSERT(sizeof(struct r3ring_segment_message) == 168, "segment layout");
+R3RING_STATIC_ASSERT(sizeof(struct r3ring_list_message) == 72, "list layout");
+R3RING_STATIC_ASSERT(sizeof(struct r3ring_listed_message) == 24, "listed layout");
 
 #endif

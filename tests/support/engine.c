@@ -35,11 +35,19 @@ const char *engine_channel(const char *dir, const char *base)
 int engine_open(struct engine *engine, const char *dir, const char *instance, uint32_t max_rows,
 		struct r3ring_error *err)
 {
+	return engine_open_rank(engine, dir, instance, (struct engine_rank){0}, max_rows, err);
+}
+
+int engine_open_rank(struct engine *engine, const char *dir, const char *instance,
+		     struct engine_rank rank, uint32_t max_rows, struct r3ring_error *err)
+{
 	struct r3ring_layer_entry layers[ENGINE_LAYERS] = {0};
 	struct r3ring_producer_options options = {
 		.size = sizeof(options),
 		.runtime_dir = dir,
 		.instance = instance,
+		.rank = rank.rank,
+		.draft = rank.draft,
 		.device = "host",
 		.model = "engine",
 		.experts = ENGINE_EXPERTS,

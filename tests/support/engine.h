@@ -41,6 +41,14 @@ int engine_open(struct engine *engine, const char *dir, const char *instance, ui
 		struct r3ring_error *err);
 void engine_close(struct engine *engine);
 
+/* The same of another channel of the instance. */
+struct engine_rank {
+	uint32_t rank;
+	bool draft;
+};
+int engine_open_rank(struct engine *engine, const char *dir, const char *instance,
+		     struct engine_rank rank, uint32_t max_rows, struct r3ring_error *err);
+
 /* One whole step of @rows rows, of request @handle. Returns its number. */
 int64_t engine_step(struct engine *engine, int64_t handle, uint32_t rows);
 
