@@ -11,6 +11,7 @@
 #include "tools/commands.h"
 #include "tools/daemon_status.h"
 #include "tools/dump.h"
+#include "tools/dump_source.h"
 
 #define OUTPUT_BUFFER (1 << 20)
 #define IDLE_SECONDS_MAX 1e9
@@ -24,10 +25,11 @@ struct command_line {
 };
 
 static const char usage[] =
-	"usage: r3ring dump NAME/RANK [OPTION]...\n"
+	"usage: r3ring dump NAME/RANK|NAME [OPTION]...\n"
 	"\n"
-	"Prints the records of a channel (NAME/RANK.draft: of its draft model) and ends when all\n"
-	"that is there was read.\n"
+	"Prints the records of a channel (NAME/RANK.draft: of its draft model), or of all ranks "
+	"of\n"
+	"the instance NAME in turns, and ends when all that is there was read.\n"
 	"\n"
 	"  --from oldest|latest|SEQ  where to begin: at the oldest record that is still there\n"
 	"                            (default), behind the newest, or at sequence number SEQ\n"
@@ -40,7 +42,7 @@ static const char usage[] =
 	"  --layer L                 of the LAYER records only those of model layer L; mtp:L for\n"
 	"                            a multi-token prediction layer\n"
 	"  --json                    one JSON object a line\n"
-	"  --count                   only totals by type, and the losses\n"
+	"  --count                   only totals by type, and the losses; of one channel\n"
 	"  --help                    this text\n"
 	"\n"
 	"exit codes: 0 done, 1 failed or corrupt records found, 2 usage, 3 no daemon or no such\n"
@@ -149,7 +151,8 @@ static int take_option(int option, struct command_line *line)
 static int take_channel(int argc, char **argv, struct command_line *line)
 {
 	if (optind == argc) {
-		fputs("r3ring dump: which channel? NAME/RANK; 'r3ring status' lists them\n",
+		fputs("r3ring dump: which channel? NAME/RANK, or NAME for all ranks; 'r3ring "
+		      "status' lists them\n",
 		      stderr);
 		return -EINVAL;
 	}
@@ -159,7 +162,10 @@ static int take_channel(int argc, char **argv, struct command_line *line)
 		return -EINVAL;
 	}
 	line->dump.channel = argv[optind];
-	return 0;
+	if (line->form != FORM_COUNT || !dump_names_instance(line->dump.channel))
+		return 0;
+	fprintf(stderr, "r3ring dump: --count takes one channel: %s/RANK\n", line->dump.channel);
+	return -EINVAL;
 }
 
 static int parse(int argc, char **argv, struct command_line *line)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of `r3ring dump`: the loop that reads a channel, and the forms that
+ * The parts of `r3ring dump`: the loop that reads channels, and the forms that
  * its records are printed in.
  */
 #ifndef TOOLS_DUMP_H
@@ -18,6 +18,7 @@ struct dump_item {
 	const struct r3ring_view *view;
 	const struct r3ring_record *record;
 	const struct r3ring_requests *requests; /* NULL: nothing is attributed */
+	const char *channel;                    /* NULL: there is but one */
 };
 
 /* Records that this reader was too slow for. */
@@ -25,6 +26,7 @@ struct dump_gap {
 	uint64_t generation;
 	uint64_t lost;
 	uint64_t from_seq, to_seq;
+	const char *channel; /* likewise */
 };
 
 /* A record that could not be decoded. */
@@ -32,6 +34,7 @@ struct dump_unreadable {
 	const struct r3ring_view *view;
 	int code;         /* -EBADMSG, or -ENOTSUP for a type of a later version */
 	const char *text; /* why */
+	const char *channel;
 };
 
 /*
@@ -56,7 +59,7 @@ struct dump_layer {
 };
 
 struct dump_options {
-	const char *channel;
+	const char *channel; /* or an instance's name alone: all its ranks */
 	enum r3ring_cursor_start from;
 	uint64_t seq; /* for R3RING_FROM_SEQ */
 	bool lossless;

@@ -406,10 +406,17 @@ static int write_open_object(FILE *out, json_t *object)
 	return text ? 0 : -ENOMEM;
 }
 
-static json_t *record_head(const struct r3ring_view *view)
+/* The channel's name goes first, where there are several. */
+static json_t *begin_object(const char *channel)
 {
-	json_t *head = json_pack("{s:o, s:o}", "seq", json_u64(view->seq), "type",
-				 json_lower(r3ring_record_type_name(view->type)));
+	return channel ? json_pack("{s:s}", "channel", channel) : json_object();
+}
+
+static json_t *record_head(const struct r3ring_view *view, const char *channel)
+{
+	json_t *head = merge(begin_object(channel),
+			     json_pack("{s:o, s:o}", "seq", json_u64(view->seq), "type",
+				       json_lower(r3ring_record_type_name(view->type))));
 
 	if (view->flags & R3RING_DESC_REPEATED)
 		head = merge(head, json_pack("{s:b}", "repeated", 1));
@@ -421,7 +428,8 @@ int dump_json_record(void *out, const struct dump_item *item)
 	const struct r3ring_record *record = item->record;
 	int code;
 
-	code = write_open_object(out, merge(record_head(item->view), bodies[record->type](item)));
+	code = write_open_object(
+		out, merge(record_head(item->view, item->channel), bodies[record->type](item)));
 	if (code)
 		return code;
 	if (record->type == R3RING_LAYER)
@@ -434,10 +442,10 @@ int dump_json_record(void *out, const struct dump_item *item)
 
 int dump_json_gap(void *out, const struct dump_gap *gap)
 {
-	int code = write_open_object(
-		out, json_pack("{s:s, s:o, s:o, s:o, s:o}", "type", "gap", "generation",
-			       json_u64(gap->generation), "lost", json_u64(gap->lost), "from_seq",
-			       json_u64(gap->from_seq), "to_seq", json_u64(gap->to_seq)));
+	json_t *body = json_pack("{s:s, s:o, s:o, s:o, s:o}", "type", "gap", "generation",
+				 json_u64(gap->generation), "lost", json_u64(gap->lost), "from_seq",
+				 json_u64(gap->from_seq), "to_seq", json_u64(gap->to_seq));
+	int code = write_open_object(out, merge(begin_object(gap->channel), body));
 
 	if (!code)
 		fputs("}\n", out);
@@ -447,11 +455,11 @@ int dump_json_gap(void *out, const struct dump_gap *gap)
 int dump_json_unreadable(void *out, const struct dump_unreadable *unreadable)
 {
 	const struct r3ring_view *view = unreadable->view;
-	int code = write_open_object(
-		out, json_pack("{s:o, s:s, s:i, s:i, s:o}", "seq", json_u64(view->seq), "type",
-			       unreadable->code == -ENOTSUP ? "unknown" : "corrupt", "number",
-			       (int)view->type, "bytes", (int)view->len, "error",
-			       json_text(unreadable->text, strlen(unreadable->text))));
+	json_t *body = json_pack("{s:o, s:s, s:i, s:i, s:o}", "seq", json_u64(view->seq), "type",
+				 unreadable->code == -ENOTSUP ? "unknown" : "corrupt", "number",
+				 (int)view->type, "bytes", (int)view->len, "error",
+				 json_text(unreadable->text, strlen(unreadable->text)));
+	int code = write_open_object(out, merge(begin_object(unreadable->channel), body));
 
 	if (!code)
 		fputs("}\n", out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * r3ring dump: the loop that reads a channel and hands its records on.
+ * r3ring dump: the loop that reads channels and hands their records on.
  */
 #include <errno.h>
 #include <poll.h>
@@ -14,25 +14,33 @@
 
 #include "tools/commands.h"
 #include "tools/dump.h"
+#include "tools/dump_source.h"
 
 #define LOOK_MS 100 /* how often it looks for a signal, its channel or the idle limit */
 #define MS_NS 1000000ull
 #define ALIGNMENT 64
 #define FIRST_SEQ 1 /* of a channel: in front of what is left of it */
 
+/* What is kept of each channel. */
+struct dump_channel {
+	struct r3ring_requests *requests;
+	uint64_t lost;       /* told so far */
+	uint64_t generation; /* where a dump that does not follow ends: */
+	uint64_t end_seq;    /* before this record of that generation */
+	bool over;
+};
+
 struct dump_loop {
 	const struct dump_options *options;
 	const struct dump_form *form;
 	FILE *out;
 	struct r3ring_error *err;
-	struct r3ring_reader *reader;
-	struct r3ring_requests *requests;
+	struct dump_source source;
+	struct dump_channel *channels; /* as many as were met so far */
+	uint32_t count;
 	void *buffer;
 	size_t capacity;
-	uint64_t lost;       /* told so far */
-	uint64_t last_ns;    /* when something last came; 0: nothing yet */
-	uint64_t generation; /* where a dump that does not follow ends: */
-	uint64_t end_seq;    /* before this record of that generation */
+	uint64_t last_ns; /* when something last came; 0: nothing yet */
 	uint64_t unreadable;
 	bool request_table_full;
 	bool layer_unknown; /* the model has none of that number */
@@ -107,32 +115,32 @@ static uint64_t idle_left(const struct dump_loop *loop)
 
 /* ---- opening ---------------------------------------------------------- */
 
-static int open_reader(const struct dump_loop *loop, enum r3ring_cursor_start from, bool lossless,
-		       struct r3ring_reader **reader)
+static int open_source(const struct dump_loop *loop, enum r3ring_cursor_start from, bool lossless,
+		       struct dump_source *source)
 {
-	const struct r3ring_reader_options options = {
-		.size = sizeof(options),
-		.channel = loop->options->channel,
-		.mode = lossless ? R3RING_LOSSLESS : R3RING_LOSSY,
+	const struct dump_source_options options = {
+		.name = loop->options->channel,
 		.from = from,
 		.seq = loop->options->from == R3RING_FROM_SEQ ? loop->options->seq : FIRST_SEQ,
+		.lossless = lossless,
 		.stay = !reads_on(loop->options),
 	};
 
-	return r3ring_reader_open(reader, &options, loop->err);
+	return dump_source_open(source, &options, loop->err);
 }
 
 /* Where to begin in a channel that was waited for: all of it is new. What was overwritten
- * before it was found is a gap, unless the newest was asked for. */
-static enum r3ring_cursor_start from_when_new(enum r3ring_cursor_start from)
+ * before it was found is a gap, unless the newest was asked for; of an instance, whose
+ * channels have sequences of their own, it begins at what is left. */
+static enum r3ring_cursor_start from_when_new(const struct dump_options *options)
 {
-	switch (from) {
+	switch (options->from) {
 	case R3RING_FROM_OLDEST:
-		return R3RING_FROM_SEQ;
+		return dump_names_instance(options->channel) ? R3RING_FROM_OLDEST : R3RING_FROM_SEQ;
 	case R3RING_FROM_LATEST:
 		return R3RING_FROM_OLDEST;
 	default:
-		return from;
+		return options->from;
 	}
 }
 
@@ -142,55 +150,115 @@ static int open_when_there(struct dump_loop *loop)
 	int code;
 
 	for (;;) {
-		code = open_reader(loop, from, loop->options->lossless, &loop->reader);
+		code = open_source(loop, from, loop->options->lossless, &loop->source);
 		if (code != -ENOENT || !loop->options->follow || was_interrupted())
 			return code;
-		from = from_when_new(loop->options->from);
+		from = from_when_new(loop->options);
 		pause_ms(LOOK_MS);
 	}
 }
 
-/* A dump that does not follow ends where the channel ended when it began. */
+/* Makes the channels known that the source has by now. */
+static int meet_channels(struct dump_loop *loop)
+{
+	uint32_t count = dump_source_channels(&loop->source);
+	struct dump_channel *channels;
+
+	if (count == loop->count)
+		return 0;
+	channels = reallocarray(loop->channels, count, sizeof(*channels));
+	if (channels)
+		loop->channels = channels;
+	for (; channels && loop->count < count; loop->count++) {
+		struct dump_channel *channel = &channels[loop->count];
+
+		*channel = (struct dump_channel){.end_seq = UINT64_MAX};
+		channel->requests = r3ring_requests_create();
+		if (!channel->requests)
+			break;
+	}
+	if (loop->count == count)
+		return 0;
+	return r3ring_error_set(loop->err, -ENOMEM, "no memory for one more channel");
+}
+
+static bool same_channel(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static void note_end(struct dump_loop *loop, uint32_t index, const struct dump_source *latest)
+{
+	const char *name = dump_source_channel(&loop->source, index);
+	struct dump_channel *channel = &loop->channels[index];
+	struct r3ring_reader_stats now, end;
+
+	for (uint32_t i = 0; i < dump_source_channels(latest); i++) {
+		if (!same_channel(dump_source_channel(latest, i), name) ||
+		    !dump_source_get_stats(latest, i, &end) ||
+		    !dump_source_get_stats(&loop->source, index, &now))
+			continue;
+		/* Where a newer generation began the older ends by itself. */
+		if (now.generation != end.generation)
+			continue;
+		channel->end_seq = end.now.cursor;
+		channel->over = now.now.cursor >= channel->end_seq;
+	}
+}
+
+/* A dump that does not follow ends where the channels ended when it began. */
 static int find_end(struct dump_loop *loop)
 {
-	struct r3ring_reader *latest;
-	struct r3ring_reader_stats stats;
-	int code = open_reader(loop, R3RING_FROM_LATEST, false, &latest);
+	struct dump_source latest = {0};
+	int code = open_source(loop, R3RING_FROM_LATEST, false, &latest);
 
 	if (code)
 		return code;
-	r3ring_reader_get_stats(latest, &stats);
-	r3ring_reader_close(latest);
-	loop->generation = stats.generation;
-	loop->end_seq = stats.now.cursor;
+	for (uint32_t i = 0; i < loop->count; i++)
+		note_end(loop, i, &latest);
+	dump_source_close(&latest);
 	return 0;
+}
+
+static bool all_over(const struct dump_loop *loop)
+{
+	for (uint32_t i = 0; i < loop->count; i++) {
+		if (!loop->channels[i].over)
+			return false;
+	}
+	return true;
 }
 
 static int start(struct dump_loop *loop)
 {
-	struct r3ring_reader_stats stats;
 	int code = open_when_there(loop);
 
-	if (code)
+	if (!code)
+		code = meet_channels(loop);
+	if (code || reads_on(loop->options))
 		return code;
-	loop->requests = r3ring_requests_create();
-	if (!loop->requests)
-		return r3ring_error_set(loop->err, -ENOMEM, "no memory for the table of requests");
-	loop->end_seq = UINT64_MAX;
-	if (reads_on(loop->options))
-		return 0;
 	code = find_end(loop);
-	r3ring_reader_get_stats(loop->reader, &stats);
-	if (stats.generation != loop->generation)
-		loop->end_seq = UINT64_MAX; /* a newer one began: the older ends by itself */
+	loop->done = !code && all_over(loop);
 	return code;
 }
 
 static void stop(struct dump_loop *loop)
 {
 	free(loop->buffer);
-	r3ring_requests_destroy(loop->requests);
-	r3ring_reader_close(loop->reader);
+	for (uint32_t i = 0; i < loop->count; i++)
+		r3ring_requests_destroy(loop->channels[i].requests);
+	free(loop->channels);
+	dump_source_close(&loop->source);
+}
+
+static struct dump_channel *current_channel(const struct dump_loop *loop)
+{
+	return &loop->channels[dump_source_current(&loop->source)];
+}
+
+static const char *current_name(const struct dump_loop *loop)
+{
+	return dump_source_channel(&loop->source, dump_source_current(&loop->source));
 }
 
 /* ---- records ---------------------------------------------------------- */
@@ -231,11 +299,12 @@ const char *dump_request_id(const struct dump_item *item, size_t *len)
 static int tell_unreadable(struct dump_loop *loop, const struct r3ring_view *view, int code,
 			   const char *why)
 {
-	const struct dump_unreadable unreadable = {.view = view, .code = code, .text = why};
+	const struct dump_unreadable unreadable = {
+		.view = view, .code = code, .text = why, .channel = current_name(loop)};
 
 	if (code == -EBADMSG) {
 		loop->unreadable++;
-		r3ring_requests_gap(loop->requests);
+		r3ring_requests_gap(current_channel(loop)->requests);
 	}
 	return loop->form->unreadable(loop->form->ctx, &unreadable);
 }
@@ -243,7 +312,7 @@ static int tell_unreadable(struct dump_loop *loop, const struct r3ring_view *vie
 static int note_request(struct dump_loop *loop, const struct r3ring_view *view,
 			const struct r3ring_record *record)
 {
-	int code = r3ring_requests_feed(loop->requests, view, record);
+	int code = r3ring_requests_feed(current_channel(loop)->requests, view, record);
 
 	if (code != -ENOBUFS)
 		return code;
@@ -259,15 +328,24 @@ static int take_record(struct dump_loop *loop, const struct r3ring_view *view)
 {
 	struct r3ring_error why = {0};
 	struct r3ring_record record;
-	struct dump_item item = {.view = view, .record = &record, .requests = loop->requests};
+	struct dump_channel *channel = current_channel(loop);
+	struct dump_item item = {.view = view,
+				 .record = &record,
+				 .requests = channel->requests,
+				 .channel = current_name(loop)};
 	int code;
 
 	loop->last_ns = now_ns();
-	loop->done = view->seq + 1 >= loop->end_seq;
+	if (channel->over)
+		return 0; /* came later than this dump; others still have to come */
+	channel->over = view->seq + 1 >= channel->end_seq;
+	loop->done = channel->over && all_over(loop);
 	code = r3ring_record_decode(&record, view->type, view->data, view->len, &why);
 	if (code)
 		return tell_unreadable(loop, view, code, why.text);
-	if (record.type == R3RING_SCHEMA && !dump_has_layer(&loop->options->layer, &record)) {
+	/* Another rank of an instance may have it. */
+	if (!item.channel && record.type == R3RING_SCHEMA &&
+	    !dump_has_layer(&loop->options->layer, &record)) {
 		loop->layer_unknown = true;
 		return -ENXIO;
 	}
@@ -279,23 +357,25 @@ static int take_record(struct dump_loop *loop, const struct r3ring_view *view)
 
 static int tell_gap(struct dump_loop *loop)
 {
+	struct dump_channel *channel = current_channel(loop);
 	struct r3ring_reader_stats stats;
-	struct dump_gap gap;
+	struct dump_gap gap = {.channel = current_name(loop)};
 
-	r3ring_reader_get_stats(loop->reader, &stats);
+	if (!dump_source_get_stats(&loop->source, dump_source_current(&loop->source), &stats))
+		return 0;
 	gap.generation = stats.generation;
-	gap.lost = stats.lost_before + stats.now.lost - loop->lost;
+	gap.lost = stats.lost_before + stats.now.lost - channel->lost;
 	gap.from_seq = stats.now.gap_from;
 	gap.to_seq = stats.now.gap_to;
-	loop->lost += gap.lost;
+	channel->lost += gap.lost;
 	loop->last_ns = now_ns();
-	r3ring_requests_gap(loop->requests);
+	r3ring_requests_gap(channel->requests);
 	return loop->form->gap(loop->form->ctx, &gap);
 }
 
 static int grow_buffer(struct dump_loop *loop)
 {
-	size_t capacity = r3ring_reader_max_record(loop->reader);
+	size_t capacity = dump_source_max_record(&loop->source);
 	void *buffer;
 
 	capacity = (capacity + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -323,15 +403,18 @@ static int wait_for_more(struct dump_loop *loop)
 		return 0;
 	}
 	fflush(loop->out);
-	code = r3ring_reader_wait(loop->reader, timeout);
+	code = dump_source_wait(&loop->source, timeout);
 	return code < 0 && code != -EOWNERDEAD ? code : 0; /* a dead daemon may have a successor */
 }
 
 static int read_next(struct dump_loop *loop)
 {
 	struct r3ring_view view;
-	int code = r3ring_reader_read(loop->reader, &view, loop->buffer, loop->capacity);
+	int code = dump_source_read(&loop->source, &view, loop->buffer, loop->capacity);
+	int met = meet_channels(loop);
 
+	if (met)
+		return met;
 	switch (code) {
 	case 1:
 		return take_record(loop, &view);
@@ -350,7 +433,7 @@ static int read_next(struct dump_loop *loop)
 
 static int explain(struct dump_loop *loop, int code)
 {
-	const char *reason = r3ring_reader_error(loop->reader);
+	const char *reason = dump_source_error(&loop->source);
 	const struct dump_layer *layer = &loop->options->layer;
 
 	if (loop->layer_unknown)

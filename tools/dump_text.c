@@ -204,11 +204,21 @@ static const print_fn printers[R3RING_RECORD_TYPES] = {
 	[R3RING_KEYFRAME] = print_keyframe, [R3RING_CLOSED] = print_closed,
 };
 
+/* Of the channel's name the rank; the instance is the same in all lines. */
+static void print_rank(FILE *out, const char *channel)
+{
+	const char *slash = channel ? strrchr(channel, '/') : NULL;
+
+	if (slash)
+		fprintf(out, "%-8s", slash + 1);
+}
+
 int dump_text_record(void *out, const struct dump_item *item)
 {
 	const struct r3ring_view *view = item->view;
 	char word[WORD_MAX];
 
+	print_rank(out, item->channel);
 	fprintf(out, "%10" PRIu64 "  %-9s ", view->seq,
 		word_lower(word, r3ring_record_type_name(view->type)));
 	if (view->step)
@@ -222,6 +232,7 @@ int dump_text_record(void *out, const struct dump_item *item)
 
 int dump_text_gap(void *out, const struct dump_gap *gap)
 {
+	print_rank(out, gap->channel);
 	fprintf(out,
 		"%10s  gap       %" PRIu64 " records overwritten before they were read, %" PRIu64
 		" to %" PRIu64 "\n",
@@ -231,6 +242,7 @@ int dump_text_gap(void *out, const struct dump_gap *gap)
 
 int dump_text_unreadable(void *out, const struct dump_unreadable *unreadable)
 {
+	print_rank(out, unreadable->channel);
 	fprintf(out, "%10" PRIu64 "  unread    type %u, %u bytes: %s\n", unreadable->view->seq,
 		unreadable->view->type, unreadable->view->len, unreadable->text);
 	return 0;

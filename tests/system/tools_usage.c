@@ -104,7 +104,7 @@ Test(tools_usage, a_wrong_option_names_itself_and_what_is_allowed)
 
 Test(tools_usage, a_channel_name_that_is_none_says_what_is_allowed)
 {
-	expect(ARGS("dump", "demo"), 2, "", "INSTANCE/RANK");
+	expect(ARGS("dump", "de mo"), 2, "", "de mo");
 	expect(ARGS("dump", "de mo/0"), 2, "", "de mo");
 	expect(ARGS("dump", "demo/x"), 2, "", "demo/x");
 }
@@ -113,6 +113,7 @@ Test(tools_usage, without_a_daemon_the_exit_code_is_3_and_the_place_is_named)
 {
 	expect(ARGS("status"), 3, "", NOWHERE "/r3ringd.sock");
 	expect(ARGS("status", "--json"), 3, "", NOWHERE "/r3ringd.sock");
+	expect(ARGS("dump", "demo"), 3, "", NOWHERE "/r3ringd.sock");
 	expect(ARGS("dump", "demo/0"), 3, "", NOWHERE "/r3ringd.sock");
 	expect(ARGS("dump", "demo/0", "--follow"), 3, "", NOWHERE "/r3ringd.sock");
 }
