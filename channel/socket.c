@@ -296,6 +296,17 @@ static int check_message(const struct socket_inbox *inbox, int msg_flags)
 	return 0;
 }
 
+/* Returns its bytes or a negative errno. */
+static ssize_t receive_once(int fd, struct msghdr *msg)
+{
+	ssize_t got;
+
+	do {
+		got = recvmsg(fd, msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	} while (got < 0 && errno == EINTR);
+	return got < 0 ? -errno : got;
+}
+
 int socket_receive(int fd, struct socket_inbox *inbox, int timeout_ms)
 {
 	struct iovec part = {.iov_base = inbox->u.bytes, .iov_len = sizeof(inbox->u.bytes)};
@@ -314,11 +325,13 @@ int socket_receive(int fd, struct socket_inbox *inbox, int timeout_ms)
 	if (ret)
 		return ret;
 
-	do {
-		got = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-	} while (got < 0 && errno == EINTR);
-	if (got < 0 && errno != ECONNRESET)
-		return errno == EAGAIN ? -ETIMEDOUT : -errno;
+	got = receive_once(fd, &msg);
+	/* The peer closed without reading all of ours, which is said first; what it had
+	 * sent before, such as a refusal, is still there. */
+	if (got == -ECONNRESET)
+		got = receive_once(fd, &msg);
+	if (got < 0 && got != -ECONNRESET)
+		return got == -EAGAIN ? -ETIMEDOUT : (int)got;
 	if (got <= 0)
 		return -EPIPE;
 
