@@ -362,9 +362,7 @@ Test(socket, a_refusal_is_heard_though_the_peer_closed_with_our_message_unread)
 	struct r3ring_refused_message refused = {
 		.head.type = R3RING_MSG_REFUSED, .code = -EACCES, .text = "not for you"};
 	struct r3ring_message hello = {.type = R3RING_MSG_GET_STATUS};
-	static struct socket_inbox inbox;
 	struct r3ring_error err = {0};
-	int ends[2];
 
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
 	cr_assert_eq(socket_send(ends[0], &hello, sizeof(hello), NULL, 0, NULL, 0), 0);
