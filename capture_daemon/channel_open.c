@@ -136,7 +136,10 @@ static void keep_sizes(struct hello *hello)
 static int check_sizes(struct session *session, struct hello *hello, struct r3ring_error *err)
 {
 	struct daemon *daemon = session->daemon;
-	uint64_t bytes;
+	struct limits_demand demand = {
+		.user = session->peer.uid,
+		.former = channel_find(daemon, &hello->message->channel),
+	};
 	int r;
 
 	if (hello->message->buffer_bytes > daemon->options.buffer_size)
@@ -152,9 +155,9 @@ static int check_sizes(struct session *session, struct hello *hello, struct r3ri
 			  err);
 	if (r < 0)
 		return r;
-	bytes = hello->sizes.segment_bytes + imported_bytes(hello->message);
-	limits_make_room(daemon, session->peer.uid, bytes);
-	return limits_check_channel(daemon, session->peer.uid, bytes, err);
+	demand.bytes = hello->sizes.segment_bytes + imported_bytes(hello->message);
+	limits_make_room(daemon, &demand);
+	return limits_check_channel(daemon, &demand, err);
 }
 
 static void find_orphan(struct daemon *daemon, struct hello *hello)

@@ -23,12 +23,13 @@ static bool may_go(const struct channel *channel)
 	return channel->state == CHANNEL_ENDED && !channel->retiring && !channel->producer;
 }
 
-static struct usage usage_of(const struct daemon *daemon, uid_t user, bool without_ended)
+static struct usage usage_of(const struct daemon *daemon, const struct limits_demand *demand,
+			     bool without_ended)
 {
 	struct usage usage = {0};
 
 	for (const struct channel *c = daemon->channels; c; c = c->next) {
-		if (c->user != user || (without_ended && may_go(c)))
+		if (c->user != demand->user || c == demand->former || (without_ended && may_go(c)))
 			continue;
 		usage.channels += !c->retiring;
 		usage.memory += c->memory;
@@ -52,12 +53,12 @@ static bool is_read(const struct channel *channel)
 }
 
 /* The first opened of those without a reader, else of all; NULL when there is none. */
-static struct channel *least_wanted(struct daemon *daemon, uid_t user)
+static struct channel *least_wanted(struct daemon *daemon, const struct limits_demand *demand)
 {
 	struct channel *found = NULL;
 
 	for (struct channel *c = daemon->channels; c; c = c->next) {
-		if (c->user != user || !may_go(c))
+		if (c->user != demand->user || c == demand->former || !may_go(c))
 			continue;
 		if (!is_read(c))
 			return c;
@@ -67,14 +68,14 @@ static struct channel *least_wanted(struct daemon *daemon, uid_t user)
 	return found;
 }
 
-void limits_make_room(struct daemon *daemon, uid_t user, uint64_t bytes)
+void limits_make_room(struct daemon *daemon, const struct limits_demand *demand)
 {
 	const struct options *options = &daemon->options;
 
-	if (!fits(options, usage_of(daemon, user, true), bytes))
+	if (!fits(options, usage_of(daemon, demand, true), demand->bytes))
 		return;
-	while (!fits(options, usage_of(daemon, user, false), bytes)) {
-		struct channel *channel = least_wanted(daemon, user);
+	while (!fits(options, usage_of(daemon, demand, false), demand->bytes)) {
+		struct channel *channel = least_wanted(daemon, demand);
 
 		log_info("channel %s: has ended, removed: a new channel needs its place "
 			 "(--max-channels, --max-memory)",
@@ -83,24 +84,24 @@ void limits_make_room(struct daemon *daemon, uid_t user, uint64_t bytes)
 	}
 }
 
-int limits_check_channel(const struct daemon *daemon, uid_t user, uint64_t bytes,
+int limits_check_channel(const struct daemon *daemon, const struct limits_demand *demand,
 			 struct r3ring_error *err)
 {
 	const struct options *options = &daemon->options;
-	const struct usage usage = usage_of(daemon, user, false);
+	const struct usage usage = usage_of(daemon, demand, false);
 	uint64_t channels = usage.channels, memory = usage.memory;
 
 	if (channels >= options->max_channels)
 		return r3ring_error_set(err, -EDQUOT,
 					"user %u has %" PRIu64 " channels, as many as r3ringd "
 					"--max-channels allows",
-					user, channels);
-	if (memory > options->max_memory || bytes > options->max_memory - memory)
+					demand->user, channels);
+	if (memory > options->max_memory || demand->bytes > options->max_memory - memory)
 		return r3ring_error_set(err, -EDQUOT,
 					"the channel needs %" PRIu64
 					" bytes and user %u has %" PRIu64 " of the %" PRIu64
 					" that r3ringd --max-memory allows",
-					bytes, user, memory, options->max_memory);
+					demand->bytes, demand->user, memory, options->max_memory);
 	return 0;
 }
 
