@@ -2,6 +2,7 @@
 /* The daemon's end of a channel in the hands of a test. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -29,15 +30,15 @@ static int listen_at(const char *dir)
 
 int fake_service_start(struct fake_service *service)
 {
-	static unsigned int count;
 
 	memset(service, 0, sizeof(*service));
 	service->generation = 1;
 	service->rows_per_record = 16;
 	service->buffer_fd = service->pidfd = service->peer = -1;
 	service->pages.fd = -1;
-	snprintf(service->dir, sizeof(service->dir), "/tmp/r3ring-fake-%d-%u", getpid(), count++);
-	if (mkdir(service->dir, 0700))
+	/* A process id alone may be that of a test which was killed long ago. */
+	snprintf(service->dir, sizeof(service->dir), "/tmp/r3ring-fake-%d-XXXXXX", getpid());
+	if (!mkdtemp(service->dir))
 		return -errno;
 	service->listener = listen_at(service->dir);
 	return service->listener < 0 ? service->listener : 0;
