@@ -210,9 +210,21 @@ void drain_say_gone(struct drain *drain, enum drain_producer how);
  * from within it. */
 void drain_abort_requests(struct drain *drain);
 
+/* The thread. @arg: the struct drain. */
+void *drain_main(void *arg);
+
 enum drain_producer drain_producer_state(const struct drain *drain);
-/* Whether the daemon ends and its patience is over. */
+/* Whether the daemon ends. */
+bool drain_stopping(const struct drain *drain);
+/* Whether it does, and its patience is over. */
 bool drain_expired(const struct drain *drain);
+/* Admits readers that have registered. */
+void drain_admit_readers(struct drain *drain);
+/* Of the ring of a dead daemon nothing is overwritten until its lossless readers are
+ * back, or the stall limit is over. */
+void drain_hold(struct drain *drain);
+/* While the writer waits for a reader: whether it still may. @ctx: the struct drain. */
+bool drain_carry_on(void *ctx);
 /* Shows a sign of life, to readers and to the producer, twice a second at most. */
 void drain_heartbeat(struct drain *drain);
 /* Says in the log that a record could not be published, where @result is an error. */

@@ -7,10 +7,10 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 #include <r3ring/atomic.h>
 
+#include "producer/clock.h"
 #include "producer/producer.h"
 #include "producer/token_map.h"
 
@@ -341,14 +341,6 @@ int r3ring_key_copy(struct r3ring_producer *producer, uint32_t key_kind, uint32_
 
 /* ---- what is bound ---------------------------------------------------- */
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 void producer_note_bound(struct r3ring_producer *producer, const uint8_t *bound)
 {
 	uint64_t payload[PRODUCER_SCHEMA_BYTES_MAX / sizeof(uint64_t)];
@@ -361,7 +353,7 @@ void producer_note_bound(struct r3ring_producer *producer, const uint8_t *bound)
 		producer->layers[i].bound = bound ? bound[i] : 0;
 		count += producer->layers[i].bound;
 	}
-	producer->schema.u.schema.head.bound_since_ns = count ? now_ns() : 0;
+	producer->schema.u.schema.head.bound_since_ns = count ? clock_now_ns() : 0;
 	bytes = r3ring_record_encode(&producer->schema, payload, sizeof(payload), &err);
 	pthread_mutex_unlock(&producer->side_lock);
 

@@ -7,25 +7,17 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 #include <r3ring/atomic.h>
 #include <test_point.h>
 
+#include "producer/clock.h"
 #include "producer/producer.h"
 #include "producer/token_map.h"
 
 #define STEP_FLAGS_ALLOWED (R3RING_STEP_WARMUP | R3RING_STEP_GRAPH | R3RING_STEP_SPANS_FOLLOW)
 #define STEP_HEAD_BYTES (sizeof(struct lane_step) + sizeof(struct r3ring_step_record))
 #define PREFETCH_BYTES_MAX 4096u
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* For words that one thread changes and others read. */
 static void add(uint64_t *word, uint64_t value)
@@ -89,7 +81,7 @@ static void write_record(const struct announcement *a, const struct r3ring_step 
 		.key_kind = step->key_kind,
 		.weight_version = step->weight_version,
 		.eplb_epoch = step->eplb_epoch,
-		.host_ns = now_ns(),
+		.host_ns = clock_now_ns(),
 	};
 
 	memcpy(out, &record, sizeof(record));
