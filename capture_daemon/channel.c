@@ -165,7 +165,7 @@ void channel_retire(struct channel *channel, enum r3ring_closed_reason reason)
 				   channel->next_name),
 		    "CLOSED");
 	log_debug("channel %s: generation %" PRIu64 " closed", channel->text,
-		  r3ring_segment_header(channel->segment)->generation);
+		  r3ring_segment_get_header(channel->segment)->generation);
 	if (channel->producer)
 		channel->producer->channel = NULL;
 	DL_DELETE(channel->daemon->channels, channel);

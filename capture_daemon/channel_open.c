@@ -271,7 +271,7 @@ static int share_with_group(const struct channel *channel, struct r3ring_error *
 static void fill_schema(struct r3ring_schema_record *schema, const struct channel *channel,
 			const struct ring_sizes *sizes)
 {
-	const struct r3ring_segment_header *header = r3ring_segment_header(channel->segment);
+	const struct r3ring_segment_header *header = r3ring_segment_get_header(channel->segment);
 
 	schema->rows_per_record = sizes->rows_per_record;
 	schema->generation = header->generation;
@@ -386,7 +386,7 @@ static int watch(struct channel *channel, struct hello *hello, struct r3ring_err
 
 static int welcome(struct channel *channel)
 {
-	const struct r3ring_segment_header *header = r3ring_segment_header(channel->segment);
+	const struct r3ring_segment_header *header = r3ring_segment_get_header(channel->segment);
 	struct r3ring_welcome_producer_message message = {
 		.head.type = R3RING_MSG_WELCOME_PRODUCER,
 		.generation = header->generation,
@@ -444,7 +444,7 @@ int channel_open(struct session *session, struct r3ring_error *err)
 	channel->producer = session;
 	session->channel = channel;
 	log_info("channel %s: generation %" PRIu64 " in %s, producer %d%s%s", channel->text,
-		 r3ring_segment_header(channel->segment)->generation,
+		 r3ring_segment_get_header(channel->segment)->generation,
 		 r3ring_segment_name(channel->segment), channel->producer_pid,
 		 hello.message->reconnect == 1 ? " (came back)" : "",
 		 hello.same_ring ? ": goes on where the dead daemon stopped" : "");
@@ -452,7 +452,7 @@ int channel_open(struct session *session, struct r3ring_error *err)
 	if (old && old->state == CHANNEL_ORPHAN)
 		drain_abort_requests(&old->drain);
 	if (old)
-		channel_supersede(old, r3ring_segment_header(channel->segment)->generation,
+		channel_supersede(old, r3ring_segment_get_header(channel->segment)->generation,
 				  r3ring_segment_name(channel->segment));
 	R3RING_TEST_POINT("channel opened");
 	if (welcome(channel) < 0)

@@ -207,7 +207,7 @@ static void leave_live(struct channel *channel)
 	if (channel->retiring || (!channel->producer && channel->state != CHANNEL_ORPHAN))
 		return;
 	r = carried_store(&channel->daemon->dir, &channel->name,
-			  r3ring_segment_header(channel->segment)->generation,
+			  r3ring_segment_get_header(channel->segment)->generation,
 			  &channel->drain.publisher.live);
 	if (r < 0)
 		log_warn("channel %s: its live requests are not left to the next daemon, rows of "

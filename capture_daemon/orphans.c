@@ -69,7 +69,7 @@ static void take_remains(struct drain *drain, struct remains *remains)
 
 static int orphan_fill(struct channel *channel, struct remains *remains, struct r3ring_error *err)
 {
-	const struct r3ring_segment_header *header = r3ring_segment_header(channel->segment);
+	const struct r3ring_segment_header *header = r3ring_segment_get_header(channel->segment);
 	int r = channel_name_parse(&channel->name, header->label, err);
 
 	if (r < 0)
@@ -89,7 +89,7 @@ static int orphan_fill(struct channel *channel, struct remains *remains, struct 
 static void insert(struct daemon *daemon, struct channel *channel)
 {
 	struct channel *other = channel_find(daemon, &channel->name);
-	uint64_t generation = r3ring_segment_header(channel->segment)->generation;
+	uint64_t generation = r3ring_segment_get_header(channel->segment)->generation;
 
 	DL_APPEND(daemon->channels, channel);
 	log_info("channel %s: generation %" PRIu64 " of a dead daemon in %s: kept readable until "
@@ -98,10 +98,10 @@ static void insert(struct daemon *daemon, struct channel *channel)
 	if (!other)
 		return;
 	/* It died while one generation was replacing the other. */
-	if (r3ring_segment_header(other->segment)->generation < generation)
+	if (r3ring_segment_get_header(other->segment)->generation < generation)
 		channel_supersede(other, generation, r3ring_segment_name(channel->segment));
 	else
-		channel_supersede(channel, r3ring_segment_header(other->segment)->generation,
+		channel_supersede(channel, r3ring_segment_get_header(other->segment)->generation,
 				  r3ring_segment_name(other->segment));
 }
 
@@ -148,7 +148,7 @@ static void adopt(struct daemon *daemon, const char *name)
 		free(channel);
 		return;
 	}
-	channel->memory = r3ring_segment_header(channel->segment)->segment_size;
+	channel->memory = r3ring_segment_get_header(channel->segment)->segment_size;
 	remains_init(&remains);
 	r = orphan_fill(channel, &remains, &err);
 	if (r == 0) {
@@ -238,7 +238,7 @@ bool orphan_continues(const struct channel *orphan,
 {
 	return orphan->state == CHANNEL_ORPHAN && hello->reconnect == 1 &&
 	       hello->buffer_kind == R3RING_BUFFER_HOST &&
-	       hello->last_generation == r3ring_segment_header(orphan->segment)->generation &&
+	       hello->last_generation == r3ring_segment_get_header(orphan->segment)->generation &&
 	       !orphan->drain.said.unknown && same_schema(&orphan->drain.publisher, schema);
 }
 

@@ -19,7 +19,8 @@ int publisher_open(struct publisher *publisher, struct r3ring_segment *segment,
 	int r = -ENOMEM;
 
 	r3ring_segment_arena(segment, &made.arena_bytes);
-	made.depth = 1u << r3ring_segment_header(segment)->regions[R3RING_REGION_DESCS].count_log2;
+	made.depth =
+		1u << r3ring_segment_get_header(segment)->regions[R3RING_REGION_DESCS].count_log2;
 	made.layers = malloc(table ? table : 1);
 	made.scratch = malloc(made.scratch_bytes);
 	if (!made.layers || !made.scratch)

@@ -145,7 +145,7 @@ static struct channel *find_generation(struct session *session,
 				 channel_name_format(&hello->channel, text));
 		return NULL;
 	}
-	generation = r3ring_segment_header(channel->segment)->generation;
+	generation = r3ring_segment_get_header(channel->segment)->generation;
 	if (hello->generation == 0 || hello->generation == generation)
 		return channel;
 	r3ring_error_set(err, -ENOENT,
@@ -158,7 +158,7 @@ static struct channel *find_generation(struct session *session,
 static int send_segment(struct session *session, const struct channel *channel,
 			struct r3ring_error *err)
 {
-	const struct r3ring_segment_header *header = r3ring_segment_header(channel->segment);
+	const struct r3ring_segment_header *header = r3ring_segment_get_header(channel->segment);
 	struct r3ring_segment_message message = {
 		.head.type = R3RING_MSG_SEGMENT,
 		.generation = header->generation,

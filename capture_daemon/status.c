@@ -125,7 +125,7 @@ static void add_totals(json_t *object, const struct drain_report *report)
 static void add_ring(json_t *object, const struct channel *channel,
 		     const struct drain_report *report)
 {
-	const struct r3ring_segment_header *header = r3ring_segment_header(channel->segment);
+	const struct r3ring_segment_header *header = r3ring_segment_get_header(channel->segment);
 	json_t *ring = json_object();
 
 	json_object_set_new(ring, "bytes", number(header->segment_size));
@@ -192,7 +192,7 @@ static uint64_t count_readers(const struct channel *channel)
 
 static json_t *channel_object(struct channel *channel)
 {
-	const struct r3ring_segment_header *header = r3ring_segment_header(channel->segment);
+	const struct r3ring_segment_header *header = r3ring_segment_get_header(channel->segment);
 	const struct publisher *publisher = &channel->drain.publisher;
 	struct drain_report report;
 	json_t *object = json_object();

@@ -82,7 +82,7 @@ static bool is_listed(int list_fd, const char *name, const struct r3ring_segment
 		got = read(fd, listed, UUID_TEXT - 1);
 		close(fd);
 	}
-	uuid_write(r3ring_segment_header(segment)->uuid, found);
+	uuid_write(r3ring_segment_get_header(segment)->uuid, found);
 	return got == UUID_TEXT - 1 && strcmp(listed, found) == 0;
 }
 

@@ -99,7 +99,7 @@ static int check_answer(const struct socket_inbox *inbox, struct attachment *att
 /* The segment must be the one that the daemon speaks of. */
 static int check_identity(const struct attachment *attachment, struct r3ring_error *err)
 {
-	const struct r3ring_segment_header *header = r3ring_segment_header(attachment->segment);
+	const struct r3ring_segment_header *header = r3ring_segment_get_header(attachment->segment);
 
 	if (header->generation != attachment->generation ||
 	    memcmp(header->uuid, attachment->uuid, sizeof(header->uuid)) != 0)

@@ -30,7 +30,7 @@ void reader_tell_cursor(struct r3ring_reader *reader)
 
 	if (!page)
 		return;
-	r3ring_cursor_stats(reader->cursor, &stats);
+	r3ring_cursor_get_stats(reader->cursor, &stats);
 	if (stats.cursor == reader->told_cursor)
 		return;
 	reader->told_cursor = stats.cursor;
@@ -101,7 +101,7 @@ static int open_cursor(const struct r3ring_reader *reader, const struct attachme
 	if (rc || !lossless || from != R3RING_FROM_KEYFRAME)
 		return rc;
 	held = r3ring_load_relaxed_u64(&attachment->page->held_from);
-	r3ring_cursor_stats(*cursor, &stats);
+	r3ring_cursor_get_stats(*cursor, &stats);
 	if (stats.start >= held)
 		return 0;
 	r3ring_cursor_close(*cursor);
@@ -284,10 +284,10 @@ static int move_on(struct r3ring_reader *reader)
 	struct r3ring_cursor_stats stats;
 	int rc;
 
-	r3ring_cursor_stats(reader->cursor, &stats);
+	r3ring_cursor_get_stats(reader->cursor, &stats);
 	reader->follower.next = (struct attachment){0};
 	rc = reader_enter(reader, &next, R3RING_FROM_SEQ,
-			  r3ring_segment_header(next.segment)->first_seq);
+			  r3ring_segment_get_header(next.segment)->first_seq);
 	if (rc) {
 		reader->follower.next = next;
 		return r3ring_error_set(&reader->err, rc,
@@ -304,7 +304,7 @@ static void note_corrupt(struct r3ring_reader *reader)
 {
 	struct r3ring_cursor_stats stats;
 
-	r3ring_cursor_stats(reader->cursor, &stats);
+	r3ring_cursor_get_stats(reader->cursor, &stats);
 	reader->sums.corrupt++;
 	r3ring_error_set(&reader->err, -EBADMSG,
 			 "record %llu of %s is corrupt and counts as lost; its writer is broken",
@@ -409,7 +409,7 @@ size_t r3ring_reader_max_record(const struct r3ring_reader *reader)
 void r3ring_reader_get_stats(const struct r3ring_reader *reader, struct r3ring_reader_stats *stats)
 {
 	*stats = reader->sums;
-	r3ring_cursor_stats(reader->cursor, &stats->now);
+	r3ring_cursor_get_stats(reader->cursor, &stats->now);
 }
 
 const char *r3ring_reader_segment(const struct r3ring_reader *reader)

@@ -454,7 +454,7 @@ void r3ring_cursor_close(struct r3ring_cursor *cursor)
 	free(cursor);
 }
 
-void r3ring_cursor_stats(const struct r3ring_cursor *cursor, struct r3ring_cursor_stats *stats)
+void r3ring_cursor_get_stats(const struct r3ring_cursor *cursor, struct r3ring_cursor_stats *stats)
 {
 	*stats = cursor->stats;
 }

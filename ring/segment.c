@@ -243,7 +243,7 @@ int r3ring_segment_reader_fd(const struct r3ring_segment *segment)
 	return fd < 0 ? -errno : fd;
 }
 
-const struct r3ring_segment_header *r3ring_segment_header(const struct r3ring_segment *segment)
+const struct r3ring_segment_header *r3ring_segment_get_header(const struct r3ring_segment *segment)
 {
 	return &segment->header;
 }

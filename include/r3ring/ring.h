@@ -124,7 +124,7 @@ R3RING_API bool r3ring_segment_writer_lives(const struct r3ring_segment *segment
 
 /* The header as checked when the segment was made or opened; never NULL. It
  * is a private copy: nobody can change it any more. Valid until close. */
-R3RING_API const struct r3ring_segment_header *r3ring_segment_header(
+R3RING_API const struct r3ring_segment_header *r3ring_segment_get_header(
 	const struct r3ring_segment *segment);
 
 /* The name it was made or opened with; "" when opened by descriptor. */
@@ -362,8 +362,8 @@ R3RING_API int r3ring_cursor_wait(const struct r3ring_cursor *cursor, uint64_t t
  */
 R3RING_API void r3ring_cursor_skip(struct r3ring_cursor *cursor);
 
-R3RING_API void r3ring_cursor_stats(const struct r3ring_cursor *cursor,
-				    struct r3ring_cursor_stats *stats);
+R3RING_API void r3ring_cursor_get_stats(const struct r3ring_cursor *cursor,
+					struct r3ring_cursor_stats *stats);
 
 /*
  * Newest published sequence, and the oldest that can be read now: its descriptor

@@ -269,7 +269,7 @@ static bool account_holds(const struct r3ring_cursor *cursor, struct result *res
 {
 	struct r3ring_cursor_stats *stats = &result->stats;
 
-	r3ring_cursor_stats(cursor, stats);
+	r3ring_cursor_get_stats(cursor, stats);
 	if (stats->got + stats->lost + stats->skipped != stats->cursor - stats->start)
 		return complain(result, "records unaccounted for", stats->cursor);
 	if (stats->cursor > stats->start &&

@@ -109,7 +109,7 @@ void fake_channel_end(struct fake_channel *channel, uint32_t reason, uint64_t ne
 
 void fake_channel_corrupt(struct fake_channel *channel, uint64_t seq)
 {
-	const struct r3ring_segment_header *header = r3ring_segment_header(channel->segment);
+	const struct r3ring_segment_header *header = r3ring_segment_get_header(channel->segment);
 	const struct r3ring_region *descs = &header->regions[R3RING_REGION_DESCS];
 	size_t bytes;
 	uint8_t *base = (uint8_t *)r3ring_segment_arena(channel->segment, &bytes) -

@@ -61,7 +61,7 @@ static void spoil(struct r3ring_segment_message *answer, enum fake_daemon_fault 
 
 static void give(const struct fake_daemon *daemon, int fd, const struct fake_channel *channel)
 {
-	const struct r3ring_segment_header *header = r3ring_segment_header(channel->segment);
+	const struct r3ring_segment_header *header = r3ring_segment_get_header(channel->segment);
 	struct r3ring_segment_message answer = {
 		.head.type = R3RING_MSG_SEGMENT,
 		.generation = header->generation,

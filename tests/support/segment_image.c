@@ -153,7 +153,7 @@ static bool adds_up(const struct r3ring_cursor *cursor)
 {
 	struct r3ring_cursor_stats stats;
 
-	r3ring_cursor_stats(cursor, &stats);
+	r3ring_cursor_get_stats(cursor, &stats);
 	return stats.got + stats.lost + stats.skipped == stats.cursor - stats.start;
 }
 

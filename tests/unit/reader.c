@@ -109,7 +109,7 @@ Test(reader, every_record_of_the_channel_comes_in_order)
 Test(reader, failure_3_what_was_attached_to_is_verifiable)
 {
 	struct r3ring_reader *reader = open_reader(R3RING_FROM_OLDEST);
-	const struct r3ring_segment_header *header = r3ring_segment_header(channel.segment);
+	const struct r3ring_segment_header *header = r3ring_segment_get_header(channel.segment);
 	struct r3ring_reader_stats stats;
 
 	r3ring_reader_get_stats(reader, &stats);

@@ -84,7 +84,7 @@ Test(ring_create, failure_38_all_of_its_memory_is_allocated_at_once)
 	struct r3ring_segment *segment = create();
 	struct stat st = status_of(name);
 
-	cr_assert_eq((uint64_t)st.st_size, r3ring_segment_header(segment)->segment_size);
+	cr_assert_eq((uint64_t)st.st_size, r3ring_segment_get_header(segment)->segment_size);
 	cr_assert_geq(st.st_blocks * 512, st.st_size);
 	r3ring_segment_close(segment);
 }
@@ -141,7 +141,7 @@ Test(ring_create, the_smallest_ring_works)
 	options.depth = 16;
 	options.arena_bytes = 4096;
 	segment = create();
-	cr_assert_eq(r3ring_segment_header(segment)->segment_size % R3RING_REGION_ALIGN, 0);
+	cr_assert_eq(r3ring_segment_get_header(segment)->segment_size % R3RING_REGION_ALIGN, 0);
 	r3ring_segment_close(segment);
 }
 

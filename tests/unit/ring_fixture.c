@@ -157,7 +157,7 @@ struct r3ring_cursor_stats ring_fixture_account(const struct r3ring_cursor *curs
 {
 	struct r3ring_cursor_stats stats;
 
-	r3ring_cursor_stats(cursor, &stats);
+	r3ring_cursor_get_stats(cursor, &stats);
 	cr_assert_eq(stats.got + stats.lost + stats.skipped, stats.cursor - stats.start);
 	return stats;
 }

@@ -60,7 +60,7 @@ Test(ring_open, what_was_not_broken_opens)
 
 Test(ring_open, failure_3_a_reader_can_verify_uuid_generation_and_label)
 {
-	const struct r3ring_segment_header *seen = r3ring_segment_header(ring.seen);
+	const struct r3ring_segment_header *seen = r3ring_segment_get_header(ring.seen);
 	static const uint8_t uuid[16] = {1, 2, 3};
 
 	cr_assert_eq(seen->generation, 7);
@@ -73,7 +73,7 @@ Test(ring_open, failure_3_a_reader_can_verify_uuid_generation_and_label)
 Test(ring_open, the_header_is_a_copy_that_nobody_can_change)
 {
 	header->generation = 8;
-	cr_assert_eq(r3ring_segment_header(ring.seen)->generation, 7);
+	cr_assert_eq(r3ring_segment_get_header(ring.seen)->generation, 7);
 }
 
 Test(ring_open, a_missing_name_is_enoent)
