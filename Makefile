@@ -11,6 +11,8 @@
 # SAN=address    or undefined, thread: a build with that sanitizer, in BUILD/SAN
 # TESTPOINTS=1   a build with points at which tests kill, in BUILD/testpoints
 # PACKAGES=no    installs nothing: what is missing is an error of the compiler's
+# CUDA=no        builds without the CUDA device though there is an nvcc
+# NVCC, CUDA_HOME  where the CUDA toolkit is (default: nvcc in PATH, /usr/local/cuda)
 
 VERSION := 0.1.0
 SOVERSION := 0
@@ -22,7 +24,13 @@ ifeq ($(origin CXX),default)
 CXX := g++
 endif
 AR ?= ar
-NVCC ?= nvcc
+CUDA_HOME ?= /usr/local/cuda
+NVCC := $(or $(shell command -v $(or $(NVCC),nvcc) 2>/dev/null),$(wildcard $(CUDA_HOME)/bin/nvcc))
+CUDA_ROOT := $(if $(NVCC),$(abspath $(dir $(realpath $(NVCC)))..))
+CUDART := $(firstword $(if $(NVCC),$(wildcard $(CUDA_ROOT)/lib64/libcudart_static.a \
+	/usr/lib/*/libcudart_static.a)))
+CUDA ?= $(if $(CUDART),yes,no)
+CUDA_TARGETS ?= 80 90 100
 PREFIX ?= /usr/local
 BINDIR ?= $(PREFIX)/bin
 LIBDIR ?= $(PREFIX)/lib
@@ -54,6 +62,19 @@ ifneq ($(SAN),)
 R3RING_CFLAGS += -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
 R3RING_LDFLAGS += -fsanitize=$(SAN)
 endif
+
+# The runtime is linked statically and finds the driver when it is first called, so
+# that programs run on machines without one.
+ifeq ($(CUDA),yes)
+R3RING_CPPFLAGS += $(addprefix -isystem ,$(wildcard $(CUDA_ROOT)/include))
+CUDA_LIBS := $(CUDART) -lrt -ldl
+cuda_newest := $(lastword $(CUDA_TARGETS))
+NVCCFLAGS := -std=c++17 -O3 -Iinclude -I. -MMD -MP \
+	-Xcompiler -fPIC,-fvisibility=hidden,-fno-exceptions,-fno-threadsafe-statics \
+	$(foreach t,$(CUDA_TARGETS),-gencode arch=compute_$t,code=sm_$t) \
+	-gencode arch=compute_$(cuda_newest),code=compute_$(cuda_newest)
+endif
+
 PROGRAM_LIBS := -luring -ljansson -lm -ldl
 TEST_LIBS := -lcriterion $(PROGRAM_LIBS)
 
@@ -61,6 +82,13 @@ TEST_LIBS := -lcriterion $(PROGRAM_LIBS)
 # <- producer | capture_daemon | consumer <- tools.
 LIBRARY_DIRS := ring record channel kernels device producer consumer
 LIBRARY := $(patsubst %.c,$(O)/%.o,$(wildcard $(addsuffix /*.c,$(LIBRARY_DIRS))))
+CUDA_DEVICE := $(patsubst %.c,$(O)/%.o,$(wildcard device/cuda*.c))
+ifeq ($(CUDA),yes)
+LIBRARY := $(filter-out $(if $(CUDA_DEVICE),$(O)/device/no_cuda.o),$(LIBRARY))
+KERNELS := $(patsubst %.cu,$(O)/%.o,$(wildcard kernels/*.cu))
+else
+LIBRARY := $(filter-out $(CUDA_DEVICE),$(LIBRARY))
+endif
 ifneq ($(TESTPOINTS),)
 LIBRARY += $(O)/tests/support/test_points.o
 endif
@@ -129,7 +157,7 @@ $(O)/flags: force
 	$(call remember,$(CC) $(R3RING_CFLAGS) | $(R3RING_LDFLAGS))
 
 $(O)/files: force
-	$(call remember,$(sort $(OBJECTS)))
+	$(call remember,$(sort $(OBJECTS) $(KERNELS)))
 
 $(O)/%.o: %.c $(O)/flags
 	$(call say,CC)
@@ -139,20 +167,31 @@ $(O)/%.o: %.c $(O)/flags
 # Their loops are written to be vectorized; at -O2 compilers hold back.
 $(O)/kernels/convert.o $(O)/producer/token_map.o: private R3RING_CFLAGS += -O3
 
-$(O)/libr3ring.a: $(LIBRARY) $(O)/files
-	$(call say,AR)
-	$(Q)rm -f $@ && $(AR) rcs $@ $(LIBRARY)
+# Warnings of the host's compiler are off: nvcc hands it code of its own making.
+$(KERNELS): $(O)/%.o: %.cu $(O)/nvcc-flags
+	$(call say,NVCC)
+	@mkdir -p $(@D)
+	$(Q)$(NVCC) $(NVCCFLAGS) $(if $(CI),-Werror all-warnings) -c -o $@ $<
 
-$(O)/libr3ring.so.$(VERSION): $(LIBRARY) $(O)/files libr3ring.map
+$(O)/nvcc-flags: force
+	$(call remember,$(NVCC) $(NVCCFLAGS))
+
+$(O)/libr3ring.a: $(LIBRARY) $(KERNELS) $(O)/files
+	$(call say,AR)
+	$(Q)rm -f $@ && $(AR) rcs $@ $(LIBRARY) $(KERNELS)
+
+$(O)/libr3ring.so.$(VERSION): $(LIBRARY) $(KERNELS) $(O)/files libr3ring.map
 	$(call say,LD)
 	$(Q)$(CC) -shared -Wl,-soname,libr3ring.so.$(SOVERSION) -Wl,--version-script=libr3ring.map \
-		$(if $(SAN),,-Wl,-z,defs) -o $@ $(LIBRARY) $(R3RING_LDFLAGS)
+		$(if $(SAN),,-Wl,-z,defs) -o $@ $(LIBRARY) $(KERNELS) \
+		$(R3RING_LDFLAGS) $(CUDA_LIBS)
 
 $(O)/libr3ring.so: $(O)/libr3ring.so.$(VERSION)
 	$(Q)ln -sf libr3ring.so.$(VERSION) $(O)/libr3ring.so.$(SOVERSION)
 	$(Q)ln -sf libr3ring.so.$(SOVERSION) $@
 
-link = $(Q)$(CC) -o $@ $(filter %.o %.a,$^) $(R3RING_LDFLAGS) $(1)
+link = $(Q)$(CC) -o $@ $(filter %.o %.a,$^) $(R3RING_LDFLAGS) $(1) \
+	$(if $(filter %.a,$^),$(CUDA_LIBS))
 
 $(O)/r3ringd: $(DAEMON) $(O)/libr3ring.a $(O)/files
 	$(call say,LD)
@@ -198,7 +237,7 @@ $(O)/tests/plain-container: $(CONTAINER) $(O)/tests/support/container.o
 	$(call say,LD)
 	$(call link)
 
--include $(OBJECTS:.o=.d)
+-include $(OBJECTS:.o=.d) $(KERNELS:.o=.d)
 
 # ---- demo, tests, benchmarks -------------------------------------------
 
@@ -322,7 +361,8 @@ INSTALLED = $(addprefix $(BINDIR)/,$(notdir $(PROGRAMS))) \
 	$(foreach page,$(MANUALS),$(MANDIR)/man$(subst .,,$(suffix $(page)))/$(notdir $(page))) \
 	$(UNITDIR)/r3ringd.service
 fill = sed -e 's|@VERSION@|$(VERSION)|g' -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' \
-	-e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' -e 's|@BINDIR@|$(BINDIR)|g'
+	-e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' -e 's|@BINDIR@|$(BINDIR)|g' \
+	-e 's|@CUDA_LIBS@|$(CUDA_LIBS)|g'
 
 .PHONY: install
 install: all
@@ -372,4 +412,4 @@ help:
 	@echo 'clean          removes what was built'
 	@echo
 	@echo 'V=1 shows commands; CI=1 makes warnings errors; SAN=address|undefined|thread;'
-	@echo 'BUILD=dir; CC=clang; PACKAGES=no installs no packages.'
+	@echo 'BUILD=dir; CC=clang; PACKAGES=no installs no packages; CUDA=no leaves CUDA out.'

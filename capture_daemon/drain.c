@@ -45,11 +45,9 @@ static int buffer_attach(struct drain *drain, const struct drain_options *option
 	const struct r3ring_hello_producer_message *hello = options->hello;
 	int r;
 
-	drain->ops = device_for_buffer((enum r3ring_buffer_kind)hello->buffer_kind);
+	drain->ops = device_for_buffer((enum r3ring_buffer_kind)hello->buffer_kind, err);
 	if (!drain->ops)
-		return r3ring_error_set(err, -ENODEV,
-					"this r3ringd cannot import a buffer of kind %u",
-					hello->buffer_kind);
+		return err->code;
 	r = drain->ops->open(&drain->device, err);
 	if (r < 0) {
 		drain->ops = NULL;

@@ -33,6 +33,10 @@ struct device_buffer {
 struct device_ops {
 	const char *name; /* "host", "cuda" */
 
+	/* Whether this machine has such a device: 0, or -ENODEV with what is missing
+	 * and the remedy. All else is there only where this says 0. */
+	int (*probe)(struct r3ring_error *err);
+
 	/* Returns 0 or -ENODEV (the message says what is missing). */
 	int (*open)(struct device **device, struct r3ring_error *err);
 	void (*close)(struct device *device);
@@ -95,6 +99,7 @@ struct device_ops {
 };
 
 extern const struct device_ops device_host_ops;
+extern const struct device_ops device_cuda_ops;
 
 /*
  * The operations for a name: "host", "cuda", or "auto" (cuda where there is a
@@ -103,7 +108,8 @@ extern const struct device_ops device_host_ops;
  */
 const struct device_ops *device_find(const char *name, struct r3ring_error *err);
 
-/* The operations that can import a buffer of this kind; NULL when none can. */
-const struct device_ops *device_for_buffer(enum r3ring_buffer_kind kind);
+/* The operations that can import a buffer of this kind. Returns NULL and fills @err
+ * (-ENODEV) when none can. */
+const struct device_ops *device_for_buffer(enum r3ring_buffer_kind kind, struct r3ring_error *err);
 
 #endif

@@ -34,6 +34,15 @@ KERNEL_INLINE uint32_t kernel_counter_load(const uint32_t *word)
 	return value;
 }
 
+/* For what an acquire before it has made visible. */
+KERNEL_INLINE uint32_t kernel_counter_read(const uint32_t *word)
+{
+	uint32_t value;
+
+	asm __volatile__("ld.relaxed.gpu.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+	return value;
+}
+
 KERNEL_INLINE void kernel_bell_store_u32(uint32_t *word, uint32_t value)
 {
 	asm __volatile__("st.relaxed.sys.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
@@ -80,6 +89,11 @@ KERNEL_INLINE uint32_t kernel_counter_add(uint32_t *word, uint32_t value)
 KERNEL_INLINE uint32_t kernel_counter_load(const uint32_t *word)
 {
 	return r3ring_load_acquire_u32(word);
+}
+
+KERNEL_INLINE uint32_t kernel_counter_read(const uint32_t *word)
+{
+	return r3ring_load_relaxed_u32(word);
 }
 
 KERNEL_INLINE void kernel_bell_store_u32(uint32_t *word, uint32_t value)

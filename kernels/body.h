@@ -55,9 +55,9 @@ KERNEL_INLINE bool kernel_layer_counts(const struct extent_control *control, uin
 	/* Acquire: pairs with the add to `rows` in kernel_capture_report(), which
 	 * comes after the adds to the other counts and after the ids. */
 	counts->rows = kernel_counter_load(&counter->rows);
-	counts->missing = kernel_counter_load(&counter->missing);
-	counts->out_of_range = kernel_counter_load(&counter->out_of_range);
-	counts->coverage = kernel_counter_load(&counter->coverage);
+	counts->missing = kernel_counter_read(&counter->missing);
+	counts->out_of_range = kernel_counter_read(&counter->out_of_range);
+	counts->coverage = kernel_counter_read(&counter->coverage);
 	if (counts->rows != expected)
 		return false;
 	if (counts->coverage == extent_mark(control->row_end) - extent_mark(control->row_begin))
@@ -172,38 +172,10 @@ KERNEL_INLINE uint64_t kernel_id_missing(uint32_t type)
 	return UINT64_MAX >> (64 - 8 * kernel_id_bytes(type));
 }
 
+/* How ids are converted: by a loop of the CPU's own, or eight at a time. */
 #ifndef KERNEL_RUN_CONVERT
 #define KERNEL_RUN_CONVERT kernel_run_convert
-
-KERNEL_INLINE uint64_t kernel_id_load(const struct kernel_run *run, uint64_t element)
-{
-	switch (kernel_id_bytes(run->type)) {
-	case 2:
-		return ((const uint16_t *)run->ids)[element];
-	case 4:
-		return ((const uint32_t *)run->ids)[element];
-	default:
-		return ((const uint64_t *)run->ids)[element];
-	}
-}
-
-KERNEL_INLINE void kernel_run_convert(const struct kernel_run *run, uint32_t worker,
-				      uint32_t workers, struct kernel_tally *tally)
-{
-	const uint32_t limit = kernel_id_limit(run->type, run->experts);
-	const uint64_t missing = kernel_id_missing(run->type);
-	const uint64_t count = (uint64_t)run->rows * run->top_k;
-
-	for (uint64_t i = worker; i < count; i += workers) {
-		uint64_t row = i / run->top_k;
-		uint64_t id = kernel_id_load(run, run->from + row * run->row_stride +
-							  (i - row * run->top_k));
-
-		run->to[i] = id < limit ? (uint16_t)id : (uint16_t)R3RING_MISSING;
-		tally->missing += id == missing;
-		tally->out_of_range += id >= limit && id != missing;
-	}
-}
+#include "kernels/convert_wide.h"
 #endif
 
 /*
@@ -298,30 +270,18 @@ KERNEL_INLINE void kernel_capture_copy(const struct kernel_launch *launch, uint3
 {
 	const struct extent_counter *counter = kernel_counter(launch->extent, launch->layer);
 
-	if (kernel_counter_load(&counter->rows) >= kernel_extent_rows(&launch->control))
+	if (kernel_counter_read(&counter->rows) >= kernel_extent_rows(&launch->control))
 		return;
 	while (from < to)
 		from += kernel_capture_run(launch, from, to, worker, workers, tally);
 }
 
-/* Rings the bells of the interval that @layer completes. */
-KERNEL_INLINE void kernel_capture_ring(const struct kernel_launch *launch)
-{
-	const uint32_t interval = launch->control.doorbell_layers;
-	struct extent_slot *slot =
-		kernel_slot(launch->bells, &launch->geometry, launch->control.slot);
-	struct extent_counter counts;
-
-	for (uint32_t layer = launch->layer + 1 - interval; layer <= launch->layer; layer++)
-		if (kernel_layer_counts(&launch->control, launch->extent, layer, &counts))
-			kernel_bell_report(kernel_bell(slot, layer), launch->control.step, &counts);
-}
-
 /*
- * One worker, after its team has copied [from, to): counts the rows, and rings
- * when they were the layer's last. @tally: the team's sum.
+ * One worker, after its team has copied [from, to): counts the rows. @tally: the
+ * team's sum. Returns whether they were the layer's last and the bells of an
+ * interval are due: then the whole team rings, after a barrier.
  */
-KERNEL_INLINE void kernel_capture_report(const struct kernel_launch *launch, uint32_t from,
+KERNEL_INLINE bool kernel_capture_report(const struct kernel_launch *launch, uint32_t from,
 					 uint32_t to, const struct kernel_tally *tally)
 {
 	struct extent_counter *counter = kernel_counter(launch->extent, launch->layer);
@@ -329,7 +289,7 @@ KERNEL_INLINE void kernel_capture_report(const struct kernel_launch *launch, uin
 	uint32_t rows;
 
 	if (from == to)
-		return;
+		return false;
 	if (tally->missing)
 		kernel_counter_add(&counter->missing, tally->missing);
 	if (tally->out_of_range)
@@ -338,9 +298,25 @@ KERNEL_INLINE void kernel_capture_report(const struct kernel_launch *launch, uin
 	/* Release: the ids and the other counts are there before the rows count.
 	 * Acquire: whoever reaches the expected rows has all the others' before it. */
 	rows = kernel_counter_add(&counter->rows, to - from) + (to - from);
-	if (interval && rows == kernel_extent_rows(&launch->control) &&
-	    (launch->layer + 1) % interval == 0)
-		kernel_capture_ring(launch);
+	return interval && rows == kernel_extent_rows(&launch->control) &&
+	       (launch->layer + 1) % interval == 0;
+}
+
+/* Rings the bells of the interval that the launch's layer completes. */
+KERNEL_INLINE void kernel_capture_ring(const struct kernel_launch *launch, uint32_t worker,
+				       uint32_t workers)
+{
+	const uint32_t interval = launch->control.doorbell_layers;
+	struct extent_slot *slot =
+		kernel_slot(launch->bells, &launch->geometry, launch->control.slot);
+	struct extent_counter counts;
+
+	for (uint32_t i = worker; i < interval; i += workers) {
+		uint32_t layer = launch->layer - i;
+
+		if (kernel_layer_counts(&launch->control, launch->extent, layer, &counts))
+			kernel_bell_report(kernel_bell(slot, layer), launch->control.step, &counts);
+	}
 }
 
 /* ---- rows ------------------------------------------------------------- */

@@ -89,7 +89,8 @@ void kernel_capture_host(const struct kernel_capture_args *args)
 	if (!kernel_capture_plan(args, &launch))
 		return;
 	kernel_capture_copy(&launch, launch.first, launch.last, 0, 1, &tally);
-	kernel_capture_report(&launch, launch.first, launch.last, &tally);
+	if (kernel_capture_report(&launch, launch.first, launch.last, &tally))
+		kernel_capture_ring(&launch, 0, 1);
 }
 
 void kernel_rows_host(const struct kernel_rows_args *args)

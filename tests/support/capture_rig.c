@@ -193,7 +193,10 @@ static void capture_by_threads(const struct kernel_capture_args *args)
 		kernel_capture_share(&launch, team, TEAMS, &from, &to);
 		for (uint32_t worker = 0; worker < WORKERS; worker++)
 			kernel_capture_copy(&launch, from, to, worker, WORKERS, &tally);
-		kernel_capture_report(&launch, from, to, &tally);
+		if (!kernel_capture_report(&launch, from, to, &tally))
+			continue;
+		for (uint32_t worker = 0; worker < WORKERS; worker++)
+			kernel_capture_ring(&launch, worker, WORKERS);
 	}
 }
 

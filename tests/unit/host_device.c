@@ -31,23 +31,35 @@ static struct device_buffer buffer_alloc(struct device *device, uint64_t bytes)
 	return buffer;
 }
 
-Test(device, host_and_auto_are_the_host_device_here)
+Test(device, auto_is_cuda_where_there_is_a_gpu_and_else_the_host)
 {
+	bool gpu = device_cuda_ops.probe(NULL) == 0;
+
 	cr_assert_eq(device_find("host", NULL), ops);
-	cr_assert_eq(device_find("auto", NULL), ops);
-	cr_assert_eq(device_find(NULL, NULL), ops);
-	cr_assert_eq(device_for_buffer(R3RING_BUFFER_HOST), ops);
+	cr_assert_eq(device_find("auto", NULL), gpu ? &device_cuda_ops : ops);
+	cr_assert_eq(device_for_buffer(R3RING_BUFFER_HOST, NULL), ops);
 }
 
 Test(device, cuda_that_is_not_there_is_an_error_that_says_so)
 {
 	struct r3ring_error err = {0};
 
+	if (device_cuda_ops.probe(NULL) == 0)
+		cr_skip_test("a GPU is here");
 	cr_assert_null(device_find("cuda", &err));
 	cr_assert_eq(err.code, -ENODEV);
-	cr_assert_not_null(strstr(err.text, "no CUDA"));
-	cr_assert_null(device_for_buffer(R3RING_BUFFER_CUDA_IPC));
-	cr_assert_null(device_for_buffer(R3RING_BUFFER_CUDA_VMM));
+	cr_assert_not_null(strstr(err.text, "device \"cuda\": "), "%s", err.text);
+	cr_assert_null(device_for_buffer(R3RING_BUFFER_CUDA_IPC, NULL));
+	cr_assert_null(device_for_buffer(R3RING_BUFFER_CUDA_VMM, NULL));
+}
+
+Test(device, a_buffer_of_an_unknown_kind_is_refused)
+{
+	struct r3ring_error err = {0};
+
+	cr_assert_null(device_for_buffer((enum r3ring_buffer_kind)77, &err));
+	cr_assert_eq(err.code, -ENODEV);
+	cr_assert_not_null(strstr(err.text, "77"));
 }
 
 Test(device, an_unknown_name_is_an_error_that_names_it)
