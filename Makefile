@@ -304,26 +304,42 @@ soak: $(call packages,build)
 SECONDS ?= 60
 comma := ,
 FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
-FUZZED := $(wildcard record/*.c ring/*.c channel/*.c) tests/support/record_examples.c \
-	tests/support/segment_image.c
-fuzz-build = $(Q)mkdir -p $(@D) && clang -std=gnu11 $(R3RING_CPPFLAGS) -O1 -g \
-	-fsanitize=$(1)address,undefined -fno-sanitize-recover=all -o $@ $(filter %.c,$^) -pthread
+FUZZED := $(patsubst %.c,$(BUILD)/fuzz/objects/%.o,$(filter-out capture_daemon/main.c,\
+	$(wildcard $(addsuffix /*.c,$(LIBRARY_DIRS) producer/reference capture_daemon \
+		tests/support))))
+FUZZ_MAINS := $(patsubst %.c,$(BUILD)/fuzz/objects/%.o,$(wildcard tests/fuzz/*.c))
+FUZZ_SANITIZERS := address,undefined
+FUZZ_CFLAGS := -std=gnu11 $(R3RING_CPPFLAGS) -O1 -g -MMD -MP -fno-sanitize-recover=all \
+	-fsanitize=fuzzer-no-link,$(FUZZ_SANITIZERS)
 
-$(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(FUZZED) | $(call packages,lint)
-	$(call say,CLANG)
-	$(call fuzz-build,fuzzer$(comma))
+$(FUZZED) $(FUZZ_MAINS): $(BUILD)/fuzz/objects/%.o: %.c | $(call packages,lint)
+	@printf '  %-7s %s\n' CLANG fuzz/$*.o
+	@mkdir -p $(@D)
+	$(Q)clang $(FUZZ_CFLAGS) -c -o $@ $<
 
-$(BUILD)/fuzz/seed_%: tests/fuzz/seed_%.c $(FUZZED) | $(call packages,lint)
-	$(call say,CLANG)
-	$(call fuzz-build)
+$(BUILD)/fuzz/libfuzzed.a: $(FUZZED)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
+fuzz-link = $(Q)clang -o $@ $^ -fsanitize=$(1)$(FUZZ_SANITIZERS) -pthread $(PROGRAM_LIBS)
+
+$(BUILD)/fuzz/fuzz_%: $(BUILD)/fuzz/objects/tests/fuzz/fuzz_%.o $(BUILD)/fuzz/libfuzzed.a
+	$(call fuzz-link,fuzzer$(comma))
+
+$(BUILD)/fuzz/seed_%: $(BUILD)/fuzz/objects/tests/fuzz/seed_%.o $(BUILD)/fuzz/libfuzzed.a
+	$(call fuzz-link)
+
+# What the code under test says goes nowhere, else it would be most of the work.
 .PHONY: fuzz
-fuzz: $(FUZZERS:%=$(BUILD)/fuzz/fuzz_%) $(FUZZERS:%=$(BUILD)/fuzz/seed_%)
+fuzz: $(call packages,lint)
+	+$(Q)$(submake) $(FUZZERS:%=$(BUILD)/fuzz/fuzz_%) $(FUZZERS:%=$(BUILD)/fuzz/seed_%)
 	$(Q)for fuzzer in $(FUZZERS); do \
 		mkdir -p $(BUILD)/fuzz/$$fuzzer && \
 		$(BUILD)/fuzz/seed_$$fuzzer $(BUILD)/fuzz/$$fuzzer && \
 		$(BUILD)/fuzz/fuzz_$$fuzzer -max_total_time=$(SECONDS) -max_len=65536 \
-			-artifact_prefix=$(BUILD)/fuzz/ $(BUILD)/fuzz/$$fuzzer || exit 1; done
+			-close_fd_mask=2 -print_funcs=0 -artifact_prefix=$(BUILD)/fuzz/ \
+			$(BUILD)/fuzz/$$fuzzer || exit 1; done
+
+-include $(FUZZED:.o=.d) $(FUZZ_MAINS:.o=.d)
 
 # ---- checking the text -------------------------------------------------
 

@@ -29,7 +29,8 @@ static int payload_copy(struct drain *drain, const uint8_t *payload, uint32_t by
 		drain->payload = larger;
 		drain->payload_bytes = bytes;
 	}
-	memcpy(drain->payload, payload, bytes);
+	if (bytes)
+		memcpy(drain->payload, payload, bytes);
 	return 0;
 }
 

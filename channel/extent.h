@@ -111,7 +111,7 @@ EXTENT_INLINE uint64_t extent_part_bytes(const struct extent_geometry *g, uint32
 /* How many records one layer of @rows rows takes; a step without rows takes one. */
 EXTENT_INLINE uint32_t extent_parts(const struct extent_geometry *g, uint32_t rows)
 {
-	return rows ? (rows + g->rows_per_record - 1) / g->rows_per_record : 1;
+	return rows ? (rows - 1) / g->rows_per_record + 1 : 1;
 }
 
 /* Rows of part @part of a layer of @rows rows. */

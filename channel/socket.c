@@ -330,14 +330,15 @@ int socket_receive(int fd, struct socket_inbox *inbox, int timeout_ms)
 	 * sent before, such as a refusal, is still there. */
 	if (got == -ECONNRESET)
 		got = receive_once(fd, &msg);
-	if (got < 0 && got != -ECONNRESET)
-		return got == -EAGAIN ? -ETIMEDOUT : (int)got;
-	if (got <= 0)
+	if (got == -ECONNRESET)
 		return -EPIPE;
+	if (got < 0)
+		return got == -EAGAIN ? -ETIMEDOUT : (int)got;
 
 	inbox->len = (size_t)got;
 	take_fds(inbox, &msg);
-	ret = check_message(inbox, msg.msg_flags);
+	/* A message of no bytes looks like the end, and may bring descriptors. */
+	ret = got ? check_message(inbox, msg.msg_flags) : -EPIPE;
 	if (ret)
 		socket_inbox_close_fds(inbox);
 	return ret;

@@ -311,6 +311,13 @@ Test(daemon_hostile, a_record_that_does_not_decode_cuts_the_producer_off)
 	expect_cut_off("");
 }
 
+Test(daemon_hostile, an_entry_of_no_bytes_cuts_the_producer_off)
+{
+	welcome();
+	raw_producer_submit_record(&raw_a, R3RING_REQUEST, "", 0);
+	expect_cut_off("REQUEST");
+}
+
 /* ---- users -------------------------------------------------------------- */
 
 Test(daemon_hostile, failure_30_a_peer_of_another_user_is_refused_in_words)

@@ -167,3 +167,16 @@ Test(extents, their_count_and_their_positions_outgrow_32_bits)
 	cr_expect_gt(extents.taken, UINT32_MAX);
 	cr_expect_gt(extents.head, 1ull << 32);
 }
+
+/* How many rows a record takes is the daemon's word; a step has fewer than any such number. */
+Test(extents, records_longer_than_any_step_are_one_a_layer)
+{
+	const struct extent_geometry g = {
+		.layers = 3, .top_k = 4, .experts = 64, .rows_per_record = UINT32_MAX};
+	struct extent_geometry just_enough = g;
+
+	just_enough.rows_per_record = 100;
+	cr_expect_eq(extent_parts(&g, 100), 1);
+	cr_expect_eq(extent_part_rows(&g, 100, 0), 100);
+	cr_expect_eq(extent_bytes(&g, 100), extent_bytes(&just_enough, 100));
+}

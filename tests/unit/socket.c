@@ -251,11 +251,12 @@ Test(socket, a_message_longer_than_the_inbox_is_refused, .init = make_pair)
 	cr_assert_eq(socket_receive(ends[1], &inbox, 1000), -EBADMSG);
 }
 
-/* Sends @count copies of one descriptor with a head that announces @said. */
-static void send_fds(uint16_t said, unsigned int count)
+/* Sends @count copies of one descriptor with the first @bytes of a head that announces
+ * @said. */
+static void send_fds(uint16_t said, unsigned int count, size_t bytes)
 {
 	struct r3ring_message head = good_head();
-	struct iovec part = {.iov_base = &head, .iov_len = sizeof(head)};
+	struct iovec part = {.iov_base = &head, .iov_len = bytes};
 	union {
 		struct cmsghdr head;
 		uint8_t bytes[CMSG_SPACE(16 * sizeof(int))];
@@ -273,17 +274,27 @@ static void send_fds(uint16_t said, unsigned int count)
 	control.head.cmsg_len = CMSG_LEN(count * sizeof(int));
 	for (unsigned int i = 0; i < count; i++)
 		memcpy(CMSG_DATA(&control.head) + i * sizeof(int), &ends[0], sizeof(int));
-	cr_assert_eq(sendmsg(ends[0], &msg, 0), (ssize_t)sizeof(head));
+	cr_assert_eq(sendmsg(ends[0], &msg, 0), (ssize_t)bytes);
 }
 
 Test(socket, descriptors_of_a_refused_message_do_not_leak, .init = make_pair)
 {
 	int before = fds_open();
 
-	send_fds(1, 2);
+	send_fds(1, 2, sizeof(struct r3ring_message));
 	cr_assert_eq(socket_receive(ends[1], &inbox, 1000), -EBADMSG);
-	send_fds(16, 16);
+	send_fds(16, 16, sizeof(struct r3ring_message));
 	cr_assert_eq(socket_receive(ends[1], &inbox, 1000), -EBADMSG);
+	cr_assert_eq(fds_open(), before);
+	cr_assert_eq(inbox.fd_count, 0);
+}
+
+Test(socket, descriptors_of_a_message_without_bytes_do_not_leak, .init = make_pair)
+{
+	int before = fds_open();
+
+	send_fds(2, 2, 0);
+	cr_assert_eq(socket_receive(ends[1], &inbox, 1000), -EPIPE);
 	cr_assert_eq(fds_open(), before);
 	cr_assert_eq(inbox.fd_count, 0);
 }
