@@ -237,10 +237,10 @@ static bool view_intact(const struct r3ring_cursor *cursor)
 
 	if (desc->flags & R3RING_DESC_INLINE)
 		return true;
-	/* Pairs with the writer's fence behind the intent and the marker. */
+	/* Pairs with the writer's fence behind the intent. The slot may be another's by
+	 * now: its descriptor was copied and checked before. */
 	r3ring_fence_acquire();
-	return r3ring_load_relaxed_u64(&ring_desc(cursor->segment, desc->seq)->seq) == desc->seq &&
-	       desc_payload_kept(cursor->segment, desc);
+	return desc_payload_kept(cursor->segment, desc);
 }
 
 int r3ring_cursor_check(struct r3ring_cursor *cursor)

@@ -105,8 +105,10 @@ static int find_end(struct r3ring_writer *writer)
 	writer->units = last.units;
 	writer->next_seq = last.seq + 1;
 	writer->commit_seq = writer->next_seq;
-	writer->position = intent;
-	writer->committed = intent;
+	/* What the dead one was writing there nobody was shown, and the intent says no to
+	 * all that it overwrote: to go on behind it would take more with every death. */
+	writer->position = desc_end(&last);
+	writer->committed = writer->position;
 	writer->intent = intent;
 	writer->intent_step = segment->arena_bytes / 64;
 	if (writer->intent_step > INTENT_STEP_MAX)

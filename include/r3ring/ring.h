@@ -162,7 +162,7 @@ struct r3ring_slot {
 /*
  * Starts writing into a segment that this process made or adopted. One writer a
  * segment. In an adopted one it walks from the tail over every descriptor that
- * holds its own sequence, goes on at the old intent position, and raises
+ * holds its own sequence, goes on behind the last of them, and raises
  * writer_epoch and wake.
  * Returns 0, -EINVAL (segment was opened read-only), -EPIPE (its writer had
  * finished: nothing may follow), -EBADMSG (the words it left cannot be true),

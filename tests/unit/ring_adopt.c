@@ -46,16 +46,19 @@ static struct r3ring_writer_lines *lines(void)
 	return ring.segment->lines;
 }
 
-/* The successor's records follow those up to @last without a gap, in units too. */
+/* The successor's records follow those up to @last without a gap, in units too, and
+ * in the arena; the intent stays. */
 static void expect_seamless(uint64_t last)
 {
 	uint64_t intent = ring.seen->lines->intent_pos;
+	uint64_t end = desc_end(ring_desc(ring.segment, last));
 	struct r3ring_view view;
 
 	ring_fixture_kill_writer(&ring);
 	ring_fixture_adopt(&ring);
 	cr_assert_eq(r3ring_writer_next_seq(ring.writer), last + 1);
-	cr_assert_eq(r3ring_writer_position(ring.writer), intent, "it went back");
+	cr_assert_eq(ring.seen->lines->intent_pos, intent);
+	cr_assert_eq(r3ring_writer_position(ring.writer), end);
 	cr_assert_eq(r3ring_segment_tail(ring.seen), last);
 	for (uint64_t seq = PUBLISHED + 1; seq <= last; seq++)
 		ring_fixture_expect(cursor, seq, LEN);
@@ -64,6 +67,7 @@ static void expect_seamless(uint64_t last)
 	cr_assert_eq(r3ring_cursor_next(cursor, &view), 1);
 	cr_assert(ring_fixture_matches(&view, last + 1, LEN));
 	cr_assert_eq(view.units, last + 1);
+	cr_assert_geq(ring.seen->lines->intent_pos, intent, "it went back");
 	cr_assert_eq(r3ring_cursor_check(cursor), 0);
 	cr_assert_eq(ring_fixture_account(cursor).got, last + 1);
 	cr_assert_eq(ring.seen->lines->published_records, last + 1);
@@ -175,6 +179,25 @@ Test(ring_adopt, death_before_the_first_record)
 	ring_fixture_adopt(&empty);
 	cr_assert_eq(ring_fixture_put(&empty, LEN, 1, 0), 1);
 	ring_fixture_close(&empty);
+}
+
+Test(ring_adopt, successors_that_die_before_they_publish_take_nothing_from_readers)
+{
+	uint64_t oldest, intent;
+
+	reserve();
+	ring_fixture_kill_writer(&ring);
+	ring_fixture_adopt(&ring);
+	oldest = r3ring_segment_oldest(ring.seen);
+	intent = lines()->intent_pos;
+	for (int i = 0; i < 500; i++) { /* in all more than the arena */
+		reserve();
+		ring_fixture_kill_writer(&ring);
+		ring_fixture_adopt(&ring);
+	}
+	cr_assert_eq(lines()->intent_pos, intent);
+	cr_assert_eq(r3ring_segment_oldest(ring.seen), oldest);
+	expect_seamless(PUBLISHED);
 }
 
 Test(ring_adopt, a_successor_raises_epoch_and_wake)

@@ -20,7 +20,8 @@
  * model reserved: -DRECORDS=5
  *
  * mutant NO_WALK: goes on behind the tail, whatever is published there
- * mutant INTENT_BACK: goes on behind the last record, not at the intent
+ * mutant INTENT_BACK: the intent goes back behind the last record, as the writer does
+ * mutant AT_INTENT -DRECORDS=4 -DPUTS -DDEATHS=4: goes on at the intent, further on with each death
  * mutant NO_MARK_AT_OPEN -DPUTS: the first record's slot is not marked
  * mutant NO_ARENA_LIMIT -DRECORDS=6: more than half of the arena in flight
  * mutant COPY_OUTLIVES -DRECORDS=4: a copy of the dead writer still goes on
@@ -76,7 +77,6 @@ inline find_end()
 	byte last, steps;
 
 	last = tail;
-	position = intent;
 	if
 	:: last > 0 ->
 		look(last, state);
@@ -100,9 +100,13 @@ inline find_end()
 	:: else -> break
 	od;
 #endif
-	assert(position >= end[last] && position - end[last] <= ARENA);
+	position = end[last];
+	assert(intent >= position && intent - position <= ARENA);	/* else -EBADMSG */
+#ifdef AT_INTENT
+	position = intent;
+#endif
 #ifdef INTENT_BACK
-	d_step { position = end[last]; intent = position };
+	intent = position;
 #endif
 	atomic {
 		s = last + 1;
