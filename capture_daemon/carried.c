@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <test_point.h>
+
 #include "capture_daemon/carried.h"
 
 /* The file: this, and behind each entry's head its payload. */
@@ -45,19 +47,12 @@ static bool write_all(FILE *file, uint64_t generation, const struct live *live)
 	       write_table(file, live->requests, R3RING_REQUEST);
 }
 
-int carried_store(struct runtime_dir *dir, const struct r3ring_channel_name *channel,
-		  uint64_t generation, const struct live *live)
+static int write_file(int dir_fd, const char *name, uint64_t generation, const struct live *live)
 {
-	char name[NAME_MAX + 1];
+	int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	FILE *file;
 	bool whole;
-	int fd;
 
-	if (!live->maps && !live->requests)
-		return 0;
-	runtime_dir_channel_file(channel, ".live", name, sizeof(name));
-	fd = openat(dir->generations_fd, name,
-		    O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
 	file = fdopen(fd, "w");
@@ -66,13 +61,41 @@ int carried_store(struct runtime_dir *dir, const struct r3ring_channel_name *cha
 		return -ENOMEM;
 	}
 	whole = write_all(file, generation, live);
-	if (fclose(file) == 0 && whole)
-		return 0;
-	unlinkat(dir->generations_fd, name, 0);
-	return -EIO;
+	return fclose(file) == 0 && whole ? 0 : -EIO;
 }
 
-/* ---- taking ------------------------------------------------------------- */
+int carried_store(struct runtime_dir *dir, const struct r3ring_channel_name *channel,
+		  uint64_t generation, const struct live *live)
+{
+	char name[NAME_MAX + 1], fresh[NAME_MAX + 1];
+	int r;
+
+	if (!live->maps && !live->requests) {
+		carried_remove(dir, channel);
+		return 0;
+	}
+	runtime_dir_channel_file(channel, ".live", name, sizeof(name));
+	runtime_dir_channel_file(channel, ".live~", fresh, sizeof(fresh));
+	r = write_file(dir->generations_fd, fresh, generation, live);
+	R3RING_TEST_POINT("carried written");
+	if (r == 0 && renameat(dir->generations_fd, fresh, dir->generations_fd, name) < 0)
+		r = -errno;
+	R3RING_TEST_POINT("carried stored");
+	if (r < 0)
+		unlinkat(dir->generations_fd, fresh, 0);
+	return r;
+}
+
+void carried_remove(struct runtime_dir *dir, const struct r3ring_channel_name *channel)
+{
+	char name[NAME_MAX + 1];
+
+	runtime_dir_channel_file(channel, ".live", name, sizeof(name));
+	unlinkat(dir->generations_fd, name, 0);
+	R3RING_TEST_POINT("carried removed");
+}
+
+/* ---- reading ------------------------------------------------------------- */
 
 static int note(struct live *live, uint32_t type, const uint8_t *payload, size_t len)
 {
@@ -116,12 +139,10 @@ static int read_all(FILE *file, uint64_t generation, struct live *live)
 		return 0;
 	for (uint64_t i = 0; r == 0 && i < head.entries; i++)
 		r = read_entry(file, live);
-	if (r < 0)
-		live_clear(live);
 	return r;
 }
 
-int carried_take(struct runtime_dir *dir, const struct r3ring_channel_name *channel,
+int carried_read(struct runtime_dir *dir, const struct r3ring_channel_name *channel,
 		 uint64_t generation, struct live *live)
 {
 	char name[NAME_MAX + 1];
@@ -139,6 +160,5 @@ int carried_take(struct runtime_dir *dir, const struct r3ring_channel_name *chan
 	}
 	r = read_all(file, generation, live);
 	fclose(file);
-	unlinkat(dir->generations_fd, name, 0);
 	return r;
 }

@@ -10,16 +10,19 @@
 #include "capture_daemon/live.h"
 #include "capture_daemon/runtime_dir.h"
 
-/* Leaves @live of a channel's @generation. Returns 0 or an errno. */
+/* Leaves @live of a channel's @generation; a death meanwhile leaves what was there before.
+ * Returns 0 or an errno. */
 int carried_store(struct runtime_dir *dir, const struct r3ring_channel_name *channel,
 		  uint64_t generation, const struct live *live);
 
 /*
- * Takes what was left of a channel, if it is of @generation, into @live (empty), and
- * removes it in any case. Returns 0, also when nothing was left; or an errno, and then
- * @live is empty still.
+ * Adds what was left of a channel, if it is of @generation, to @live. Returns 0, also
+ * when nothing was left; or an errno, and then @live may have a part of it.
  */
-int carried_take(struct runtime_dir *dir, const struct r3ring_channel_name *channel,
+int carried_read(struct runtime_dir *dir, const struct r3ring_channel_name *channel,
 		 uint64_t generation, struct live *live);
+
+/* What was left is in the ring now, or is of no use to anybody. */
+void carried_remove(struct runtime_dir *dir, const struct r3ring_channel_name *channel);
 
 #endif

@@ -303,18 +303,40 @@ static int attach(struct channel *channel, struct hello *hello, struct r3ring_er
 	return r;
 }
 
-/* What lived when the former daemon ended in good order. */
-static void take_carried(const struct channel *channel,
-			 const struct r3ring_hello_producer_message *hello, struct live *carried)
+/*
+ * What lived when the former daemon ended, in good order or not. One that was killed
+ * before its new generation had all of it left both: a ring that its producer was not
+ * welcomed to, and the file.
+ */
+static void find_carried(const struct channel *channel, const struct hello *hello,
+			 struct live *carried)
 {
-	/* No channel has generation 0: of one that does not come back nothing is taken. */
-	uint64_t generation = hello->reconnect == 1 ? hello->last_generation : 0;
-	int r = carried_take(&channel->daemon->dir, &channel->name, generation, carried);
+	const struct r3ring_hello_producer_message *message = hello->message;
+	int r;
 
+	if (hello->orphan) {
+		*carried = hello->orphan->drain.publisher.live;
+		hello->orphan->drain.publisher.live = (struct live){0};
+	}
+	if (message->reconnect != 1)
+		return;
+	r = carried_read(&channel->daemon->dir, &channel->name, message->last_generation, carried);
 	if (r < 0)
 		log_warn("channel %s: what the daemon before left of its live requests is not "
-			 "usable, rows of theirs will have no request: %s",
+			 "usable, rows of theirs may have no request: %s",
 			 channel->text, strerror(-r));
+}
+
+/* The producer will try again. */
+static void give_back(struct channel *channel, const struct hello *hello, struct live *carried)
+{
+	struct live *live = carried->bytes ? carried : &channel->drain.publisher.live;
+
+	if (hello->orphan) {
+		hello->orphan->drain.publisher.live = *live;
+		*live = (struct live){0};
+	}
+	live_clear(carried);
 }
 
 static int begin_generation(struct channel *channel, struct hello *hello, struct r3ring_error *err)
@@ -327,14 +349,16 @@ static int begin_generation(struct channel *channel, struct hello *hello, struct
 	if (r < 0)
 		return r;
 	fill_schema(&hello->schema.u.schema.head, channel, &hello->sizes);
-	/* Requests that were live when the former daemon died still are. */
-	if (hello->orphan)
-		return drain_start(&channel->drain, channel->segment, &hello->schema,
-				   &hello->orphan->drain.publisher.live, err);
-	take_carried(channel, hello->message, &carried);
-	r = drain_start(&channel->drain, channel->segment, &hello->schema, &carried, err);
-	live_clear(&carried);
-	return r;
+	find_carried(channel, hello, &carried);
+	r = drain_begin(&channel->drain, channel->segment, &hello->schema, &carried, err);
+	if (r < 0) {
+		give_back(channel, hello, &carried);
+		return r;
+	}
+	R3RING_TEST_POINT("channel begun");
+	/* Before the thread takes ends of these requests. */
+	carried_remove(&channel->daemon->dir, &channel->name);
+	return drain_launch(&channel->drain, err);
 }
 
 static int start_drain(struct channel *channel, struct hello *hello, struct r3ring_error *err)
@@ -343,8 +367,11 @@ static int start_drain(struct channel *channel, struct hello *hello, struct r3ri
 
 	if (r < 0)
 		return r;
-	return hello->same_ring ? orphan_resume(hello->orphan, channel, err)
-				: begin_generation(channel, hello, err);
+	if (!hello->same_ring)
+		return begin_generation(channel, hello, err);
+	/* Left by a daemon that was killed while it ended: the ring has all. */
+	carried_remove(&channel->daemon->dir, &channel->name);
+	return orphan_resume(hello->orphan, channel, err);
 }
 
 /* ---- watching ----------------------------------------------------------- */

@@ -131,8 +131,7 @@ static int thread_start(struct drain *drain, struct r3ring_error *err)
 	return 0;
 }
 
-/* Copies go into the ring from here on, by the thread. */
-static int work_start(struct drain *drain, struct r3ring_error *err)
+int drain_launch(struct drain *drain, struct r3ring_error *err)
 {
 	drain->parts_max = PARTS_MAX;
 	drain->parts = calloc(drain->parts_max, sizeof(*drain->parts));
@@ -151,7 +150,7 @@ static int arena_register(struct drain *drain, const struct r3ring_segment *segm
 	return drain->ops->arena_register(drain->device, arena, bytes, err);
 }
 
-int drain_start(struct drain *drain, struct r3ring_segment *segment,
+int drain_begin(struct drain *drain, struct r3ring_segment *segment,
 		const struct r3ring_record *schema, struct live *carried, struct r3ring_error *err)
 {
 	int r = arena_register(drain, segment, err);
@@ -165,11 +164,11 @@ int drain_start(struct drain *drain, struct r3ring_segment *segment,
 		r = publisher_serve(&drain->publisher, &drain->policy, drain_carry_on, drain);
 	if (r == 0)
 		r = publish_schema(&drain->publisher, R3RING_DESC_BOUNDARY);
-	if (r == 0 && carried)
+	if (r == 0)
 		r = publish_carried(&drain->publisher, carried);
 	if (r < 0)
 		return r3ring_error_set(err, r, "the ring refuses the schema: %s", strerror(-r));
-	return work_start(drain, err);
+	return 0;
 }
 
 /* What was said of the side entry that comes next. */
@@ -196,7 +195,7 @@ int drain_resume(struct drain *drain, struct r3ring_error *err)
 	drain_hold(drain);
 	find_said_entry(drain);
 	drain->goes_on = true;
-	return work_start(drain, err);
+	return 0;
 }
 
 static void device_release(struct drain *drain)

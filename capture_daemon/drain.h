@@ -127,17 +127,20 @@ void drain_init(struct drain *drain, const char *label);
 int drain_attach(struct drain *drain, const struct drain_options *options,
 		 const struct r3ring_schema_record *schema, struct r3ring_error *err);
 
-/* Publishes SCHEMA into @segment, then BEGIN of the requests in @carried (NULL: none;
- * emptied), and starts the thread. */
-int drain_start(struct drain *drain, struct r3ring_segment *segment,
+/* Publishes SCHEMA into @segment, then maps and BEGIN of the requests in @carried
+ * (emptied). */
+int drain_begin(struct drain *drain, struct r3ring_segment *segment,
 		const struct r3ring_record *schema, struct live *carried, struct r3ring_error *err);
 
 /*
  * Goes on in the ring of a daemon that died: the publisher is open, what it had
- * told is known. Starts the thread, which publishes LOST and a keyframe (after the
- * step, where one is at work) before all else.
+ * told is known. The thread will publish LOST and a keyframe (after the step, where one
+ * is at work) before all else.
  */
 int drain_resume(struct drain *drain, struct r3ring_error *err);
+
+/* Starts the thread, which takes from the producer's pages from here on. */
+int drain_launch(struct drain *drain, struct r3ring_error *err);
 
 /* Tells the thread what became of the producer; it drains the rest and ends. */
 void drain_producer_gone(struct drain *drain, enum drain_producer how);

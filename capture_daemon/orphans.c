@@ -259,6 +259,8 @@ int orphan_resume(struct channel *orphan, struct channel *channel, struct r3ring
 
 	move_ring(orphan, channel);
 	r = drain_resume(&channel->drain, err);
+	if (r == 0)
+		r = drain_launch(&channel->drain, err);
 	if (r < 0) {
 		move_ring(channel, orphan);
 		stall_end(&orphan->drain.publisher.stall);

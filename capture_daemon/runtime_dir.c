@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <test_point.h>
+
 #include "capture_daemon/clock.h"
 #include "capture_daemon/runtime_dir.h"
 
@@ -235,7 +237,9 @@ int runtime_dir_store_generation(struct runtime_dir *dir, const struct r3ring_ch
 	if (write(fd, text, (size_t)len) != len)
 		r = -EIO;
 	close(fd);
+	R3RING_TEST_POINT("generation written");
 	if (r == 0 && renameat(dir->generations_fd, fresh, dir->generations_fd, file) < 0)
 		r = -errno;
+	R3RING_TEST_POINT("generation stored");
 	return r;
 }
