@@ -149,5 +149,7 @@ int instance_look(struct r3ring_instance *instance)
 	rc = listing_take(listing, 0, &instance->err);
 	if (rc == -ETIMEDOUT && now >= instance->give_up_ns)
 		listing_hang_up(listing);
-	return rc ? 0 : instance_join(instance, R3RING_FROM_OLDEST, &instance->err);
+	/* What a channel that appeared has overwritten by now is told as lost: sequence 0
+	 * means its first record. */
+	return rc ? 0 : instance_join(instance, R3RING_FROM_SEQ, &instance->err);
 }

@@ -42,7 +42,8 @@ struct r3ring_instance_options {
 
 /*
  * Attaches to all channels of an instance through its daemon. A channel that
- * appears later is read from its oldest record, whatever @options->from says.
+ * appears later is read from its first record, whatever @options->from says; what was
+ * overwritten before this reader found it counts as lost, and is told.
  *
  * @instance: receives the handle; untouched on failure.
  * @options:  copied.

@@ -48,6 +48,13 @@ static void teardown(void)
 		test_daemon_close(&daemon_a);
 }
 
+static void start_with_small_rings(void)
+{
+	test_daemon_close(&daemon_a);
+	test_daemon_start(&daemon_a, (const char *[]){"--ring-size", "256K", NULL});
+	strcpy(name, engine_instance(daemon_a.dir, "many"));
+}
+
 TestSuite(many_instance, .init = setup, .fini = teardown, .timeout = 120);
 
 static long long now_ms(void)
@@ -235,6 +242,30 @@ Test(many_instance, a_rank_that_appears_later_is_read_from_its_first_record)
 	expect_sound(1, STEPS, 3);
 }
 
+Test(many_instance, what_a_rank_that_appears_later_has_overwritten_is_told_as_lost)
+{
+	struct r3ring_reader_stats stats;
+
+	start_with_small_rings();
+	open_rank(&engines[0], 0, false);
+	open_instance(&(struct r3ring_instance_options){.from = R3RING_FROM_LATEST});
+	open_rank(&engines[2], 2, false);
+	for (uint32_t i = 0; i < 100; i++)
+		run_steps(2, STEPS);
+	engine_close(&engines[2]);
+	cr_assert(test_daemon_said(&daemon_a, "drained, "));
+	while (found[1].gaps == 0 && found[1].records == 0) {
+		if (read_one() == 0)
+			r3ring_instance_wait(instance, 100);
+	}
+	cr_expect_eq(found[1].gaps, 1, "a record came before the loss was told");
+	cr_assert_eq(r3ring_instance_get_stats(instance, 1, &stats), 0);
+	cr_expect_eq(stats.now.start, 1);
+	cr_expect_eq(stats.now.gap_from, 1);
+	cr_expect_gt(stats.now.lost, 0);
+	cr_expect_gt(stats.now.lost_units, 0);
+}
+
 Test(many_instance, a_rank_that_is_opened_anew_is_followed)
 {
 	open_ranks();
@@ -379,9 +410,7 @@ Test(many_instance, what_one_channel_loses_is_told_of_that_one)
 {
 	struct r3ring_reader_stats stats;
 
-	test_daemon_close(&daemon_a);
-	test_daemon_start(&daemon_a, (const char *[]){"--ring-size", "256K", NULL});
-	strcpy(name, engine_instance(daemon_a.dir, "many"));
+	start_with_small_rings();
 	open_ranks();
 	open_instance(&(struct r3ring_instance_options){0});
 	run_steps(0, STEPS);

@@ -111,7 +111,8 @@ Test(carried, a_death_while_it_was_written_leaves_what_was_there_before)
 	cr_assert_eq(fstatat(dir.generations_fd, FILE_NAME, &status, 0), 0);
 	/* What a dead one had of its file, wherever it stopped. */
 	for (off_t bytes = 0; bytes < status.st_size; bytes++) {
-		fd = openat(dir.generations_fd, FILE_NAME "~", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+		fd = openat(dir.generations_fd, FILE_NAME "~", O_WRONLY | O_CREAT | O_CLOEXEC,
+			    0600);
 		cr_assert_geq(fd, 0);
 		cr_assert_eq(ftruncate(fd, bytes), 0);
 		close(fd);
