@@ -307,11 +307,13 @@ static bool attach(struct drain_image_rig *rig, const struct drain_image_run *ru
 static void work_off(struct drain_image_rig *rig, struct drain *drain, enum drain_producer producer,
 		     void (*meanwhile)(void *ctx), void *ctx)
 {
+	struct live none = {0};
 	struct r3ring_error err;
 
 	/* Read when the thread begins. */
 	drain->producer = producer;
-	if (drain_start(drain, rig->segment, &rig->schema, NULL, &err) < 0)
+	if (drain_begin(drain, rig->segment, &rig->schema, &none, &err) < 0 ||
+	    drain_launch(drain, &err) < 0)
 		die(err.text);
 	if (meanwhile)
 		meanwhile(ctx);
