@@ -283,7 +283,7 @@ Test(reader, a_view_overwritten_while_in_use_is_not_got)
 
 	fake_channel_put_step(&channel, 1);
 	cr_assert_eq(r3ring_reader_next(reader, &view), 1);
-	fake_channel_put_steps(&channel, 2, 100);
+	fake_channel_put_steps(&channel, 2, 5000);
 	cr_assert_eq(r3ring_reader_check(reader), -EOVERFLOW);
 	r3ring_reader_get_stats(reader, &stats);
 	cr_assert_eq(stats.now.got, 0);
@@ -353,7 +353,7 @@ Test(reader, a_view_that_a_wait_found_may_be_overwritten_before_next)
 
 	fake_channel_put_step(&channel, 1);
 	cr_assert_eq(r3ring_reader_wait(reader, -1), 1);
-	fake_channel_put_steps(&channel, 2, 100);
+	fake_channel_put_steps(&channel, 2, 5000);
 	cr_assert_eq(r3ring_reader_next(reader, &view), 1);
 	cr_assert_eq(r3ring_reader_check(reader), -EOVERFLOW);
 	r3ring_reader_close(reader);
