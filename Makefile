@@ -128,7 +128,7 @@ build: all $(TESTS) $(if $(BENCH),$(O)/tests/run-bench) $(if $(DEMO),$(O)/tests/
 	$(O)/tests/plain-container
 
 # ---- packages ----------------------------------------------------------
-# A stamp for each group (build, test, model, bench, lint), so that later runs of make
+# A stamp for each group (build, test, model, bench, lint, aarch64), so that later runs of make
 # do not even look.
 
 packages = $(if $(filter no,$(PACKAGES)),,$(BUILD)/packages/$(1))
@@ -280,6 +280,28 @@ test-sanitized: $(call packages,build) $(call packages,test)
 	+$(Q)build=ok; $(submake) -k build || build=failed; \
 	tests/run $(O) $$build $(if $(filter thread,$(SAN)),stress,unit system)
 
+# Grace: built with Debian's cross compiler, the unit tests run under qemu-user. The
+# libraries are unpacked below BUILD, nothing of arm64 is installed.
+ARM := $(BUILD)/aarch64
+ARM_ROOT := $(CURDIR)/$(ARM)/sysroot
+ARM_CC := aarch64-linux-gnu-gcc --sysroot=$(ARM_ROOT)
+ARM_RACES := $(addprefix $(ARM)/tests/stress/,ring_race lane_race sleep_wake lossless_threads \
+	segment_changing record_changing capture_streams)
+
+$(ARM)/sysroot/complete: scripts/aarch64-sysroot.sh | $(call packages,aarch64)
+	$(call say,APT)
+	$(Q)scripts/aarch64-sysroot.sh $(@D) && touch $@
+
+$(ARM)/through_qemu.so: tests/aarch64/through_qemu.c $(ARM)/sysroot/complete
+	$(call say,CC)
+	$(Q)$(ARM_CC) $(filter-out -MMD -MP,$(R3RING_CFLAGS)) -shared -o $@ $< -ldl
+
+.PHONY: check-aarch64
+check-aarch64: $(ARM)/through_qemu.so
+	+$(Q)$(submake) CC="$(ARM_CC)" AR=aarch64-linux-gnu-ar BUILD=$(ARM) PACKAGES=no CUDA=no \
+		all $(ARM)/tests/run-unit $(ARM_RACES)
+	$(Q)tests/aarch64/run $(ARM) $(ARM)/sysroot $(ARM_RACES)
+
 # Spin explores the protocol, Relacy its memory order.
 .PHONY: model
 model: $(call packages,model)
@@ -412,6 +434,7 @@ help:
 	@echo 'check-asan     unit and system tests with AddressSanitizer'
 	@echo 'check-ubsan    unit and system tests with UndefinedBehaviorSanitizer'
 	@echo 'check-tsan     race tests with ThreadSanitizer'
+	@echo 'check-aarch64  builds for arm64 and runs the unit tests under qemu-user'
 	@echo 'stress         race tests, and KILLS=100 kills at every point of the code'
 	@echo 'model          explores models of the protocol, and mutants, which must fail'
 	@echo 'fuzz           feeds decoders and readers nonsense, SECONDS=60 each'

@@ -3,7 +3,7 @@
 #
 # Installs what one group of make targets needs and this machine lacks.
 #
-#	scripts/install-packages.sh build|test|model|bench|lint
+#	scripts/install-packages.sh build|test|model|bench|lint|aarch64
 #
 # First looks, with the compiler, which are missing; with none missing that is
 # all. Installs with apt-get (through sudo where not root); where there is no
@@ -12,7 +12,7 @@ set -u
 
 CC=${CC:-gcc}
 CXX=${CXX:-g++}
-group=${1:?usage: $0 build|test|model|bench|lint}
+group=${1:?usage: $0 build|test|model|bench|lint|aarch64}
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 
@@ -29,6 +29,11 @@ have_library()
 have_program()
 {
 	command -v "$1" > /dev/null 2>&1
+}
+
+have_path()
+{
+	[ -e "$1" ]
 }
 
 have_cxx()
@@ -80,6 +85,14 @@ needed_for_test()
 	needed_for_model
 }
 
+needed_for_aarch64()
+{
+	need gcc-aarch64-linux-gnu 'a compiler for arm64' have_program aarch64-linux-gnu-gcc
+	need libc6-dev-arm64-cross 'its C library' \
+		have_path /usr/aarch64-linux-gnu/include/stdio.h
+	need qemu-user 'qemu-user (runs arm64 programs)' have_program qemu-aarch64
+}
+
 needed_for_lint()
 {
 	need clang-format 'clang-format 14 or later' have_program clang-format
@@ -97,8 +110,9 @@ test) needed_for_test ;;
 model) needed_for_model ;;
 bench) need valgrind 'valgrind (counts instructions)' have_program valgrind ;;
 lint) needed_for_lint ;;
+aarch64) needed_for_aarch64 ;;
 *)
-	echo "$0: no group '$group': build, test, model, bench or lint" >&2
+	echo "$0: no group '$group': build, test, model, bench, lint or aarch64" >&2
 	exit 2
 	;;
 esac

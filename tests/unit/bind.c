@@ -9,6 +9,7 @@
 
 #include <r3ring/bind.h>
 
+#include "tests/support/emulated.h"
 #include "tests/support/fake_service.h"
 
 #define LAYERS 4u
@@ -131,8 +132,10 @@ Test(bind, failure_23_closing_announces_no_unbinding)
 Test(bind, a_forked_child_cannot_bind)
 {
 	int status;
-	pid_t child = fork();
+	pid_t child;
 
+	SKIP_WHERE_EMULATED("MADV_WIPEONFORK");
+	child = fork();
 	if (child == 0)
 		_exit(r3ring_bind(producer, modules, LAYERS, NULL) == -ESTALE ? 0 : 1);
 	cr_assert_eq(waitpid(child, &status, 0), child);

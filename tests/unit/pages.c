@@ -17,6 +17,7 @@
 #include <r3ring/record.h>
 
 #include "channel/pages.h"
+#include "tests/support/emulated.h"
 
 #define LANE 65536u
 #define MOST (64u << 20)
@@ -266,6 +267,7 @@ Test(pages, begun_is_exact_whichever_instruction_of_noting_it_is_the_last, .time
 	int status, instructions = 0;
 	pid_t pid;
 
+	SKIP_WHERE_EMULATED("ptrace");
 	make(&pages);
 	pages_note_begun(&pages, 1, 100);
 	pages_note_begun(&pages, 2, 200);

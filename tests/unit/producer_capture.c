@@ -15,6 +15,7 @@
 #include <r3ring/producer.h>
 
 #include "producer/producer.h"
+#include "tests/support/emulated.h"
 #include "tests/support/fake_service.h"
 
 #define ROWS 10u
@@ -356,6 +357,7 @@ Test(producer_capture, failures_2_and_19_nothing_in_a_step_enters_the_kernel)
 	struct r3ring_producer_options options = fake_service_options(&service);
 	int status;
 
+	SKIP_WHERE_EMULATED("seccomp");
 	r3ring_producer_close(producer);
 	producer = NULL;
 	fake_service_hang_up(&service);
@@ -396,6 +398,7 @@ Test(producer_capture, every_call_in_a_forked_child_is_stale)
 	int status;
 	pid_t pid;
 
+	SKIP_WHERE_EMULATED("MADV_WIPEONFORK");
 	cr_assert_eq(r3ring_step_begin(producer, &step, NULL), 1);
 	pid = fork();
 	cr_assert_geq(pid, 0);
