@@ -110,8 +110,8 @@ static bool flagged_record(const struct r3ring_segment *segment, uint64_t seq, u
 static bool newest_boundary(const struct r3ring_segment *segment, const struct window *window,
 			    uint64_t *seq, uint64_t *total)
 {
-	/* Pairs with the release of boundary_seq in the writer's publish. */
-	*seq = r3ring_load_acquire_u64(&segment->lines->boundary_seq);
+	/* Up to the window's tail the record is there, with an acquire of its own. */
+	*seq = r3ring_load_relaxed_u64(&segment->lines->boundary_seq);
 	if (flagged_record(segment, *seq, R3RING_DESC_BOUNDARY, window, total))
 		return true;
 	*seq = window->tail + 1;
@@ -396,8 +396,7 @@ static int begin_at_window(struct r3ring_cursor *cursor, bool keyframe)
 	seq = window.oldest;
 	total = window.units_before;
 	if (keyframe) {
-		/* Pairs with the release in r3ring_writer_set_keyframe(). */
-		uint64_t newest = r3ring_load_acquire_u64(&segment->lines->keyframe_seq);
+		uint64_t newest = r3ring_load_relaxed_u64(&segment->lines->keyframe_seq);
 		uint64_t before;
 
 		if (flagged_record(segment, newest, R3RING_DESC_KEYFRAME, &window, &before)) {

@@ -73,7 +73,6 @@ static int free_place(const struct gate *gate)
 static void note_change(struct gate *gate, uint32_t count)
 {
 	r3ring_store_relaxed_u32(&gate->count, count);
-	/* Pairs with the acquire in something_changed(). */
 	r3ring_fetch_add_u32(&gate->changes, 1);
 }
 
@@ -157,8 +156,8 @@ static void admit(const struct gate *gate, struct member *member, const struct g
 
 static bool something_changed(const struct gate *gate)
 {
-	/* Pairs with the addition in note_change(). */
-	return r3ring_load_acquire_u32(&gate->changes) != gate->seen;
+	/* Relaxed: what has changed is looked at with the lock held. */
+	return r3ring_load_relaxed_u32(&gate->changes) != gate->seen;
 }
 
 bool gate_has_new(const struct gate *gate)

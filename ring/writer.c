@@ -261,8 +261,8 @@ static void publish(struct r3ring_writer *writer, struct r3ring_desc *shared,
 	r3ring_store_release_u64(&shared->seq, desc->seq);
 	R3RING_TEST_POINT("ring seq");
 	if (desc->flags & R3RING_DESC_BOUNDARY)
-		/* Pairs with the acquire in the cursor's search for a boundary. */
-		r3ring_store_release_u64(&lines->boundary_seq, desc->seq);
+		/* Relaxed: used up to the tail only, and who has that has the record. */
+		r3ring_store_relaxed_u64(&lines->boundary_seq, desc->seq);
 	writer->committed = desc_end(desc);
 	r3ring_store_relaxed_u64(&lines->tail_pos, writer->committed);
 	R3RING_TEST_POINT("ring tail position");
@@ -404,8 +404,8 @@ void r3ring_writer_wake(struct r3ring_writer *writer)
 
 void r3ring_writer_set_keyframe(struct r3ring_writer *writer, uint64_t seq)
 {
-	/* Pairs with the acquire in the opening of a cursor. */
-	r3ring_store_release_u64(&writer->segment->lines->keyframe_seq, seq);
+	/* Relaxed, as boundary_seq is in publish(). */
+	r3ring_store_relaxed_u64(&writer->segment->lines->keyframe_seq, seq);
 	R3RING_TEST_POINT("ring keyframe");
 }
 

@@ -9,9 +9,11 @@
 //			store_fields(), publish(), mark_next()
 //	look()		ring/descriptor.c desc_copy()
 //	kept()		ring/descriptor.c desc_payload_kept()
-//	lose()		ring/cursor.c overrun()
+//	lose()		ring/cursor.c overrun(), newest_boundary(), flagged_record(); the
+//			search for a keyframe looks likewise
 //	read()		ring/cursor.c r3ring_cursor_next(), nothing_new(); r3ring_cursor_check()
 //			behind the reading of the payload
+//	thread 0	in the end ring/writer.c r3ring_writer_finish()
 //
 // Records of two words, two or four slots, an arena of four or eight words: the
 // arena comes round before the slots do, with them, or after them. The intent goes
@@ -29,21 +31,29 @@
 // mutant second_look: the descriptor's sequence not looked at again
 // mutant tail_store: tail_seq stored relaxed
 // mutant tail_load: tail_seq loaded relaxed
+// mutant boundary_tail: a boundary beyond the tail is believed
+// mutant closed_store: `closed` stored relaxed
+// mutant closed_load: loaded relaxed
+// mutant closed_look: looked at behind the slot: what comes in between is never read
 #include "model.hpp"
 
 struct ring : rl::test_suite<ring, 2> {
 	static const unsigned records = 7, words = 2;
-	rl::atomic<unsigned> seq[4], fields[4][2], arena[8], intent, tail;
+	rl::atomic<unsigned> seq[4], fields[4][2], arena[8], intent, tail, closed, boundary;
 	unsigned depth, arena_words;
 	unsigned announced; // the writer's copy of intent
+	bool latest;
 
 	void before()
 	{
 		depth = rl::rand(2) ? 2 : 4;
 		arena_words = rl::rand(2) ? 4 : 8;
 		announced = 0;
+		latest = rl::rand(2);
 		intent($).store(0, relaxed);
 		tail($).store(0, relaxed);
+		closed($).store(0, relaxed);
+		boundary($).store(0, relaxed);
 		for (unsigned i = 0; i < 4; i++) {
 			seq[i]($).store(0, relaxed);
 			fields[i][0]($).store(0, relaxed);
@@ -76,6 +86,8 @@ struct ring : rl::test_suite<ring, 2> {
 		fields[s % depth][0]($).store(s, relaxed);
 		fields[s % depth][1]($).store(s, relaxed);
 		seq[s % depth]($).store(s, order(release, "seq_store"));
+		if (s % 2)
+			boundary($).store(s, relaxed);
 		tail($).store(s, order(release, "tail_store"));
 		if (!without("marker"))
 			seq[(s + 1) % depth]($).store(s, relaxed);
@@ -113,25 +125,58 @@ struct ring : rl::test_suite<ring, 2> {
 		return kept(s);
 	}
 
-	unsigned lose(unsigned s)
+	// Relaxed: what lies up to the tail is there without it, and nothing else is used.
+	unsigned newest_boundary(unsigned newest)
 	{
-		fence(acquire, "overrun_fence");
-		// Else an overrun is taken for corruption.
-		RL_ASSERT(tail($).load(order(acquire, "tail_load")) >= s);
-		return s + 1;
+		unsigned s = boundary($).load(relaxed);
+		state found;
+
+		if (!s || (s > newest && !without("boundary_tail")))
+			return newest + 1;
+		found = look(s);
+		RL_ASSERT(found != not_yet);
+		return found == intact && kept(s) ? s : newest + 1;
 	}
 
-	// Returns where the cursor goes on.
+	unsigned lose(unsigned s)
+	{
+		unsigned newest, found;
+
+		fence(acquire, "overrun_fence");
+		newest = tail($).load(order(acquire, "tail_load"));
+		RL_ASSERT(newest >= s); // else an overrun is taken for corruption
+		found = latest ? newest_boundary(newest) : s + 1;
+		return found > s ? found : s + 1;
+	}
+
+	bool slot_empty(unsigned s)
+	{
+		return seq[s % depth]($).load(acquire) < s;
+	}
+
+	// Returns whether the end is reached.
+	bool nothing_new(unsigned s)
+	{
+		bool ended = !without("closed_look") && closed($).load(order(acquire, "closed_load"));
+		bool empty;
+
+		if (tail($).load(order(acquire, "tail_load")) >= s)
+			RL_ASSERT(!slot_empty(s)); // else lost as corrupt
+		empty = slot_empty(s);
+		if (without("closed_look"))
+			ended = closed($).load(acquire);
+		RL_ASSERT(!ended || !empty || s == records + 1); // else never read
+		return ended && empty;
+	}
+
+	// Returns where the cursor goes on; behind all records: it has read the end.
 	unsigned read(unsigned s)
 	{
-		unsigned payload[words], newest;
+		unsigned payload[words];
 
 		switch (look(s)) {
 		case not_yet:
-			newest = tail($).load(order(acquire, "tail_load"));
-			if (newest >= s)
-				RL_ASSERT(seq[s % depth]($).load(acquire) >= s); // else lost as corrupt
-			return s;
+			return nothing_new(s) ? records + 2 : s;
 		case overrun:
 			return lose(s);
 		case intact:
@@ -151,9 +196,10 @@ struct ring : rl::test_suite<ring, 2> {
 		if (index == 0) {
 			for (unsigned s = 1; s <= records; s++)
 				put(s);
+			closed($).store(1, order(release, "closed_store"));
 			return;
 		}
-		for (unsigned looks = 0, s = 1; looks < 10 && s <= records; looks++)
+		for (unsigned looks = 0, s = 1; looks < 12 && s <= records + 1; looks++)
 			s = read(s);
 	}
 };
