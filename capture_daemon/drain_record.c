@@ -156,7 +156,7 @@ static void say_closed(struct drain *drain)
 	struct lane_gap causes;
 
 	memcpy(&causes, &drain->pages.words->closing_gap, sizeof(causes));
-	lost.cause = R3RING_CAUSE_QUEUE_FULL;
+	lost.cause = R3RING_CAUSE_PRODUCER_DIED; /* in a step that it did not end */
 	if (lost.steps)
 		drain_check(drain, publish_lost(&drain->publisher, &lost), "LOST");
 	if (begun.step > drain->last_step)

@@ -14,6 +14,7 @@
 #include "capture_daemon/clock.h"
 #include "capture_daemon/drain_copy.h"
 #include "capture_daemon/log.h"
+#include "capture_daemon/totals.h"
 
 /* Why a step is worked on no longer. */
 enum step_outcome {
@@ -24,13 +25,6 @@ enum step_outcome {
 };
 
 /* ---- checks ------------------------------------------------------------- */
-
-static uint32_t valid_rows(const struct r3ring_step_record *head)
-{
-	uint32_t end = head->valid_end < head->row_end ? head->valid_end : head->row_end;
-
-	return end > head->row_begin ? end - head->row_begin : 0;
-}
 
 static int check_place(const struct drain *drain, const struct r3ring_step_record *head,
 		       const struct lane_step *lane, struct r3ring_error *err)
@@ -170,8 +164,8 @@ static void say_step_lost(struct drain *drain, const struct r3ring_step_record *
 		.from_step = head->step,
 		.to_step = head->step,
 		.steps = 1,
-		.rows = valid_rows(head),
-		.layer_rows = (uint64_t)valid_rows(head) * drain->geometry.layers,
+		.rows = totals_valid_rows(head),
+		.layer_rows = totals_valid_rows(head) * drain->geometry.layers,
 		.cause = cause,
 		.spans_unknown = spans_unknown,
 	};
@@ -276,35 +270,13 @@ static void note_pace(struct drain_report *report, uint64_t now)
 	report->pace_steps = 0;
 }
 
-static void count_step(struct drain *drain, const struct step_work *work, uint32_t missing)
+static void count_step(struct drain *drain, const struct step_work *work,
+		       const struct r3ring_record *end)
 {
-	struct r3ring_totals *totals = &drain->publisher.totals;
-	uint64_t now = clock_now_ns();
-	struct drain_report *report = &drain->report;
-
-	if (missing)
-		totals->steps_partial++;
-	else
-		totals->steps_complete++;
-	totals->rows += work->valid;
-	totals->layers_missing += missing;
-	totals->layer_rows += (uint64_t)work->valid * (drain->geometry.layers - missing);
+	totals_add_end(&drain->publisher.totals, end, work->valid, drain->geometry.layers);
 	pthread_mutex_lock(&drain->report_lock);
-	note_pace(report, now);
+	note_pace(&drain->report, clock_now_ns());
 	pthread_mutex_unlock(&drain->report_lock);
-}
-
-/* Remembered for the LOST record that follows when all is drained. */
-static void note_cut_short(struct drain *drain, const struct step_work *work, uint32_t missing)
-{
-	struct r3ring_lost_record *lost = &drain->cut_short;
-
-	if (!lost->from_step)
-		lost->from_step = work->head.step;
-	lost->to_step = work->head.step;
-	lost->steps++;
-	lost->rows += work->valid;
-	lost->layer_rows += (uint64_t)work->valid * missing;
 }
 
 static void say_end(struct drain *drain, const struct step_work *work, enum step_outcome outcome)
@@ -328,9 +300,9 @@ static void say_end(struct drain *drain, const struct step_work *work, enum step
 	drain_check(drain, publish_record(&drain->publisher, &record, 0), "STEP_END");
 	R3RING_TEST_POINT("drain step told");
 	r3ring_writer_wake(drain->publisher.writer);
-	count_step(drain, work, missing);
-	if (outcome == STEP_CUT_SHORT && missing)
-		note_cut_short(drain, work, missing);
+	count_step(drain, work, &record);
+	/* Told by the LOST record that follows when all is drained. */
+	totals_add_cut(&drain->cut_short, &record, work->valid);
 }
 
 /* ---- at work ------------------------------------------------------------ */
@@ -388,7 +360,7 @@ static struct step_work step_work_of(const struct drain *drain,
 		.extent = drain->buffer.base + lane->extent_offset,
 		.slot = pages_slot(&drain->pages, lane->slot),
 		.rows = head->row_end - head->row_begin,
-		.valid = valid_rows(head),
+		.valid = (uint32_t)totals_valid_rows(head),
 		.said = said_before(drain, head->step) ? &drain->said : NULL,
 	};
 }
@@ -417,8 +389,8 @@ static enum step_outcome drop_step(struct drain *drain, const struct r3ring_reco
 		.from_step = head->step,
 		.to_step = head->step,
 		.steps = 1,
-		.rows = valid_rows(head),
-		.layer_rows = (uint64_t)valid_rows(head) * drain->geometry.layers,
+		.rows = totals_valid_rows(head),
+		.layer_rows = totals_valid_rows(head) * drain->geometry.layers,
 		.cause = lane->extent_offset == EXTENT_NONE ? dropped_cause(lane->cause)
 							    : R3RING_CAUSE_RING_FULL,
 	};
@@ -481,7 +453,7 @@ int drain_step(struct drain *drain, const uint8_t *payload, size_t bytes, struct
 	    say_step(drain, &record, &lane) == STEP_ABANDONED)
 		return 1;
 	note_taken(drain, record.u.step.head.step,
-		   lane.rows_before + valid_rows(&record.u.step.head));
+		   lane.rows_before + totals_valid_rows(&record.u.step.head));
 	release_extent(drain, &lane);
 	drain->said.step.step = 0;
 	if (keyframe_due(&drain->publisher))

@@ -18,6 +18,7 @@
 #include "capture_daemon/orphans.h"
 #include "capture_daemon/registration.h"
 #include "capture_daemon/remains.h"
+#include "capture_daemon/totals.h"
 #include "channel/leftover.h"
 
 #define PATIENCE_NS (10 * NS_PER_SECOND)
@@ -42,16 +43,17 @@ static void note_lost(struct drain *drain)
 {
 	struct r3ring_lost_record *lost = &drain->cut_short;
 	const struct r3ring_step_record *step = &drain->said.step;
-	uint32_t end = step->valid_end < step->row_end ? step->valid_end : step->row_end;
+	uint64_t rows = totals_valid_rows(step);
 
-	lost->cause = R3RING_CAUSE_DAEMON_RESTART;
+	lost->cause = lost->steps ? R3RING_CAUSE_PRODUCER_DIED : R3RING_CAUSE_DAEMON_RESTART;
 	if (!step->step)
 		return;
-	lost->from_step = step->step;
+	if (!lost->from_step)
+		lost->from_step = step->step;
 	lost->to_step = step->step;
-	lost->steps = 1;
-	lost->rows = end > step->row_begin ? end - step->row_begin : 0;
-	lost->layer_rows = lost->rows * layers_open(&drain->said, &drain->publisher.schema);
+	lost->steps++;
+	lost->rows += rows;
+	lost->layer_rows += rows * layers_open(&drain->said, &drain->publisher.schema);
 }
 
 static void take_remains(struct drain *drain, struct remains *remains)
@@ -62,6 +64,7 @@ static void take_remains(struct drain *drain, struct remains *remains)
 	drain->publisher.newest_step = remains->newest_step;
 	drain->told_step = remains->told_step;
 	drain->said = remains->said;
+	drain->cut_short = remains->cut_short;
 	remains->said.layer_parts = NULL;
 	note_lost(drain);
 	drain_update_report(drain);

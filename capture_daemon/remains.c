@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "capture_daemon/remains.h"
+#include "capture_daemon/totals.h"
 
 void remains_init(struct remains *remains)
 {
@@ -119,22 +120,13 @@ static void note_rows(struct remains *remains, const struct r3ring_rows_record *
 		remains->said.rows += head->rows;
 }
 
-static void note_end(struct remains *remains, const struct r3ring_step_end_record *head)
+static void note_end(struct remains *remains, const struct r3ring_record *end)
 {
-	const struct r3ring_step_record *step = &remains->said.step;
-	uint32_t end = step->valid_end < step->row_end ? step->valid_end : step->row_end;
-	uint64_t valid = end > step->row_begin ? end - step->row_begin : 0;
-	uint32_t layers = remains->schema.u.schema.head.layers;
-	struct r3ring_totals *totals = &remains->totals;
+	const struct r3ring_step_end_record *head = &end->u.step_end.head;
+	uint64_t valid = at_work(remains, head->step) ? totals_valid_rows(&remains->said.step) : 0;
 
-	if (head->missing)
-		totals->steps_partial++;
-	else
-		totals->steps_complete++;
-	totals->rows += valid;
-	totals->layers_missing += head->missing;
-	if (head->missing < layers)
-		totals->layer_rows += valid * (layers - head->missing);
+	totals_add_end(&remains->totals, end, valid, remains->schema.u.schema.head.layers);
+	totals_add_cut(&remains->cut_short, end, valid);
 	note_told(remains, head->step);
 }
 
@@ -172,6 +164,8 @@ static void note_lost(struct remains *remains, const struct r3ring_lost_record *
 
 	remains->totals.lost_steps[lost->cause] += lost->steps;
 	remains->totals.lost_rows[lost->cause] += lost->rows;
+	if (lost->cause == R3RING_CAUSE_PRODUCER_DIED)
+		remains->cut_short = (struct r3ring_lost_record){0};
 	if (first <= remains->counted_step)
 		first = remains->counted_step + 1;
 	if (lost->to_step >= first) {
@@ -220,7 +214,7 @@ static void note_record(struct remains *remains, const struct r3ring_record *rec
 		note_rows(remains, &record->u.rows.head);
 		break;
 	case R3RING_STEP_END:
-		note_end(remains, &record->u.step_end.head);
+		note_end(remains, record);
 		break;
 	case R3RING_LOST:
 		note_lost(remains, &record->u.lost);

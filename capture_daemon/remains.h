@@ -28,9 +28,10 @@ struct remains {
 	struct live live;
 	struct r3ring_totals totals;
 	uint64_t newest_step;
-	uint64_t counted_step;  /* newest of the steps that totals.steps counts */
-	uint64_t told_step;     /* newest of which the end, or the loss, was told */
-	struct remains_gap gap; /* the newest */
+	uint64_t counted_step;               /* newest of the steps that totals.steps counts */
+	uint64_t told_step;                  /* newest of which the end, or the loss, was told */
+	struct remains_gap gap;              /* the newest */
+	struct r3ring_lost_record cut_short; /* by a producer's death, its LOST not yet told */
 	struct drain_said said;
 };
 

@@ -324,7 +324,7 @@ struct r3ring_totals {
 	uint64_t steps; /* steps announced by the producer, lost ones too */
 	uint64_t steps_complete;
 	uint64_t steps_partial;
-	uint64_t rows; /* valid rows of this rank in delivered steps */
+	uint64_t rows; /* valid rows of this rank of which a layer came; LOST ones are not in it */
 	uint64_t layer_records;
 	uint64_t layer_rows; /* valid rows times layers delivered */
 	uint64_t layers_missing;

@@ -13,6 +13,7 @@
 #include "tests/support/daemon.h"
 #include "tests/support/engine.h"
 #include "tests/support/ledger.h"
+#include "tests/support/status.h"
 #include "tests/support/worker.h"
 
 #define BASE "faults-producer"
@@ -173,6 +174,40 @@ static bool has_lost_by_death(const struct ledger *ledger, uint64_t requests)
 	       generation->aborted == requests;
 }
 
+/* Of all causes. */
+static json_int_t lost_figure(const json_t *channel, const char *key)
+{
+	json_int_t sum = 0;
+	const char *cause;
+	json_t *counts;
+
+	json_object_foreach (json_object_get(channel, "lost"), cause, counts)
+		sum += json_integer_value(json_object_get(counts, key));
+	return sum;
+}
+
+/* The daemon counts what this reader was given, and no row twice. */
+static void expect_status_of_the_ledger(void)
+{
+	const struct ledger_generation *generation = ledger_newest(&ledger_a);
+	json_t *channel = status_of_channel(daemon_a.dir, engine_channel(daemon_a.dir, BASE));
+	json_int_t rows = 0;
+
+	for (uint64_t i = 1; i <= generation->newest_step; i++)
+		rows += generation->steps[i].complete ? generation->steps[i].rows : 0;
+	cr_assert(channel);
+	cr_expect_eq(json_integer_value(json_object_get(channel, "rows")), rows);
+	cr_expect_eq(json_integer_value(json_object_get(channel, "steps")),
+		     (json_int_t)generation->newest_step);
+	cr_expect_eq(json_integer_value(json_object_get(channel, "steps_partial")),
+		     (json_int_t)generation->partial);
+	cr_expect_eq(lost_figure(channel, "steps"),
+		     (json_int_t)generation->lost_steps[R3RING_CAUSE_PRODUCER_DIED]);
+	cr_expect_eq(lost_figure(channel, "rows"),
+		     (json_int_t)generation->lost_rows[R3RING_CAUSE_PRODUCER_DIED]);
+	json_decref(channel);
+}
+
 static void kill_in_step(uint32_t layers)
 {
 	const struct plan plan = {.rows = ROWS, .layers = layers, .generation = 1};
@@ -198,6 +233,12 @@ static void kill_in_step(uint32_t layers)
 		     (uint64_t)ROWS * (ENGINE_LAYERS - layers));
 	cr_expect_eq(ledger_unaccounted(&ledger_a, 2), 0);
 	cr_expect_eq(ledger_a.wrong, 0);
+	cr_assert(status_becomes(daemon_a.dir, engine_channel(daemon_a.dir, BASE), status_has_ended,
+				 0));
+	expect_status_of_the_ledger();
+	test_daemon_kill(&daemon_a);
+	test_daemon_restart(&daemon_a, NULL);
+	expect_status_of_the_ledger();
 }
 
 Test(faults_producer, killed_before_any_layer_rang_the_whole_step_is_lost)

@@ -225,6 +225,37 @@ Test(daemon_remains, a_gap_of_several_causes_is_told_on_behind_what_was_told_of_
 	cr_expect_eq(remains.totals.steps, 9);
 }
 
+static void put_cut_end(uint64_t step)
+{
+	const struct r3ring_missing_layer missing = {.layer_id = layers[2].layer_id,
+						     .cause = R3RING_CAUSE_PRODUCER_DIED};
+	struct r3ring_record record = {.type = R3RING_STEP_END};
+
+	record.u.step_end.head = (struct r3ring_step_end_record){
+		.step = step, .status = R3RING_STEP_PARTIAL, .missing = 1};
+	record.u.step_end.missing = &missing;
+	put(&record);
+}
+
+Test(daemon_remains, what_a_producers_death_cut_is_known_until_it_was_told_as_lost)
+{
+	put_step(1, 0);
+	put_cut_end(1);
+	put_step(2, 0);
+	put_cut_end(2);
+	read_back();
+	cr_expect_eq(remains.totals.rows, 0);
+	cr_expect_eq(remains.cut_short.from_step, 1);
+	cr_expect_eq(remains.cut_short.to_step, 2);
+	cr_expect_eq(remains.cut_short.steps, 2);
+	cr_expect_eq(remains.cut_short.rows, 2 * (ROWS - 1));
+	cr_expect_eq(remains.cut_short.layer_rows, 2 * (ROWS - 1));
+	remains_free(&remains);
+	put_lost(1, 2, R3RING_CAUSE_PRODUCER_DIED);
+	read_back();
+	cr_expect_eq(remains.cut_short.steps, 0);
+}
+
 Test(daemon_remains, totals_go_on_from_the_newest_keyframe)
 {
 	publisher.totals.steps = 41;

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Running totals of a generation: counted alike by who ends a step and by who reads
+ * its end back from a dead daemon's ring. */
+#ifndef DAEMON_TOTALS_H
+#define DAEMON_TOTALS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <r3ring/record.h>
+
+/* Rows of a step that are this rank's and no padding. */
+uint64_t totals_valid_rows(const struct r3ring_step_record *step);
+
+/*
+ * Adds an ended step.
+ *
+ * @end:    its STEP_END.
+ * @valid:  its valid rows.
+ * @layers: how many a whole step has.
+ *
+ * Its rows came if any layer of it did; those that a dying producer cut are told and
+ * counted as lost, and not here.
+ */
+void totals_add_end(struct r3ring_totals *totals, const struct r3ring_record *end, uint64_t valid,
+		    uint32_t layers);
+
+/* Adds what the producer's death cut off the step to @lost. Returns whether it did. */
+bool totals_add_cut(struct r3ring_lost_record *lost, const struct r3ring_record *end,
+		    uint64_t valid);
+
+#endif
