@@ -109,6 +109,19 @@ static void refuse_producer(struct channel *channel, const struct drain_report *
 	session_refuse(session, &why);
 }
 
+/* With a producer that lives its ring may be gone on with. */
+static void note_ended(const struct channel *channel)
+{
+	const char *name = r3ring_segment_name(channel->segment);
+	int r;
+
+	if (channel->producer)
+		return;
+	r = leftover_note_ended(channel->daemon->dir.segments_fd, name);
+	if (r < 0)
+		log_warn("segment %s cannot be noted as ended: %s", name, strerror(-r));
+}
+
 void channel_drained(struct channel *channel)
 {
 	struct drain_report report;
@@ -120,6 +133,7 @@ void channel_drained(struct channel *channel)
 	if (report.failed)
 		refuse_producer(channel, &report);
 	channel->state = CHANNEL_ENDED;
+	note_ended(channel);
 	channel->memory -= channel->drain.imported_bytes;
 	log_info("channel %s: drained, %" PRIu64 " of %" PRIu64 " steps complete, %" PRIu64
 		 " partial",

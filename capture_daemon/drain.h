@@ -27,7 +27,7 @@ enum drain_producer {
 /* What `status` says of a channel; a copy that is whole. */
 struct drain_report {
 	struct r3ring_totals totals;
-	uint64_t bytes;          /* payload of layer records */
+	uint64_t bytes;          /* payload of all records */
 	uint64_t tail_seq;       /* newest record */
 	uint64_t last_step_ns;   /* when the newest step ended; 0 when none has */
 	uint64_t step_period_ns; /* mean over a second or more; 0 before that */
@@ -94,7 +94,6 @@ struct drain {
 	struct drain_part *parts;             /* [parts_max]: reserved, not yet copied */
 	uint32_t parts_max;
 	uint32_t part_count;
-	uint64_t report_bytes;   /* payload of layer records so far */
 	uint64_t imported_bytes; /* of the producer's pages and host buffer */
 
 	pthread_t thread;

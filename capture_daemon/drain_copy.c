@@ -126,7 +126,6 @@ static void commit_parts(struct drain *drain, const struct step_work *work, bool
 		write_head(drain, work, part);
 		r3ring_writer_commit(drain->publisher.writer, &part->slot);
 		totals->layer_records++;
-		drain->report_bytes += part->slot.len;
 		if (part->part == 0) {
 			totals->ids_missing += part->missing;
 			totals->ids_out_of_range += part->out_of_range;

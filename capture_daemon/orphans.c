@@ -67,6 +67,7 @@ static void take_remains(struct drain *drain, struct remains *remains)
 	drain->cut_short = remains->cut_short;
 	remains->said.layer_parts = NULL;
 	note_lost(drain);
+	drain->report.last_step_ns = remains->newest_end_ns;
 	drain_update_report(drain);
 }
 
@@ -89,15 +90,24 @@ static int orphan_fill(struct channel *channel, struct remains *remains, struct 
 	return 0;
 }
 
+/* Its producer had gone, and all was told of it, before the daemon died. */
+static bool awaits_nobody(const struct channel *channel)
+{
+	return !channel->drain.cut_short.steps &&
+	       leftover_has_ended(channel->daemon->dir.segments_fd,
+				  r3ring_segment_name(channel->segment));
+}
+
 static void insert(struct daemon *daemon, struct channel *channel)
 {
 	struct channel *other = channel_find(daemon, &channel->name);
 	uint64_t generation = r3ring_segment_get_header(channel->segment)->generation;
 
 	DL_APPEND(daemon->channels, channel);
-	log_info("channel %s: generation %" PRIu64 " of a dead daemon in %s: kept readable until "
-		 "its producer comes back",
-		 channel->text, generation, r3ring_segment_name(channel->segment));
+	log_info("channel %s: generation %" PRIu64 " of a dead daemon in %s: kept readable%s",
+		 channel->text, generation, r3ring_segment_name(channel->segment),
+		 channel->state == CHANNEL_ORPHAN ? " until its producer comes back"
+						  : ", its producer had gone before");
 	if (!other)
 		return;
 	/* It died while one generation was replacing the other. */
@@ -155,6 +165,8 @@ static void adopt(struct daemon *daemon, const char *name)
 	remains_init(&remains);
 	r = orphan_fill(channel, &remains, &err);
 	if (r == 0) {
+		if (awaits_nobody(channel))
+			channel->state = CHANNEL_ENDED;
 		insert(daemon, channel);
 		R3RING_TEST_POINT("orphan adopted");
 	} else {

@@ -127,6 +127,7 @@ static void note_end(struct remains *remains, const struct r3ring_record *end)
 
 	totals_add_end(&remains->totals, end, valid, remains->schema.u.schema.head.layers);
 	totals_add_cut(&remains->cut_short, end, valid);
+	remains->newest_end_ns = head->publish_ns;
 	note_told(remains, head->step);
 }
 

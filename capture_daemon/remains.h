@@ -30,6 +30,7 @@ struct remains {
 	uint64_t newest_step;
 	uint64_t counted_step;               /* newest of the steps that totals.steps counts */
 	uint64_t told_step;                  /* newest of which the end, or the loss, was told */
+	uint64_t newest_end_ns;              /* when the newest one that ended did */
 	struct remains_gap gap;              /* the newest */
 	struct r3ring_lost_record cut_short; /* by a producer's death, its LOST not yet told */
 	struct drain_said said;

@@ -204,7 +204,9 @@ static json_t *channel_object(struct channel *channel)
 	json_object_set_new(object, "segment", json_string(r3ring_segment_name(channel->segment)));
 	json_object_set_new(object, "state", json_string(state_name(channel)));
 	json_object_set_new(object, "model", json_string(publisher->schema.model));
-	json_object_set_new(object, "producer_pid", json_integer(channel->producer_pid));
+	json_object_set_new(object, "producer_pid",
+			    channel->producer_pid ? json_integer(channel->producer_pid)
+						  : json_null());
 	json_object_set_new(object, "device", json_string(channel->device));
 	json_object_set_new(object, "since", time_text(channel->since));
 	json_object_set_new(object, "id_space", json_string("logical"));

@@ -18,7 +18,8 @@
 #include "channel/leftover.h"
 
 #define PREFIX "r3ring."
-#define UUID_TEXT 33 /* with its NUL */
+#define UUID_TEXT 33        /* with its NUL */
+#define ENDED_MARK " ended" /* behind the uuid */
 
 /* ---- the list ----------------------------------------------------------- */
 
@@ -47,6 +48,33 @@ int leftover_list(int list_fd, const char *name, const uint8_t uuid[16])
 void leftover_unlist(int list_fd, const char *name)
 {
 	unlinkat(list_fd, name + 1, 0);
+}
+
+int leftover_note_ended(int list_fd, const char *name)
+{
+	int fd = openat(list_fd, name + 1, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
+	ssize_t len = sizeof(ENDED_MARK) - 1;
+	int r = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, ENDED_MARK, sizeof(ENDED_MARK) - 1) != len)
+		r = -EIO;
+	close(fd);
+	return r;
+}
+
+bool leftover_has_ended(int list_fd, const char *name)
+{
+	int fd = openat(list_fd, name + 1, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	char mark[sizeof(ENDED_MARK)] = "";
+
+	if (fd < 0)
+		return false;
+	if (pread(fd, mark, sizeof(mark) - 1, UUID_TEXT - 1) < 0)
+		mark[0] = '\0';
+	close(fd);
+	return strcmp(mark, ENDED_MARK) == 0;
 }
 
 int leftover_each(int list_fd, void (*each)(void *ctx, const char *name), void *ctx)

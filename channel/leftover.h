@@ -7,6 +7,7 @@
 #ifndef CHANNEL_LEFTOVER_H
 #define CHANNEL_LEFTOVER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum leftover_state {
@@ -20,6 +21,11 @@ enum leftover_state {
 /* Lists a segment, before it is made; @name begins with '/'. Returns 0 or an errno. */
 int leftover_list(int list_fd, const char *name, const uint8_t uuid[16]);
 void leftover_unlist(int list_fd, const char *name);
+
+/* Notes of a listed segment that all is told and nobody will come back to it: should
+ * its daemon die, the next one waits for no producer. Returns 0 or an errno. */
+int leftover_note_ended(int list_fd, const char *name);
+bool leftover_has_ended(int list_fd, const char *name);
 
 /* Calls @each with every name listed; it may unlist it. Returns 0 or an errno. */
 int leftover_each(int list_fd, void (*each)(void *ctx, const char *name), void *ctx);

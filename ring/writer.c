@@ -433,6 +433,11 @@ uint64_t r3ring_writer_position(const struct r3ring_writer *writer)
 	return writer->position;
 }
 
+uint64_t r3ring_writer_bytes(const struct r3ring_writer *writer)
+{
+	return writer->published_bytes;
+}
+
 void writer_set_gate(struct r3ring_writer *writer, struct gate *gate)
 {
 	writer->gate = gate;

@@ -171,6 +171,15 @@ static void print_rate(FILE *out, double steps_per_s)
 		fprintf(out, "%8s", "-");
 }
 
+/* That of a channel that a dead daemon left is not known. */
+static void print_process(FILE *out, const json_t *pid)
+{
+	if (json_is_integer(pid))
+		fprintf(out, "%8" JSON_INTEGER_FORMAT "  ", json_integer_value(pid));
+	else
+		fprintf(out, "%8s  ", "-");
+}
+
 static void print_channel(FILE *out, const json_t *channel, size_t name_width, size_t model_width)
 {
 	char layers[32];
@@ -183,11 +192,9 @@ static void print_channel(FILE *out, const json_t *channel, size_t name_width, s
 	fprintf(out, "%-6s %4" JSON_INTEGER_FORMAT " ", string(channel, "state"),
 		integer(channel, "generation"));
 	print_rate(out, json_number_value(json_object_get(channel, "steps_per_s")));
-	fprintf(out,
-		" %10" JSON_INTEGER_FORMAT " %12" JSON_INTEGER_FORMAT " %9s %8" JSON_INTEGER_FORMAT
-		"  ",
-		integer(channel, "steps"), integer(channel, "rows"), layers,
-		integer(channel, "producer_pid"));
+	fprintf(out, " %10" JSON_INTEGER_FORMAT " %12" JSON_INTEGER_FORMAT " %9s ",
+		integer(channel, "steps"), integer(channel, "rows"), layers);
+	print_process(out, json_object_get(channel, "producer_pid"));
 	print_age(out, json_object_get(channel, "last_step_age_ms"));
 	print_binding(out, channel);
 	print_losses(out, channel);

@@ -235,6 +235,9 @@ R3RING_API void r3ring_writer_finish(struct r3ring_writer *writer);
 R3RING_API uint64_t r3ring_writer_next_seq(const struct r3ring_writer *writer);
 R3RING_API uint64_t r3ring_writer_position(const struct r3ring_writer *writer);
 
+/* Payload bytes published since the segment was made, by all its writers. */
+R3RING_API uint64_t r3ring_writer_bytes(const struct r3ring_writer *writer);
+
 /* ---- cursor (reading) ------------------------------------------------- */
 
 struct r3ring_cursor;

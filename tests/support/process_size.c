@@ -23,6 +23,17 @@ long process_own_kib(pid_t pid)
 	return kib;
 }
 
+bool process_size_tells(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	return false;
+#elif defined(__has_feature)
+	return !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer);
+#else
+	return true;
+#endif
+}
+
 int process_descriptors(pid_t pid)
 {
 	struct dirent *entry;

@@ -127,6 +127,16 @@ Test(lossless, a_lossless_reader_gets_every_record_while_a_lossy_one_is_lapped)
 	cr_expect_eq(figure("readers_demoted"), 0);
 }
 
+static uint64_t newest_record(void)
+{
+	json_t *object = channel_status(daemon_a.dir, channel);
+	uint64_t seq = (uint64_t)json_integer_value(
+		json_object_get(json_object_get(object, "ring"), "tail_seq"));
+
+	json_decref(object);
+	return seq;
+}
+
 Test(lossless, it_begins_where_it_says_and_loses_nothing_from_there)
 {
 	const enum r3ring_cursor_start starts[] = {R3RING_FROM_OLDEST, R3RING_FROM_LATEST,
@@ -140,9 +150,7 @@ Test(lossless, it_begins_where_it_says_and_loses_nothing_from_there)
 		struct listener listener;
 
 		options.from = starts[i];
-		options.seq = (uint64_t)json_integer_value(json_object_get(
-			json_object_get(channel_status(daemon_a.dir, channel), "ring"),
-			"tail_seq"));
+		options.seq = newest_record();
 		listener_open_as(&listener, &options);
 		for (int step = 0; step < 3000; step++) {
 			int64_t number = engine_step(&engine_a, 0, ROWS);

@@ -80,6 +80,17 @@ Test(status_table, failure_23_bound_layers_and_their_time_are_shown_for_every_ch
 	free(text);
 }
 
+Test(status_table, a_producer_that_is_not_known_is_no_process_0)
+{
+	char *text = print("{\"daemon\":{},\"channels\":["
+			   "{\"channel\":\"a/0\",\"producer_pid\":4711},"
+			   "{\"channel\":\"b/0\",\"producer_pid\":null}]}");
+
+	cr_expect(strstr(text, " 0/0     4711  none yet\n"), "%s", text);
+	cr_expect(strstr(text, " 0/0        -  none yet\n"), "%s", text);
+	free(text);
+}
+
 Test(status_table, failure_20_losses_are_shown_by_cause)
 {
 	char *text = print("{\"daemon\":{},\"channels\":[{\"channel\":\"a/0\",\"lost\":{"
