@@ -106,6 +106,13 @@ STRESS := $(patsubst %.c,$(O)/%,$(wildcard tests/stress/*.c))
 BENCH := $(patsubst %.c,$(O)/%.o,$(wildcard tests/bench/*.c))
 BENCHED := $(patsubst %.c,$(O)/%.o,$(wildcard tests/bench/unbound/*.c))
 DEMO := $(patsubst %.c,$(O)/%.o,$(wildcard tests/demo/*.c))
+# The same programs over a stand-in for the CUDA runtime; with or without a toolkit.
+FAKE := $(O)/fakecuda
+FAKECUDA := $(patsubst %.c,$(FAKE)/%.o,$(wildcard tests/support/fakecuda/*.c))
+FAKE_DEVICE := $(patsubst %.c,$(FAKE)/%.o,$(wildcard device/cuda*.c))
+FAKE_TESTS := $(patsubst %.c,$(FAKE)/%.o,$(wildcard tests/cuda/*.c))
+FAKE_LIBRARY := $(if $(FAKE_DEVICE),$(filter-out $(O)/device/no_cuda.o $(CUDA_DEVICE),$(LIBRARY)), \
+	$(LIBRARY)) $(FAKE_DEVICE) $(FAKECUDA)
 CONTAINER := $(patsubst %.c,$(O)/%.o,$(wildcard tests/container/*.c))
 HEADERS := $(wildcard include/r3ring/*.h)
 MANUALS := $(wildcard docs/man/*.[1-8])
@@ -113,12 +120,14 @@ MANUALS := $(wildcard docs/man/*.[1-8])
 PROGRAM_OBJECTS := $(LIBRARY) $(REFERENCE) $(DAEMON) $(TOOLS)
 TEST_OBJECTS := $(SUPPORT) $(UNIT) $(SYSTEM) $(STRESS:=.o) $(BENCH) $(BENCHED) $(DEMO) \
 	$(CONTAINER)
-OBJECTS := $(PROGRAM_OBJECTS) $(TEST_OBJECTS)
-SOURCES := $(patsubst $(O)/%.o,%.c,$(OBJECTS))
+FAKE_OBJECTS := $(FAKECUDA) $(FAKE_DEVICE) $(FAKE_TESTS)
+OBJECTS := $(PROGRAM_OBJECTS) $(TEST_OBJECTS) $(FAKE_OBJECTS)
+SOURCES := $(patsubst $(O)/%.o,%.c,$(filter-out $(FAKE_OBJECTS),$(OBJECTS)))
 
 PROGRAMS := $(if $(DAEMON),$(O)/r3ringd) $(if $(TOOLS),$(O)/r3ring)
 LIBRARIES := $(O)/libr3ring.a $(O)/libr3ring.so
-TESTS := $(if $(UNIT),$(O)/tests/run-unit) $(if $(SYSTEM),$(O)/tests/run-system) $(STRESS)
+TESTS := $(if $(UNIT),$(O)/tests/run-unit) $(if $(SYSTEM),$(O)/tests/run-system) \
+	$(if $(FAKE_TESTS),$(FAKE)/tests/run-cuda) $(STRESS)
 
 # A make below this one, in parallel even where this one was not asked to be.
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
@@ -146,7 +155,7 @@ $(BUILD)/packages/test: | $(BUILD)/packages/build
 $(BUILD)/packages/model $(BUILD)/packages/bench $(BUILD)/packages/lint: | $(BUILD)/packages/test
 
 $(OBJECTS): | $(call packages,build)
-$(UNIT) $(SYSTEM): | $(call packages,test)
+$(UNIT) $(SYSTEM) $(FAKE_TESTS): | $(call packages,test)
 
 # ---- compiling and linking ---------------------------------------------
 
@@ -167,6 +176,11 @@ $(O)/%.o: %.c $(O)/flags
 	$(call say,CC)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(R3RING_CFLAGS) $(if $(CI),-Werror) -c -o $@ $<
+
+$(FAKE)/%.o: %.c $(O)/flags
+	$(call say,CC)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -Itests/support/fakecuda/include $(R3RING_CFLAGS) $(if $(CI),-Werror) -c -o $@ $<
 
 # Their loops are written to be vectorized; at -O2 compilers hold back.
 $(O)/kernels/convert.o $(O)/producer/token_map.o: private R3RING_CFLAGS += -O3
@@ -222,6 +236,40 @@ $(O)/tests/run-system: $(SYSTEM) $(INSIDE) | $(PROGRAMS)
 $(STRESS): $(O)/%: $(O)/%.o $(INSIDE)
 	$(call say,LD)
 	$(call link,$(PROGRAM_LIBS))
+
+# ---- over the stand-in CUDA runtime ------------------------------------
+
+$(FAKE)/libr3ring.a: $(FAKE_LIBRARY) $(O)/files
+	$(call say,AR)
+	$(Q)rm -f $@ && $(AR) rcs $@ $(FAKE_LIBRARY)
+
+link-fake = $(Q)$(CC) -o $@ $(filter %.o %.a,$^) $(R3RING_LDFLAGS) $(1)
+
+$(FAKE)/r3ringd: $(DAEMON) $(FAKE)/libr3ring.a $(O)/files
+	$(call say,LD)
+	$(call link-fake,$(PROGRAM_LIBS))
+
+$(FAKE)/r3ring: $(TOOLS) $(REFERENCE) $(FAKE)/libr3ring.a $(O)/files
+	$(call say,LD)
+	$(call link-fake,$(PROGRAM_LIBS))
+
+# Starts the programs; where there is a toolkit, the stand-in is compared with it.
+$(FAKE)/tests/run-cuda: $(FAKE_TESTS) $(filter-out %/libr3ring.a,$(INSIDE)) $(FAKE)/libr3ring.a \
+		| $(FAKE)/r3ringd $(FAKE)/r3ring $(if $(filter yes,$(CUDA)),$(FAKE)/as-declared)
+	$(call say,LD)
+	@mkdir -p $(@D)
+	$(call link-fake,$(TEST_LIBS))
+
+# Names, types and values are those of NVIDIA's headers.
+$(FAKE)/as-declared: $(wildcard tests/support/fakecuda/*.[ch])
+	$(call say,CHECK)
+	@mkdir -p $(@D)
+	$(Q)for source in $(wildcard tests/support/fakecuda/*.c); do \
+		$(CC) -std=gnu11 $(WARNINGS) -Werror -Wno-deprecated-declarations -fsyntax-only \
+			$(R3RING_CPPFLAGS) $$source || exit 1; done
+	@touch $@
+
+# ---- more tests --------------------------------------------------------
 
 # What the benchmark counts instructions of.
 $(O)/tests/bench-unbound: $(BENCHED) $(O)/files
@@ -282,7 +330,7 @@ check-asan check-ubsan check-tsan:
 .PHONY: test-sanitized
 test-sanitized: $(call packages,build) $(call packages,test)
 	+$(Q)build=ok; $(submake) -k build || build=failed; \
-	tests/run $(O) $$build $(if $(filter thread,$(SAN)),stress,unit system)
+	tests/run $(O) $$build $(if $(filter thread,$(SAN)),stress,unit system cuda)
 
 # Grace: built with Debian's cross compiler, the unit tests run under qemu-user. The
 # libraries are unpacked below BUILD, nothing of arm64 is installed.

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A fake machine for a test: its processes share a directory, and at its end nothing
+ * was found on it. */
+#ifndef TESTS_CUDA_FIXTURE_H
+#define TESTS_CUDA_FIXTURE_H
+
+/* Makes the machine; before any CUDA call and any process of it. r3ringd may only copy
+ * on it. Its seed is FAKECUDA_SEED, if that is set. Its directory goes with the process. */
+void machine_make(void);
+
+/* Fails the test when something was found; says what. */
+void machine_check(void);
+
+/* The same where one finding is expected: fails without one that contains @part, and
+ * forgets it. */
+void machine_expect(const char *part);
+
+#endif

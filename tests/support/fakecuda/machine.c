@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table that the processes of a fake machine share. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tests/support/fakecuda/fakecuda.h"
+#include "tests/support/fakecuda/machine.h"
+
+#define PROCESSES_MAX 64u
+#define EVENTS_MAX 256u
+#define IMPORTS_MAX 256u
+#define ACCESSES_MAX 512u
+#define FINDINGS_BYTES 32768u
+#define ONCE_MAX 64u
+
+struct machine {
+	pthread_mutex_t lock;
+	uint32_t made;
+	uint32_t process_number;
+	struct machine_process processes[PROCESSES_MAX];
+	struct machine_event events[EVENTS_MAX];
+	struct machine_import imports[IMPORTS_MAX];
+	struct machine_access accesses[ACCESSES_MAX];
+	uint32_t accesses_used; /* none is in use behind so many */
+	uint64_t once[ONCE_MAX];
+	uint32_t once_count;
+	struct fakecuda_work work;
+	uint32_t finding_count;
+	uint32_t findings_len;
+	char findings[FINDINGS_BYTES];
+};
+
+static struct machine *the_machine;
+static uint32_t own_number;
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void die(const char *what)
+{
+	fprintf(stderr, "fakecuda: %s: %s\n", what, strerror(errno));
+	abort();
+}
+
+/* ---- opening ------------------------------------------------------------ */
+
+static void make(struct machine *made)
+{
+	pthread_mutexattr_t attributes;
+
+	pthread_mutexattr_init(&attributes);
+	pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+	pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+	pthread_mutex_init(&made->lock, &attributes);
+	pthread_mutexattr_destroy(&attributes);
+	made->made = 1;
+}
+
+/* NULL: a machine that is this process's alone. */
+static struct machine *map(const char *dir)
+{
+	struct machine *mapped;
+	char path[4096];
+	int fd = -1;
+
+	if (dir) {
+		snprintf(path, sizeof(path), "%s/machine", dir);
+		fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+		if (fd < 0 || flock(fd, LOCK_EX) < 0 || ftruncate(fd, sizeof(*mapped)) < 0)
+			die(path);
+	}
+	mapped = mmap(NULL, sizeof(*mapped), PROT_READ | PROT_WRITE,
+		      fd < 0 ? MAP_SHARED | MAP_ANONYMOUS : MAP_SHARED, fd, 0);
+	if (mapped == MAP_FAILED)
+		die("mmap");
+	if (!mapped->made)
+		make(mapped);
+	if (fd >= 0) {
+		flock(fd, LOCK_UN); /* the mapping would keep it */
+		close(fd);
+	}
+	return mapped;
+}
+
+static void machine_lock(struct machine *m)
+{
+	if (pthread_mutex_lock(&m->lock) == EOWNERDEAD)
+		pthread_mutex_consistent(&m->lock);
+}
+
+static void machine_unlock(struct machine *m)
+{
+	pthread_mutex_unlock(&m->lock);
+}
+
+static bool is_dead(pid_t pid)
+{
+	return kill(pid, 0) < 0 && errno == ESRCH;
+}
+
+static void forget_dead(struct machine *m)
+{
+	for (unsigned int i = 0; i < PROCESSES_MAX; i++) {
+		if (m->processes[i].pid && is_dead(m->processes[i].pid))
+			m->processes[i] = (struct machine_process){0};
+	}
+}
+
+struct machine *machine(void)
+{
+	pthread_mutex_lock(&open_lock);
+	if (!the_machine) {
+		the_machine = map(getenv("FAKECUDA_DIR"));
+		machine_lock(the_machine);
+		own_number = ++the_machine->process_number;
+		machine_unlock(the_machine);
+	}
+	pthread_mutex_unlock(&open_lock);
+	return the_machine;
+}
+
+uint32_t machine_process_number(void)
+{
+	machine();
+	return own_number;
+}
+
+/* ---- what the environment says ------------------------------------------ */
+
+unsigned int machine_gpus(void)
+{
+	const char *text = getenv("FAKECUDA_GPUS");
+	unsigned long gpus = text ? strtoul(text, NULL, 10) : 1;
+
+	return gpus > MACHINE_GPUS_MAX ? MACHINE_GPUS_MAX : (unsigned int)gpus;
+}
+
+int machine_driver_version(void)
+{
+	const char *text = getenv("FAKECUDA_DRIVER");
+
+	if (!text)
+		return 13000;
+	return strcmp(text, "none") == 0 ? 0 : (int)strtol(text, NULL, 10);
+}
+
+bool machine_refuses(const char *what)
+{
+	const char *text = getenv("FAKECUDA_REFUSE");
+
+	return text && strstr(text, what);
+}
+
+/* ---- findings ----------------------------------------------------------- */
+
+void machine_add_finding(const char *text)
+{
+	struct machine *m = machine();
+	size_t room;
+	int len;
+
+	fprintf(stderr, "fakecuda: %s\n", text);
+	machine_lock(m);
+	m->finding_count++;
+	room = sizeof(m->findings) - m->findings_len;
+	len = snprintf(m->findings + m->findings_len, room, "%s\n", text);
+	if (len > 0 && (size_t)len < room)
+		m->findings_len += (uint32_t)len;
+	else
+		m->findings[m->findings_len] = '\0';
+	machine_unlock(m);
+}
+
+unsigned int fakecuda_finding_count(void)
+{
+	struct machine *m = machine();
+	unsigned int count;
+
+	machine_lock(m);
+	count = m->finding_count;
+	machine_unlock(m);
+	return count;
+}
+
+const char *fakecuda_findings(void)
+{
+	static char text[FINDINGS_BYTES];
+	struct machine *m = machine();
+
+	machine_lock(m);
+	memcpy(text, m->findings, sizeof(text));
+	machine_unlock(m);
+	return text;
+}
+
+bool fakecuda_found(const char *part)
+{
+	return strstr(fakecuda_findings(), part) != NULL;
+}
+
+void fakecuda_clear_findings(void)
+{
+	struct machine *m = machine();
+
+	machine_lock(m);
+	m->finding_count = 0;
+	m->findings_len = 0;
+	m->findings[0] = '\0';
+	machine_unlock(m);
+}
+
+/* A number for a text (FNV-1a). */
+static uint64_t number_of(const char *text)
+{
+	uint64_t hash = 14695981039346656037u;
+
+	for (; *text; text++)
+		hash = (hash ^ (uint8_t)*text) * 1099511628211u;
+	return hash;
+}
+
+bool machine_once(const char *text)
+{
+	struct machine *m = machine();
+	uint64_t number = number_of(text);
+	bool first = true;
+
+	machine_lock(m);
+	for (uint32_t i = 0; i < m->once_count; i++)
+		first = first && m->once[i] != number;
+	if (first && m->once_count < ONCE_MAX)
+		m->once[m->once_count++] = number;
+	machine_unlock(m);
+	return first;
+}
+
+/* ---- bytes -------------------------------------------------------------- */
+
+static struct machine_process *own_process(struct machine *m)
+{
+	struct machine_process *spare = NULL;
+
+	for (unsigned int i = 0; i < PROCESSES_MAX; i++) {
+		if (m->processes[i].pid == getpid())
+			return &m->processes[i];
+		if (!m->processes[i].pid && !spare)
+			spare = &m->processes[i];
+	}
+	if (!spare) {
+		errno = ENOSPC;
+		die("too many processes");
+	}
+	*spare = (struct machine_process){.pid = getpid()};
+	return spare;
+}
+
+static uint64_t free_bytes(const struct machine *m, unsigned int gpu)
+{
+	uint64_t taken = 0;
+
+	for (unsigned int i = 0; i < PROCESSES_MAX; i++)
+		taken += m->processes[i].pid ? m->processes[i].bytes[gpu] : 0;
+	return MACHINE_GPU_BYTES - taken;
+}
+
+bool machine_take_bytes(unsigned int gpu, uint64_t bytes)
+{
+	struct machine *m = machine();
+	bool fits;
+
+	machine_lock(m);
+	forget_dead(m);
+	fits = bytes <= free_bytes(m, gpu);
+	if (fits)
+		own_process(m)->bytes[gpu] += bytes;
+	machine_unlock(m);
+	return fits;
+}
+
+void machine_give_bytes(unsigned int gpu, uint64_t bytes)
+{
+	struct machine *m = machine();
+
+	machine_lock(m);
+	own_process(m)->bytes[gpu] -= bytes;
+	machine_unlock(m);
+}
+
+uint64_t machine_free_bytes(unsigned int gpu)
+{
+	struct machine *m = machine();
+	uint64_t bytes;
+
+	machine_lock(m);
+	forget_dead(m);
+	bytes = free_bytes(m, gpu);
+	machine_unlock(m);
+	return bytes;
+}
+
+/* ---- interprocess events ------------------------------------------------ */
+
+uint32_t machine_event_take(void)
+{
+	struct machine *m = machine();
+	uint32_t slot = 0;
+
+	machine_lock(m);
+	for (uint32_t i = 0; i < EVENTS_MAX && !slot; i++) {
+		if (!m->events[i].taken) {
+			m->events[i] = (struct machine_event){.taken = 1};
+			slot = i + 1;
+		}
+	}
+	machine_unlock(m);
+	return slot;
+}
+
+void machine_event_give(uint32_t slot)
+{
+	struct machine *m = machine();
+
+	machine_lock(m);
+	m->events[slot - 1].taken = 0;
+	machine_unlock(m);
+}
+
+struct machine_event *machine_event(uint32_t slot)
+{
+	return slot && slot <= EVENTS_MAX ? &machine()->events[slot - 1] : NULL;
+}
+
+/* ---- imports ------------------------------------------------------------ */
+
+void machine_import_add(uint64_t identity)
+{
+	struct machine *m = machine();
+	bool added = false;
+
+	machine_lock(m);
+	for (unsigned int i = 0; i < IMPORTS_MAX && !added; i++) {
+		struct machine_import *import = &m->imports[i];
+
+		if (!import->pid || is_dead(import->pid)) {
+			*import = (struct machine_import){.identity = identity, .pid = getpid()};
+			added = true;
+		}
+	}
+	machine_unlock(m);
+}
+
+void machine_import_remove(uint64_t identity)
+{
+	struct machine *m = machine();
+
+	machine_lock(m);
+	for (unsigned int i = 0; i < IMPORTS_MAX; i++) {
+		if (m->imports[i].pid == getpid() && m->imports[i].identity == identity) {
+			m->imports[i].pid = 0;
+			break;
+		}
+	}
+	machine_unlock(m);
+}
+
+pid_t machine_import_of(uint64_t identity)
+{
+	struct machine *m = machine();
+	pid_t found = 0;
+
+	machine_lock(m);
+	for (unsigned int i = 0; i < IMPORTS_MAX && !found; i++) {
+		const struct machine_import *import = &m->imports[i];
+
+		if (import->pid && import->pid != getpid() && import->identity == identity &&
+		    !is_dead(import->pid))
+			found = import->pid;
+	}
+	machine_unlock(m);
+	return found;
+}
+
+/* ---- accesses ----------------------------------------------------------- */
+
+static bool conflicts(const struct machine_access *a, const struct machine_access *b)
+{
+	return a->pid && a->pid != b->pid && a->identity == b->identity && (a->write || b->write) &&
+	       a->from < b->to && b->from < a->to;
+}
+
+pid_t machine_access_begin(const struct machine_access *access, uint32_t *entry, char *other)
+{
+	struct machine *m = machine();
+	pid_t found = 0;
+
+	*entry = 0;
+	machine_lock(m);
+	for (uint32_t i = 0; i <= m->accesses_used && i < ACCESSES_MAX; i++) {
+		struct machine_access *at = &m->accesses[i];
+
+		if (conflicts(at, access)) {
+			if (is_dead(at->pid)) {
+				at->pid = 0;
+			} else if (!found) {
+				found = at->pid;
+				memcpy(other, at->what, sizeof(at->what));
+			}
+		}
+		if (!at->pid && !*entry) {
+			*at = *access;
+			*entry = i + 1;
+		}
+	}
+	if (*entry > m->accesses_used)
+		m->accesses_used = *entry;
+	machine_unlock(m);
+	return found;
+}
+
+void machine_access_end(uint32_t entry)
+{
+	struct machine *m = machine();
+
+	if (!entry)
+		return;
+	machine_lock(m);
+	m->accesses[entry - 1].pid = 0;
+	while (m->accesses_used && !m->accesses[m->accesses_used - 1].pid)
+		m->accesses_used--;
+	machine_unlock(m);
+}
+
+/* ---- counts ------------------------------------------------------------- */
+
+void machine_count_kernel(void)
+{
+	struct machine *m = machine();
+
+	machine_lock(m);
+	m->work.kernels++;
+	machine_unlock(m);
+}
+
+void machine_count_copy(uint64_t bytes)
+{
+	struct machine *m = machine();
+
+	machine_lock(m);
+	m->work.copies++;
+	m->work.copied_bytes += bytes;
+	machine_unlock(m);
+}
+
+struct fakecuda_work fakecuda_work(void)
+{
+	struct machine *m = machine();
+	struct fakecuda_work work;
+
+	machine_lock(m);
+	work = m->work;
+	machine_unlock(m);
+	return work;
+}
