@@ -59,10 +59,20 @@ static void unwatch(struct channel *channel)
 	channel->pidfd.fd = -1;
 }
 
+/* It may free what an IPC handle names once nobody has that open any more. */
+static bool waits_for_buffer(const struct channel *channel)
+{
+	return channel->buffer_kind == R3RING_BUFFER_CUDA_IPC && channel_draining(channel);
+}
+
 void channel_producer_gone(struct channel *channel, enum drain_producer how)
 {
 	struct session *session = channel->producer;
 
+	if (how == DRAIN_PRODUCER_CLOSED && waits_for_buffer(channel)) {
+		drain_producer_gone(&channel->drain, how);
+		return;
+	}
 	channel->producer = NULL;
 	loop_remove(channel->daemon->loop, &channel->pidfd);
 	drain_producer_gone(&channel->drain, how);
@@ -86,13 +96,25 @@ bool channel_producer_is_gone(const struct channel *channel)
 
 void channel_producer_lost(struct channel *channel)
 {
-	enum drain_producer how = drain_closing(&channel->drain) ? DRAIN_PRODUCER_CLOSED
-								 : DRAIN_PRODUCER_DIED;
+	bool closed = drain_closing(&channel->drain) && !waits_for_buffer(channel);
+	enum drain_producer how = closed ? DRAIN_PRODUCER_CLOSED : DRAIN_PRODUCER_DIED;
 
 	if (how == DRAIN_PRODUCER_DIED)
 		log_warn("channel %s: producer %d died or hung up", channel->text,
 			 channel->producer_pid);
 	channel_producer_gone(channel, how);
+}
+
+/* The hang-up tells the producer that its buffer is its own again. */
+static void let_producer_go(struct channel *channel)
+{
+	struct session *session = channel->producer;
+
+	channel->producer = NULL;
+	if (!session)
+		return;
+	session->channel = NULL;
+	session_close(session);
 }
 
 /* The producer learns why it was cut off. */
@@ -128,10 +150,16 @@ void channel_drained(struct channel *channel)
 
 	unwatch(channel);
 	drain_join(&channel->drain);
+	if (channel->drain.gpu_lost) {
+		channel->daemon->gpu_lost = true;
+		return;
+	}
 	drain_nudge(&channel->drain);
 	drain_get_report(&channel->drain, &report);
 	if (report.failed)
 		refuse_producer(channel, &report);
+	else if (drain_producer_state(&channel->drain) != DRAIN_PRODUCER_ALIVE)
+		let_producer_go(channel);
 	channel->state = CHANNEL_ENDED;
 	note_ended(channel);
 	channel->memory -= channel->drain.imported_bytes;

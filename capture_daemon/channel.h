@@ -49,6 +49,10 @@ struct channel {
 	uint64_t memory;          /* counted against the user's limit */
 	uint64_t buffer_bytes;
 	char device[16];
+	enum r3ring_buffer_kind buffer_kind;
+	enum r3ring_export_reason export_reason;
+	enum r3ring_order order;
+	uint8_t gpu_uuid[16];
 	int64_t since;        /* CLOCK_REALTIME seconds */
 	uint64_t deadline_ns; /* ORPHAN: when to give up */
 
@@ -66,7 +70,8 @@ struct channel *channel_find(struct daemon *daemon, const struct r3ring_channel_
  */
 int channel_open(struct session *session, struct r3ring_error *err);
 
-/* The producer said BYE, or is gone; drains what is left. */
+/* The producer said BYE, or is gone; drains what is left. One that said BYE and waits
+ * for its buffer stays connected until all is drained. */
 void channel_producer_gone(struct channel *channel, enum drain_producer how);
 
 /* Whether the producer is dead or has hung up, though no event has said so yet. */

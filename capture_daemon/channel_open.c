@@ -170,6 +170,15 @@ static void find_orphan(struct daemon *daemon, struct hello *hello)
 	hello->same_ring = orphan_continues(old, hello->message, &hello->schema);
 }
 
+static int check_order(const struct r3ring_hello_producer_message *message,
+		       struct r3ring_error *err)
+{
+	if (message->order == R3RING_ORDER_BELL || message->order == R3RING_ORDER_EVENT)
+		return 0;
+	return r3ring_error_set(err, -EBADMSG, "hello with order %u, which is none",
+				message->order);
+}
+
 static int hello_check(struct session *session, struct hello *hello, struct r3ring_error *err)
 {
 	struct socket_inbox *inbox = &session->daemon->inbox;
@@ -181,7 +190,9 @@ static int hello_check(struct session *session, struct hello *hello, struct r3ri
 	hello->message = (const void *)inbox->u.bytes;
 	if (session->channel)
 		return r3ring_error_set(err, -EBADMSG, "this connection has a channel already");
-	r = take_fds(inbox, hello, err);
+	r = check_order(hello->message, err);
+	if (r == 0)
+		r = take_fds(inbox, hello, err);
 	if (r == 0)
 		r = check_name(session->daemon, &hello->message->channel, err);
 	if (r == 0)
@@ -281,6 +292,13 @@ static void fill_schema(struct r3ring_schema_record *schema, const struct channe
 	memcpy(schema->boot_id, header->boot_id, sizeof(schema->boot_id));
 }
 
+static void log_device(void *ctx, enum r3ring_log_level level, const char *line)
+{
+	const struct channel *channel = ctx;
+
+	log_line(level, "channel %s: %s", channel->text, line);
+}
+
 static int attach(struct channel *channel, struct hello *hello, struct r3ring_error *err)
 {
 	const struct drain_options options = {
@@ -290,6 +308,11 @@ static int attach(struct channel *channel, struct hello *hello, struct r3ring_er
 		.imported_bytes = imported_bytes(hello->message),
 		.told_step = hello->orphan ? hello->orphan->drain.told_step : 0,
 		.policy = channel_policy(channel->daemon),
+		.device = {.imports = true,
+			   .releases_gpu = channel->daemon->options.release_gpu,
+			   .shares_faults = channel->daemon->options.allow_mps,
+			   .log = log_device,
+			   .log_ctx = channel},
 	};
 	struct r3ring_schema_record *schema = &hello->schema.u.schema.head;
 	int r;
@@ -426,6 +449,18 @@ static int welcome(struct channel *channel)
 	return session_send(channel->producer, &message.head, sizeof(message), NULL, 0, NULL, 0);
 }
 
+static const char *buffer_words(const struct channel *channel)
+{
+	switch (channel->buffer_kind) {
+	case R3RING_BUFFER_CUDA_IPC:
+		return ", its buffer on the GPU by CUDA IPC";
+	case R3RING_BUFFER_CUDA_VMM:
+		return ", its buffer on the GPU by descriptor";
+	default:
+		return "";
+	}
+}
+
 static struct channel *channel_new(struct session *session, const struct hello *hello)
 {
 	struct channel *channel = calloc(1, sizeof(*channel));
@@ -439,6 +474,10 @@ static struct channel *channel_new(struct session *session, const struct hello *
 	channel->producer_pid = session->peer.pid;
 	channel->memory = hello->sizes.segment_bytes + imported_bytes(hello->message);
 	channel->buffer_bytes = hello->message->buffer_bytes;
+	channel->buffer_kind = (enum r3ring_buffer_kind)hello->message->buffer_kind;
+	channel->export_reason = (enum r3ring_export_reason)hello->message->export_reason;
+	channel->order = (enum r3ring_order)hello->message->order;
+	memcpy(channel->gpu_uuid, hello->message->gpu_uuid, sizeof(channel->gpu_uuid));
 	channel->since = time(NULL);
 	channel->pidfd.fd = -1;
 	channel->done.fd = -1;
@@ -462,6 +501,7 @@ int channel_open(struct session *session, struct r3ring_error *err)
 	if (r == 0)
 		r = watch(channel, &hello, err);
 	if (r < 0) {
+		daemon->gpu_lost |= r == -ENOTRECOVERABLE;
 		channel_abandon(channel);
 		return r;
 	}
@@ -470,10 +510,10 @@ int channel_open(struct session *session, struct r3ring_error *err)
 	DL_APPEND(daemon->channels, channel);
 	channel->producer = session;
 	session->channel = channel;
-	log_info("channel %s: generation %" PRIu64 " in %s, producer %d%s%s", channel->text,
+	log_info("channel %s: generation %" PRIu64 " in %s, producer %d%s%s%s", channel->text,
 		 r3ring_segment_get_header(channel->segment)->generation,
 		 r3ring_segment_name(channel->segment), channel->producer_pid,
-		 hello.message->reconnect == 1 ? " (came back)" : "",
+		 hello.message->reconnect == 1 ? " (came back)" : "", buffer_words(channel),
 		 hello.same_ring ? ": goes on where the dead daemon stopped" : "");
 	/* Requests that a producer which comes back carries on are there no more. */
 	if (old && old->state == CHANNEL_ORPHAN)

@@ -22,6 +22,7 @@
 
 #define PATIENCE_NS (2 * NS_PER_SECOND)
 #define TICK_MS 1000
+#define ANEW_NS (2 * NS_PER_SECOND)
 
 /* ---- signals ------------------------------------------------------------ */
 
@@ -170,7 +171,7 @@ static bool heartbeat(struct daemon *daemon)
 	bool any = false;
 
 	for (struct channel *c = daemon->channels; c; c = c->next) {
-		if (channel_draining(c))
+		if (channel_draining(c) || c->drain.gpu_lost)
 			continue;
 		r3ring_writer_heartbeat(c->drain.publisher.writer, now);
 		any = true;
@@ -178,16 +179,26 @@ static bool heartbeat(struct daemon *daemon)
 	return any;
 }
 
+/* Not at once again, should the GPU fail every time. */
+static bool anew_due(const struct daemon *daemon)
+{
+	return daemon->gpu_lost && !daemon->stopping &&
+	       clock_now_ns() - daemon->started_ns >= ANEW_NS;
+}
+
 int daemon_run(struct daemon *daemon)
 {
 	log_info("ready: %s", daemon->dir.socket_path);
 	notify_send("READY=1");
 	for (;;) {
-		int timeout_ms = heartbeat(daemon) || daemon->stopping ? TICK_MS : -1;
+		bool ticks = heartbeat(daemon) || daemon->stopping || daemon->gpu_lost;
+		int timeout_ms = ticks ? TICK_MS : -1;
 		int r;
 
 		if (daemon->stopping && !any_draining(daemon))
 			return 0;
+		if (anew_due(daemon))
+			return DAEMON_ANEW;
 		r = loop_turn(daemon->loop, timeout_ms);
 		if (r < 0) {
 			log_error("control loop: %s", strerror(-r));
@@ -219,6 +230,11 @@ static void close_channel(struct channel *channel)
 {
 	drain_stop(&channel->drain, 0);
 	drain_join(&channel->drain);
+	/* Its ring is left to the next daemon as it is. */
+	if (channel->drain.gpu_lost) {
+		DL_DELETE(channel->daemon->channels, channel);
+		return;
+	}
 	leave_live(channel);
 	if (channel->producer) {
 		channel->producer->channel = NULL;

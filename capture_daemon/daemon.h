@@ -27,6 +27,7 @@ struct daemon {
 	struct channel *channels;  /* utlist; at most one of a name is not retiring */
 	struct socket_inbox inbox; /* the message being handled */
 	uint64_t started_ns;
+	bool gpu_lost; /* no copy works in this process any more */
 	bool stopping;
 	uint64_t stop_deadline_ns;
 };
@@ -35,8 +36,9 @@ struct daemon {
  * errno with a message. daemon->options must be filled in. */
 int daemon_open(struct daemon *daemon, struct r3ring_error *err);
 
-/* Runs until a signal ends it and all channels are drained. Returns 0 or a
- * negative errno. */
+/* Runs until a signal ends it and all channels are drained. Returns 0, DAEMON_ANEW when
+ * the process is to execute itself anew, or a negative errno. */
+#define DAEMON_ANEW 1
 int daemon_run(struct daemon *daemon);
 
 /* Publishes the last records, removes segments and socket, frees all. */

@@ -48,7 +48,7 @@ static int buffer_attach(struct drain *drain, const struct drain_options *option
 	drain->ops = device_for_buffer((enum r3ring_buffer_kind)hello->buffer_kind, err);
 	if (!drain->ops)
 		return err->code;
-	r = drain->ops->open(&drain->device, err);
+	r = drain->ops->open(&drain->device, &options->device, err);
 	if (r < 0) {
 		drain->ops = NULL;
 		return r;

@@ -65,6 +65,7 @@ struct drain {
 	const struct device_ops *ops;
 	struct device *device;
 	struct device_buffer buffer;
+	bool gpu_lost; /* nothing more may be published; once the thread is joined */
 	struct extent_geometry geometry;
 	struct publisher publisher;
 	struct pace pace;
@@ -114,6 +115,7 @@ struct drain_options {
 	uint64_t imported_bytes;
 	uint64_t told_step;         /* newest that a dead daemon told all of; 0: not known */
 	struct stall_policy policy; /* towards lossless readers */
+	struct device_options device;
 };
 
 /* Makes it one that drain_close() takes. @label must live as long. */
@@ -218,7 +220,9 @@ void *drain_main(void *arg);
 enum drain_producer drain_producer_state(const struct drain *drain);
 /* Whether the daemon ends. */
 bool drain_stopping(const struct drain *drain);
-/* Whether it does, and its patience is over. */
+/* Whether the buffer may be read: one on a GPU goes with the process that made it. */
+bool drain_may_copy(const struct drain *drain);
+/* Whether it does, and its patience is over; or nothing can be copied any more. */
 bool drain_expired(const struct drain *drain);
 /* Admits readers that have registered. */
 void drain_admit_readers(struct drain *drain);

@@ -58,6 +58,17 @@ static int wait_for_copies(struct drain *drain)
 	return done < 0 ? done : 0;
 }
 
+/* Those before one that was refused (@error) are under way. Returns the worse. */
+static int copies_end(struct drain *drain, int error)
+{
+	int r;
+
+	if (error == -ENOTRECOVERABLE)
+		return error;
+	r = wait_for_copies(drain);
+	return error && r != -ENOTRECOVERABLE ? error : r;
+}
+
 static int copy_runs(struct drain *drain)
 {
 	const struct drain_part *parts = drain->parts;
@@ -74,9 +85,7 @@ static int copy_runs(struct drain *drain)
 		r = drain->ops->copy(drain->device, parts[first].slot.data, parts[first].from,
 				     (size_t)(last->from - parts[first].from) + last->slot.len);
 	}
-	if (r < 0)
-		return r;
-	return wait_for_copies(drain);
+	return copies_end(drain, r);
 }
 
 static uint32_t part_valid_rows(const struct drain *drain, const struct step_work *work,
@@ -133,6 +142,19 @@ static void commit_parts(struct drain *drain, const struct step_work *work, bool
 	}
 }
 
+/* After an error that lasts, what was reserved may still be written to. */
+static void note_failure(struct drain *drain, const struct step_work *work, int error)
+{
+	const char *fault = drain->ops->fault(drain->device);
+
+	log_error("channel %s: step %llu: copy from the buffer failed: %s", drain->label,
+		  (unsigned long long)work->head.step, fault[0] ? fault : strerror(-error));
+	if (error != -ENOTRECOVERABLE)
+		return;
+	drain->gpu_lost = true;
+	drain->part_count = 0;
+}
+
 static void move_parts(struct drain *drain, const struct step_work *work)
 {
 	int r;
@@ -141,8 +163,9 @@ static void move_parts(struct drain *drain, const struct step_work *work)
 		return;
 	r = copy_runs(drain);
 	if (r < 0)
-		log_error("channel %s: step %llu: copy from the buffer failed: %s", drain->label,
-			  (unsigned long long)work->head.step, strerror(-r));
+		note_failure(drain, work, r);
+	if (drain->gpu_lost)
+		return;
 	R3RING_TEST_POINT("drain copied");
 	commit_parts(drain, work, r < 0);
 	drain->part_count = 0;
@@ -174,6 +197,8 @@ static void reserve_part(struct drain *drain, const struct step_work *work, uint
 
 	if (drain->part_count == drain->parts_max)
 		move_parts(drain, work);
+	if (drain->gpu_lost)
+		return;
 	r = r3ring_writer_reserve(drain->publisher.writer, &spec, &part.slot);
 	if (r == -ENOBUFS || r == -EAGAIN) {
 		/* What is reserved goes first: before that nobody can make room. */
@@ -251,8 +276,11 @@ static void copy_rows_part(struct drain *drain, const struct step_work *work, ui
 				     work->extent + extent_token_ids_offset(g, work->rows) +
 					     first * sizeof(int32_t),
 				     bytes);
-	if (r == 0)
-		r = wait_for_copies(drain);
+	r = copies_end(drain, r);
+	if (r < 0)
+		note_failure(drain, work, r);
+	if (drain->gpu_lost)
+		return;
 	if (r < 0) /* -1: no position and no token */
 		memset(slot.data, 0xFF, slot.len);
 	memcpy(slot.data, &head, sizeof(head));
@@ -273,6 +301,7 @@ void step_copy_rows(struct drain *drain, const struct step_work *work)
 	content = (uint32_t)r3ring_load_relaxed_u64(&work->slot->rows_content) & both;
 	if (!content)
 		return;
-	for (uint32_t first = work->said ? work->said->rows : 0; first < work->rows; first += most)
+	for (uint32_t first = work->said ? work->said->rows : 0;
+	     first < work->rows && !drain->gpu_lost; first += most)
 		copy_rows_part(drain, work, content, first, smaller(work->rows - first, most));
 }

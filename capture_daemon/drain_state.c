@@ -27,7 +27,13 @@ bool drain_stopping(const struct drain *drain)
 
 bool drain_expired(const struct drain *drain)
 {
-	return drain_stopping(drain) && clock_now_ns() >= drain->stop_deadline_ns;
+	return drain->gpu_lost ||
+	       (drain_stopping(drain) && clock_now_ns() >= drain->stop_deadline_ns);
+}
+
+bool drain_may_copy(const struct drain *drain)
+{
+	return !drain->ops->on_gpu || drain_producer_state(drain) != DRAIN_PRODUCER_DIED;
 }
 
 void drain_producer_gone(struct drain *drain, enum drain_producer how)

@@ -220,6 +220,9 @@ static enum r3ring_cause layer_cause(const struct step_work *work, enum step_out
 		return R3RING_CAUSE_PRODUCER_DIED;
 	if (!rang && outcome == STEP_ABANDONED)
 		return R3RING_CAUSE_DAEMON_RESTART;
+	/* It came, but the buffer went with the producer. */
+	if (rang && outcome == STEP_CUT_SHORT && rows == work->rows)
+		return R3RING_CAUSE_PRODUCER_DIED;
 	if (!rang || (rows == 0 && work->rows))
 		return R3RING_CAUSE_NOT_CAPTURED;
 	return rows < work->rows ? R3RING_CAUSE_TOO_FEW_ROWS : R3RING_CAUSE_OVERLAP;
@@ -319,7 +322,7 @@ static enum step_outcome step_state(const struct drain *drain, const struct step
 	/* Pairs with the release in the end kernel: all bells rang before it. */
 	if (r3ring_load_acquire_u64(&work->slot->end_step) == work->head.step)
 		outcome = STEP_ENDED;
-	return outcome;
+	return drain_may_copy(drain) ? outcome : STEP_CUT_SHORT;
 }
 
 static void step_nap(struct drain *drain, uint64_t elapsed_ns)
@@ -336,8 +339,12 @@ static enum step_outcome step_wait(struct drain *drain, const struct step_work *
 
 	for (;;) {
 		enum step_outcome outcome = step_state(drain, work);
-		uint32_t ready = work->dropped ? 0 : step_copy_ready(drain, work);
+		bool copies = !work->dropped && drain_may_copy(drain);
+		uint32_t ready = copies ? step_copy_ready(drain, work) : 0;
 		uint64_t now = clock_now_ns();
+
+		if (drain->gpu_lost)
+			return STEP_ABANDONED;
 
 		if (ready || outcome == STEP_ENDED) {
 			pace_observe(&drain->pace, now - event_ns);
@@ -376,6 +383,8 @@ static enum step_outcome step_work_off(struct drain *drain, const struct r3ring_
 	outcome = step_wait(drain, &work);
 	if (outcome == STEP_ENDED)
 		step_copy_rows(drain, &work);
+	if (drain->gpu_lost)
+		return STEP_ABANDONED;
 	say_end(drain, &work, outcome);
 	return outcome;
 }

@@ -191,8 +191,9 @@ void *drain_main(void *arg)
 	} else {
 		producer = drain_producer_state(drain);
 	}
-	drain_say_untold(drain, true);
-	if (producer != DRAIN_PRODUCER_ALIVE)
+	if (!drain->gpu_lost)
+		drain_say_untold(drain, true);
+	if (!drain->gpu_lost && producer != DRAIN_PRODUCER_ALIVE)
 		drain_say_gone(drain, producer);
 	r3ring_writer_wake(drain->publisher.writer);
 	drain_update_report(drain);

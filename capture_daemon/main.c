@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "capture_daemon/anew.h"
 #include "capture_daemon/daemon.h"
 #include "capture_daemon/log.h"
 
@@ -31,6 +32,11 @@ static int run(struct daemon *daemon)
 		return EXIT_FAILED;
 	}
 	r = daemon_run(daemon);
+	if (r == DAEMON_ANEW) {
+		r = anew_execute(daemon);
+		log_error("cannot execute itself anew: %s", strerror(-r));
+		return EXIT_FAILED;
+	}
 	daemon_close(daemon);
 	if (r < 0)
 		return EXIT_FAILED;

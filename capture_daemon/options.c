@@ -36,9 +36,16 @@ const char options_help[] =
 	"                       (default and at most 3/4 of the ring)\n"
 	"  --stall-limit MS     how long a channel waits for lossless readers (default 500)\n"
 	"  --lossless-policy P  then: demote the reader (default), or drop new steps\n"
+	"  --release-gpu        lets go of a GPU when the last channel with a buffer on it ends\n"
+	"                       (default: keeps its context, whose memory so never comes and "
+	"goes)\n"
+	"  --allow-mps          imports buffers of a GPU under MPS, where a fault in r3ringd "
+	"would\n"
+	"                       end the engine too\n"
 	"  --help, --version\n"
 	"\n"
-	"SIZE: bytes, or with K, M, G, T. SIGHUP reads the file again (log level and limits).\n"
+	"SIZE: bytes, or with K, M, G, T. In the file, what takes no value here is `= yes` or\n"
+	"`= no`. SIGHUP reads the file again (log level and limits).\n"
 	"SIGTERM and SIGINT drain what was submitted and end. Exit: 0 ended in good order,\n"
 	"1 failed, 2 usage.\n";
 
@@ -48,6 +55,7 @@ enum setting_kind {
 	SETTING_COUNT,
 	SETTING_LEVEL,
 	SETTING_POLICY,
+	SETTING_SWITCH,
 };
 
 struct setting {
@@ -79,6 +87,8 @@ static const struct setting settings[] = {
 	NUMBER("lossless-limit", SETTING_SIZE, lossless_limit),
 	NUMBER("stall-limit", SETTING_COUNT, stall_limit),
 	NUMBER("lossless-policy", SETTING_POLICY, lossless_policy),
+	NUMBER("release-gpu", SETTING_SWITCH, release_gpu),
+	NUMBER("allow-mps", SETTING_SWITCH, allow_mps),
 	NUMBER("log-level", SETTING_LEVEL, log_level),
 };
 
@@ -159,6 +169,18 @@ static int parse_policy(const char *text, uint64_t *value)
 	return 0;
 }
 
+/* On the command line its name alone says yes. */
+static int parse_switch(const char *text, uint64_t *value)
+{
+	if (!text || strcmp(text, "yes") == 0)
+		*value = 1;
+	else if (strcmp(text, "no") == 0)
+		*value = 0;
+	else
+		return -EINVAL;
+	return 0;
+}
+
 static int parse_text(const char *text, char *to, size_t capacity)
 {
 	size_t len = strlen(text);
@@ -177,6 +199,7 @@ static const char *setting_allowed(const struct setting *setting)
 		[SETTING_COUNT] = "a number from 1 to 1000000",
 		[SETTING_LEVEL] = "error, warn, info or debug",
 		[SETTING_POLICY] = "demote or drop",
+		[SETTING_SWITCH] = "yes or no",
 	};
 
 	return allowed[setting->kind];
@@ -197,6 +220,8 @@ static int setting_apply(const struct setting *setting, struct options *options,
 		return parse_level(text, field);
 	case SETTING_POLICY:
 		return parse_policy(text, field);
+	case SETTING_SWITCH:
+		return parse_switch(text, field);
 	}
 	return -EINVAL;
 }
@@ -277,7 +302,8 @@ static void long_options_fill(struct option long_options[SETTINGS + 3])
 	memset(long_options, 0, (SETTINGS + 3) * sizeof(*long_options));
 	for (size_t i = 0; i < SETTINGS; i++) {
 		long_options[i].name = settings[i].name;
-		long_options[i].has_arg = required_argument;
+		long_options[i].has_arg = settings[i].kind == SETTING_SWITCH ? no_argument
+									     : required_argument;
 		long_options[i].val = (int)i + 1;
 	}
 	long_options[SETTINGS] = (struct option){"help", no_argument, NULL, OPTION_HELP};

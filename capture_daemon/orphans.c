@@ -12,6 +12,7 @@
 
 #include <test_point.h>
 
+#include "capture_daemon/anew.h"
 #include "capture_daemon/clock.h"
 #include "capture_daemon/daemon.h"
 #include "capture_daemon/log.h"
@@ -71,6 +72,14 @@ static void take_remains(struct drain *drain, struct remains *remains)
 	drain_update_report(drain);
 }
 
+/* The step at work is not copied again: its copy may have been what failed. */
+static void note_copy_failed(struct drain *drain)
+{
+	drain->cut_short.cause = R3RING_CAUSE_COPY_FAILED;
+	if (drain->told_step < drain->said.step.step)
+		drain->told_step = drain->said.step.step;
+}
+
 static int orphan_fill(struct channel *channel, struct remains *remains, struct r3ring_error *err)
 {
 	const struct r3ring_segment_header *header = r3ring_segment_get_header(channel->segment);
@@ -87,6 +96,8 @@ static int orphan_fill(struct channel *channel, struct remains *remains, struct 
 	if (r < 0)
 		return r3ring_error_set(err, r, "%s", strerror(-r));
 	take_remains(&channel->drain, remains);
+	if (anew_copy_failed(channel->text))
+		note_copy_failed(&channel->drain);
 	return 0;
 }
 

@@ -17,6 +17,7 @@
 #include "capture_daemon/log.h"
 #include "capture_daemon/peers.h"
 #include "capture_daemon/status.h"
+#include "channel/namespaces.h"
 
 #define OUTBOX_BYTES_MAX (4u << 20)
 
@@ -248,6 +249,19 @@ static int bye(struct session *session, struct r3ring_error *err)
 	return 0;
 }
 
+static int identity_send(struct session *session, struct r3ring_error *err)
+{
+	const struct namespaces own = namespaces_of_this_process();
+	struct r3ring_identity_message message = {
+		.head.type = R3RING_MSG_IDENTITY,
+		.pid_namespace = own.pid,
+		.ipc_namespace = own.ipc,
+	};
+	int r = session_send(session, &message.head, sizeof(message), NULL, 0, NULL, 0);
+
+	return r < 0 ? r3ring_error_set(err, r, "the peer does not take its answer") : 0;
+}
+
 /* May close the session. */
 static int handle_message(struct session *session, struct r3ring_error *err)
 {
@@ -260,6 +274,8 @@ static int handle_message(struct session *session, struct r3ring_error *err)
 		return bye(session, err);
 	case R3RING_MSG_HELLO_READER:
 		return hello_reader(session, err);
+	case R3RING_MSG_WHOIS:
+		return identity_send(session, err);
 	case R3RING_MSG_LIST:
 		return listing_send(session, err);
 	case R3RING_MSG_GET_STATUS:

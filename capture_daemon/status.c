@@ -55,6 +55,34 @@ static const char *state_name(const struct channel *channel)
 	return names[channel->state];
 }
 
+static const char *buffer_name(enum r3ring_buffer_kind kind)
+{
+	switch (kind) {
+	case R3RING_BUFFER_CUDA_IPC:
+		return "cuda-ipc";
+	case R3RING_BUFFER_CUDA_VMM:
+		return "cuda-fd";
+	default:
+		return "host";
+	}
+}
+
+static const char *export_reason_name(enum r3ring_export_reason reason)
+{
+	switch (reason) {
+	case R3RING_EXPORT_SAME_NAMESPACES:
+		return "same namespaces";
+	case R3RING_EXPORT_OTHER_PID_NAMESPACE:
+		return "other PID namespace";
+	case R3RING_EXPORT_OTHER_IPC_NAMESPACE:
+		return "other IPC namespace";
+	case R3RING_EXPORT_FORCED:
+		return "asked for";
+	default:
+		return "host memory";
+	}
+}
+
 /* ---- one channel -------------------------------------------------------- */
 
 static void add_binding(json_t *object, struct channel *channel, const struct drain_report *report)
@@ -190,6 +218,24 @@ static uint64_t count_readers(const struct channel *channel)
 	return count;
 }
 
+static void add_buffer(json_t *object, const struct channel *channel)
+{
+	json_t *buffer = json_object();
+
+	json_object_set_new(buffer, "kind", json_string(buffer_name(channel->buffer_kind)));
+	if (channel->buffer_kind == R3RING_BUFFER_CUDA_IPC ||
+	    channel->buffer_kind == R3RING_BUFFER_CUDA_VMM) {
+		json_object_set_new(buffer, "why",
+				    json_string(export_reason_name(channel->export_reason)));
+		json_object_set_new(
+			buffer, "order",
+			json_string(channel->order == R3RING_ORDER_EVENT ? "event" : "bell"));
+		json_object_set_new(buffer, "gpu", uuid_text(channel->gpu_uuid));
+	}
+	json_object_set_new(object, "buffer_bytes", number(channel->buffer_bytes));
+	json_object_set_new(object, "buffer", buffer);
+}
+
 static json_t *channel_object(struct channel *channel)
 {
 	const struct r3ring_segment_header *header = r3ring_segment_get_header(channel->segment);
@@ -213,7 +259,7 @@ static json_t *channel_object(struct channel *channel)
 	add_binding(object, channel, &report);
 	add_totals(object, &report);
 	add_ring(object, channel, &report);
-	json_object_set_new(object, "buffer_bytes", number(channel->buffer_bytes));
+	add_buffer(object, channel);
 	json_object_set_new(object, "attached_readers", number(count_readers(channel)));
 	add_readers(object, channel);
 	add_waits(object, channel);

@@ -20,6 +20,18 @@
 
 struct device; /* an open device; implementation's own */
 
+/* Who opens it, and how it is to be used. */
+struct device_options {
+	bool imports;                 /* the daemon: copies from other processes' buffers */
+	bool releases_gpu;            /* the daemon: keeps no context without a buffer */
+	bool shares_faults;           /* the daemon: a GPU under MPS will do */
+	enum r3ring_buffer_kind kind; /* the producer: of the buffer it will allocate; */
+	enum r3ring_order order;      /* what makes the daemon's copies wait for its kernels; */
+	bool side_stream;             /* whether captures leave the caller's stream */
+	r3ring_log_fn log;            /* NULL: silent; used while opening and closing only */
+	void *log_ctx;
+};
+
 /* A capture buffer as its producer has it, and how another process gets it. */
 struct device_buffer {
 	uint8_t *base; /* device address */
@@ -27,29 +39,41 @@ struct device_buffer {
 	enum r3ring_buffer_kind kind;
 	int fd;             /* to be sent along, -1 when the kind has none */
 	uint8_t handle[64]; /* cudaIpcMemHandle_t for its kind */
+	uint8_t event[64];  /* cudaIpcEventHandle_t, where the order is by event */
 	uint8_t gpu_uuid[16];
+	uint64_t mapped;     /* bytes of the address range, where that is larger */
+	uint64_t allocation; /* the implementation's own */
 };
 
 struct device_ops {
 	const char *name; /* "host", "cuda" */
+	bool on_gpu;      /* its buffers are in a GPU's memory */
 
 	/* Whether this machine has such a device: 0, or -ENODEV with what is missing
 	 * and the remedy. All else is there only where this says 0. */
 	int (*probe)(struct r3ring_error *err);
 
-	/* Returns 0 or -ENODEV (the message says what is missing). */
-	int (*open)(struct device **device, struct r3ring_error *err);
+	/* Returns 0, -ENOMEM, or -ENODEV (the message says what is missing). */
+	int (*open)(struct device **device, const struct device_options *options,
+		    struct r3ring_error *err);
 	void (*close)(struct device *device);
+
+	/* Why the newest launch or copy failed, in words; "" when none has. */
+	const char *(*fault)(const struct device *device);
 
 	/* -- producer's side -- */
 
-	/* Returns 0, -ENOMEM or -ENOSPC. */
+	/* Returns 0, -ENOMEM, -ENOSPC or -ENODEV. */
 	int (*buffer_alloc)(struct device *device, uint64_t bytes, struct device_buffer *buffer,
 			    struct r3ring_error *err);
 	void (*buffer_free)(struct device *device, struct device_buffer *buffer);
 
+	/* Leaves the buffer to the end of the process: the daemon may still use it. */
+	void (*buffer_leave)(struct device *device, struct device_buffer *buffer);
+
 	/* The control block; disarmed, never freed: a recorded graph may read it
-	 * at any time until the process ends. */
+	 * at any time until the process ends. Has every kernel run once with it, so
+	 * that none is loaded later, in the middle of a graph's recording. */
 	int (*control_alloc)(struct device *device, struct extent_control **control,
 			     struct r3ring_error *err);
 
@@ -91,10 +115,12 @@ struct device_ops {
 			      struct r3ring_error *err);
 	void (*arena_unregister)(struct device *device, void *arena);
 
-	/* Enqueues one copy from the buffer into the arena, in order. 0 or -EIO. */
+	/* Enqueues one copy from the buffer into the arena, in order. Returns 0, -EIO,
+	 * or -ENOTRECOVERABLE: nothing will work in this process any more. */
 	int (*copy)(struct device *device, void *to, const uint8_t *from, size_t bytes);
 
-	/* Whether all copies enqueued are done: 1, 0 (not yet), -EIO. Never waits. */
+	/* Whether all copies enqueued are done: 1, 0 (not yet), -EIO, -ENOTRECOVERABLE
+	 * (what was enqueued may still be written). Never waits. */
 	int (*copies_done)(struct device *device);
 };
 

@@ -34,8 +34,10 @@ static int host_probe(struct r3ring_error *err)
 	return 0;
 }
 
-static int host_open(struct device **device, struct r3ring_error *err)
+static int host_open(struct device **device, const struct device_options *options,
+		     struct r3ring_error *err)
 {
+	(void)options;
 	(void)err;
 	*device = &the_host;
 	return 0;
@@ -44,6 +46,12 @@ static int host_open(struct device **device, struct r3ring_error *err)
 static void host_close(struct device *device)
 {
 	(void)device;
+}
+
+static const char *host_fault(const struct device *device)
+{
+	(void)device;
+	return "";
 }
 
 /* ---- the producer's buffer -------------------------------------------- */
@@ -325,8 +333,10 @@ const struct device_ops device_host_ops = {
 	.probe = host_probe,
 	.open = host_open,
 	.close = host_close,
+	.fault = host_fault,
 	.buffer_alloc = host_buffer_alloc,
 	.buffer_free = host_buffer_free,
+	.buffer_leave = host_buffer_free, /* its pages live as long as anybody has them */
 	.control_alloc = host_control_alloc,
 	.pages_map = host_pages_map,
 	.pages_unmap = host_pages_unmap,

@@ -61,8 +61,9 @@ int r3ring_capture_layer(struct r3ring_producer *producer, uint32_t layer_index,
 	if (producer->ops->launch_capture(producer->device, stream, &args))
 		return producer_step_failed(producer, -EIO,
 					    "capture of layer index %u: device \"%s\" refused the "
-					    "launch; the layer is missing",
-					    layer_index, producer->ops->name);
+					    "launch; the layer is missing: %.300s",
+					    layer_index, producer->ops->name,
+					    producer->ops->fault(producer->device));
 	return 0;
 }
 
@@ -105,8 +106,8 @@ int r3ring_capture_rows(struct r3ring_producer *producer, const int32_t *positio
 		.token_ids = token_ids,
 	};
 	if (producer->ops->launch_rows(producer->device, stream, &args))
-		return producer_step_failed(producer, -EIO,
-					    "capture_rows: device \"%s\" refused the launch",
-					    producer->ops->name);
+		return producer_step_failed(
+			producer, -EIO, "capture_rows: device \"%s\" refused the launch: %.300s",
+			producer->ops->name, producer->ops->fault(producer->device));
 	return 0;
 }

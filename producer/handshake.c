@@ -2,6 +2,7 @@
 /* Introducing the producer to the daemon, at first and after the daemon went away. */
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -64,11 +65,14 @@ static struct r3ring_hello_producer_message make_hello(const struct r3ring_produ
 		.pid = (uint32_t)getpid(),
 		.pages_bytes = producer->pages.bytes,
 		.buffer_bytes = producer->buffer.bytes,
+		.order = producer->order,
+		.export_reason = producer->export_reason,
 		.last_generation = producer->last_generation,
 		.schema_len = schema_len,
 	};
 
 	memcpy(hello.handle, producer->buffer.handle, sizeof(hello.handle));
+	memcpy(hello.event, producer->buffer.event, sizeof(hello.event));
 	memcpy(hello.gpu_uuid, producer->buffer.gpu_uuid, sizeof(hello.gpu_uuid));
 	return hello;
 }
@@ -166,6 +170,16 @@ int producer_connect(struct r3ring_producer *producer, bool again, struct r3ring
 	r3ring_store_relaxed_u32(&producer->connected, 1);
 	R3RING_TEST_POINT("engine welcomed");
 	return 0;
+}
+
+/* A daemon that is not there, or was never reached, has let go. */
+bool producer_wait_for_hangup(struct r3ring_producer *producer, int timeout_ms)
+{
+	struct pollfd polled = {.fd = producer->socket, .events = POLLRDHUP};
+
+	if (!r3ring_load_relaxed_u32(&producer->connected))
+		return true;
+	return poll(&polled, 1, timeout_ms) == 1;
 }
 
 void producer_disconnect(struct r3ring_producer *producer)

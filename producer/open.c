@@ -15,6 +15,7 @@
 #define QUEUE_DEFAULT (4u << 20)
 #define BUFFER_STEPS_DEFAULT 4
 #define CLOCK_OF_RECORDS 1 /* CLOCK_MONOTONIC */
+#define LET_GO_TIMEOUT_MS 5000
 
 /* ---- the handle ------------------------------------------------------- */
 
@@ -128,11 +129,18 @@ static int open_device(struct r3ring_producer *producer,
 				 ? extent_align(options->buffer_bytes)
 				 : BUFFER_STEPS_DEFAULT * producer_extent_bound(options);
 	const struct device_ops *ops = device_find(options->device ? options->device : "auto", err);
-	int ret;
+	struct device_options how = {.side_stream = options->side_stream,
+				     .log = options->log,
+				     .log_ctx = options->log_ctx};
+	int ret = 0;
 
 	if (!ops)
 		return err->code;
-	ret = ops->open(&producer->device, err);
+	if (ops->on_gpu)
+		ret = producer_choose_export(producer, options, &how.kind, err);
+	how.order = producer->order;
+	if (!ret)
+		ret = ops->open(&producer->device, &how, err);
 	if (ret)
 		return ret;
 	producer->ops = ops;
@@ -181,6 +189,14 @@ static void release(struct r3ring_producer *producer)
 	free(producer);
 }
 
+/* The daemon took the producer in and is not told why it goes: it may look at the
+ * buffer until it has seen the hang-up. */
+static void give_up_unseen(struct r3ring_producer *producer)
+{
+	if (r3ring_load_relaxed_u32(&producer->connected))
+		producer->ops->buffer_leave(producer->device, &producer->buffer);
+}
+
 int r3ring_producer_open(struct r3ring_producer **producer,
 			 const struct r3ring_producer_options *options, struct r3ring_error *err)
 {
@@ -206,6 +222,7 @@ int r3ring_producer_open(struct r3ring_producer **producer,
 	if (!ret)
 		ret = producer_helper_start(made, error);
 	if (ret) {
+		give_up_unseen(made);
 		release(made);
 		return ret;
 	}
@@ -246,6 +263,23 @@ static void hand_over(struct r3ring_producer *producer)
 		socket_send(producer->socket, &bye, sizeof(bye), NULL, 0, NULL, 0);
 }
 
+/*
+ * What a CUDA IPC handle names must not be freed while another process has it open.
+ *
+ * Source: CUDA Runtime API, cudaIpcOpenMemHandle.
+ */
+static void give_up_buffer(struct r3ring_producer *producer)
+{
+	if (producer->buffer.kind != R3RING_BUFFER_CUDA_IPC ||
+	    producer_wait_for_hangup(producer, LET_GO_TIMEOUT_MS))
+		return;
+	producer_log(producer, R3RING_LOG_WARN,
+		     "closed, but r3ringd has not let go of the capture buffer: its %" PRIu64
+		     " bytes of GPU memory stay allocated until this process ends",
+		     producer->buffer.bytes);
+	producer->ops->buffer_leave(producer->device, &producer->buffer);
+}
+
 void r3ring_producer_close(struct r3ring_producer *producer)
 {
 	/* In a forked child nothing of it may be touched: its threads are not here
@@ -262,5 +296,6 @@ void r3ring_producer_close(struct r3ring_producer *producer)
 	producer_helper_stop(producer);
 	tell_undelivered(producer);
 	hand_over(producer);
+	give_up_buffer(producer);
 	release(producer);
 }

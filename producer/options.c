@@ -160,6 +160,26 @@ static int check_buffer(const struct r3ring_producer_options *options, struct r3
 		      options->buffer_bytes, options->max_rows, least);
 }
 
+/* @first is the default. */
+static int check_choice(const char *field, const char *value, const char *first, const char *second,
+			const char *third, struct r3ring_error *err)
+{
+	if (!value || strcmp(value, first) == 0 || strcmp(value, second) == 0 ||
+	    (third && strcmp(value, third) == 0))
+		return 0;
+	return REFUSE(err, "%s is \"%.32s\"; \"%s\"%s%s%s and \"%s\" are allowed", field, value,
+		      first, third ? ", \"" : "", third ? third : "", third ? "\"" : "", second);
+}
+
+static int check_gpu(const struct r3ring_producer_options *options, struct r3ring_error *err)
+{
+	int ret = check_choice("buffer_export", options->buffer_export, "auto", "fd", "ipc", err);
+
+	if (!ret)
+		ret = check_choice("order", options->order, "bell", "event", NULL, err);
+	return ret ? ret : check_range("side_stream", options->side_stream, 0, 1, err);
+}
+
 int producer_check_options(const struct r3ring_producer_options *options, struct r3ring_error *err)
 {
 	int ret = check_size(options, err);
@@ -184,5 +204,7 @@ int producer_check_options(const struct r3ring_producer_options *options, struct
 		ret = check_range("capture_rows", options->capture_rows, 0, 1, err);
 	if (!ret)
 		ret = check_queue(options->queue_bytes, err);
+	if (!ret)
+		ret = check_gpu(options, err);
 	return ret ? ret : check_buffer(options, err);
 }

@@ -46,6 +46,8 @@ struct r3ring_producer {
 	uint8_t *bells; /* as the device sees them */
 	struct extent_geometry geometry;
 	uint32_t max_rows;
+	enum r3ring_order order;
+	enum r3ring_export_reason export_reason;
 	uint16_t *layer_of_id; /* [PRODUCER_LAYER_ID_MAX + 1]: moe and hash layers */
 	struct r3ring_channel_name name;
 	char *runtime_dir; /* NULL: the default places */
@@ -124,6 +126,17 @@ int producer_check_options(const struct r3ring_producer_options *options, struct
  * takes; what it then is, is never more. */
 uint64_t producer_extent_bound(const struct r3ring_producer_options *options);
 
+/* ---- export.c --------------------------------------------------------- */
+
+/*
+ * Decides how a buffer on a GPU goes to the daemon, which is asked who it is, and
+ * notes kind, order and the reason. Returns 0, -EINVAL (options that do not go
+ * together), or why the daemon cannot be asked.
+ */
+int producer_choose_export(struct r3ring_producer *producer,
+			   const struct r3ring_producer_options *options,
+			   enum r3ring_buffer_kind *kind, struct r3ring_error *err);
+
 /* ---- handshake.c ------------------------------------------------------ */
 
 /*
@@ -132,6 +145,10 @@ uint64_t producer_extent_bound(const struct r3ring_producer_options *options);
  * Returns 0 or as r3ring_producer_open().
  */
 int producer_connect(struct r3ring_producer *producer, bool again, struct r3ring_error *err);
+
+/* Waits for at most @timeout_ms until the daemon hangs up, as it does once it has let
+ * go of the buffer of a producer that closed. Returns whether it has. */
+bool producer_wait_for_hangup(struct r3ring_producer *producer, int timeout_ms);
 
 /* Closes the socket and notes that no daemon is connected. */
 void producer_disconnect(struct r3ring_producer *producer);

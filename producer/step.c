@@ -220,7 +220,10 @@ static int arm(struct r3ring_producer *producer, const struct announcement *a,
 				.row_end = step->row_end,
 				.valid_end = step->valid_end,
 				.first_source_row = step->first_source_row,
-				.doorbell_layers = step->doorbell_layers,
+				/* By event the daemon knows the end only. */
+				.doorbell_layers = producer->order == R3RING_ORDER_EVENT
+							   ? 0
+							   : step->doorbell_layers,
 			},
 	};
 
@@ -241,8 +244,9 @@ static int device_failed(struct r3ring_producer *producer, const char *launch)
 		r3ring_store_release_u64(&slot->end_step, producer->open_step);
 	return producer_step_failed(producer, -EIO,
 				    "step %" PRIu64 ": device \"%s\" refused to launch %s; its "
-				    "layers are missing",
-				    producer->open_step, producer->ops->name, launch);
+				    "layers are missing: %.300s",
+				    producer->open_step, producer->ops->name, launch,
+				    producer->ops->fault(producer->device));
 }
 
 static int finish(struct r3ring_producer *producer, r3ring_stream stream)

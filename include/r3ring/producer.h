@@ -52,9 +52,33 @@ struct r3ring_producer_options {
 	uint64_t weight_version;
 	uint64_t buffer_bytes; /* capture buffer; 0: four of the largest steps */
 	uint64_t queue_bytes;  /* submission queue, power of two; 0: 4 MiB */
-	r3ring_log_fn log;     /* NULL: silent */
+	/* on the cuda device; elsewhere without effect: */
+	const char *buffer_export; /* "ipc" handle, "fd", or "auto" (or NULL) by namespaces */
+	const char *order;    /* what the daemon's copies wait for: "bell" (or NULL), "event" */
+	uint32_t side_stream; /* 1: captures run beside the caller's stream, see below */
+	uint32_t reserved;
+	r3ring_log_fn log; /* NULL: silent */
 	void *log_ctx;
 };
+
+/*
+ * The cuda device: the buffer lies on the GPU that is current for the thread that
+ * opens; ids, positions and token ids are pointers which that GPU can read, streams
+ * are its cudaStream_t. r3ring_capture() may be recorded into a CUDA graph: at each
+ * replay it captures the step that is begun then. A graph may outlive the producer.
+ *
+ * By default a capture runs on the caller's stream, so that the ids may be
+ * overwritten by what is enqueued next. With side_stream it runs on a stream of low
+ * priority beside the model's work, and r3ring_step_end() joins it: then the ids must
+ * stay as they are until the stream has passed the end of the step. While a graph is
+ * being recorded the caller's stream is used all the same.
+ *
+ * order "event" makes the daemon wait for an interprocess event instead of trusting
+ * bells alone; layers then come at the end of the step only, and buffer_export "fd"
+ * is refused with it. See docs/ARCHITECTURE.md.
+ *
+ * Source: CUDA C++ Programming Guide, "Interprocess Communication", "CUDA Graphs".
+ */
 
 /*
  * Opens a channel: checks the sizes, makes the capture buffer and the pages
@@ -82,7 +106,9 @@ R3RING_API int r3ring_producer_open(struct r3ring_producer **producer,
  * daemon and frees the handle; NULL is fine. Without a daemon, what none has
  * taken is lost; the log says how many steps. See `undelivered_steps`. Waits for the capture work already
  * enqueued (never for the daemon), so the stream of the newest step must still
- * exist. No other call may be running.
+ * exist. On the cuda device, where the buffer went by IPC handle, it also waits up to
+ * 5 s until the daemon has let go of it; a buffer that it still holds stays allocated
+ * until the process ends. No other call may be running.
  */
 R3RING_API void r3ring_producer_close(struct r3ring_producer *producer);
 

@@ -5,7 +5,8 @@
  * has a fixed layout for each type. Both ends treat what they receive as
  * hostile until checked.
  *
- *   producer  HELLO_PRODUCER + fds  ->   <- WELCOME_PRODUCER or REFUSED
+ *   producer  WHOIS                 ->   <- IDENTITY (only before a buffer on a GPU)
+ *             HELLO_PRODUCER + fds  ->   <- WELCOME_PRODUCER or REFUSED
  *             BYE                   ->   (or hang-up)
  *   reader    HELLO_READER [+ fd]   ->   <- SEGMENT + fds, or REFUSED
  *             (stays connected while it reads)
@@ -42,6 +43,8 @@ enum r3ring_message_type {
 	R3RING_MSG_WAKE = 10, /* nothing but the head: records came (see reader_page.h, armed) */
 	R3RING_MSG_LIST = 11,
 	R3RING_MSG_LISTED = 12,
+	R3RING_MSG_WHOIS = 13, /* nothing but the head */
+	R3RING_MSG_IDENTITY = 14,
 };
 
 struct r3ring_message {
@@ -73,6 +76,29 @@ enum r3ring_buffer_kind {
 	R3RING_BUFFER_CUDA_VMM = 3, /* descriptor 1 is an exported allocation */
 };
 
+/* Why a buffer is of its kind. */
+enum r3ring_export_reason {
+	R3RING_EXPORT_HOST = 0,            /* it is in host memory */
+	R3RING_EXPORT_SAME_NAMESPACES = 1, /* so an IPC handle will do */
+	R3RING_EXPORT_OTHER_PID_NAMESPACE = 2,
+	R3RING_EXPORT_OTHER_IPC_NAMESPACE = 3,
+	R3RING_EXPORT_FORCED = 4, /* by the producer's options */
+};
+
+/* What orders the daemon's copies behind the kernels that wrote. */
+enum r3ring_order {
+	R3RING_ORDER_BELL = 0,  /* the bells: a release at system scope */
+	R3RING_ORDER_EVENT = 1, /* an interprocess event, which the copies wait for */
+};
+
+/* Who the daemon is: numbers (inodes) of its namespaces, 0 where it cannot tell. */
+struct r3ring_identity_message {
+	struct r3ring_message head;
+	uint64_t pid_namespace;
+	uint64_t ipc_namespace;
+	uint64_t reserved[2];
+};
+
 /*
  * Descriptor 0: sealed memfd with the channel's pages (submission queue, bells;
  * layout in channel/pages.h). Descriptor 1: the buffer, by kind. Last
@@ -89,6 +115,9 @@ struct r3ring_hello_producer_message {
 	uint64_t buffer_bytes;
 	uint8_t handle[64];
 	uint8_t gpu_uuid[16];
+	uint8_t event[64];        /* cudaIpcEventHandle_t, for order EVENT */
+	uint32_t order;           /* enum r3ring_order */
+	uint32_t export_reason;   /* enum r3ring_export_reason, for log and status */
 	uint64_t last_generation; /* reconnect: the generation before, else 0 */
 	uint32_t schema_len;      /* an encoded SCHEMA record follows; its rows_per_record, */
 	uint32_t reserved;        /* generation and uuids are the daemon's to set */
@@ -152,7 +181,8 @@ struct r3ring_listed_message {
 
 R3RING_STATIC_ASSERT(sizeof(struct r3ring_message) == 16, "message layout");
 R3RING_STATIC_ASSERT(sizeof(struct r3ring_channel_name) == 56, "channel name layout");
-R3RING_STATIC_ASSERT(sizeof(struct r3ring_hello_producer_message) == 200, "hello layout");
+R3RING_STATIC_ASSERT(sizeof(struct r3ring_identity_message) == 48, "identity layout");
+R3RING_STATIC_ASSERT(sizeof(struct r3ring_hello_producer_message) == 272, "hello layout");
 R3RING_STATIC_ASSERT(sizeof(struct r3ring_welcome_producer_message) == 176, "welcome layout");
 R3RING_STATIC_ASSERT(sizeof(struct r3ring_hello_reader_message) == 104, "hello layout");
 R3RING_STATIC_ASSERT(sizeof(struct r3ring_segment_message) == 168, "segment layout");

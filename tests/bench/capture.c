@@ -87,7 +87,7 @@ static void rig_close(struct rig *rig)
 
 static int rig_open(struct rig *rig, const struct shape *shape)
 {
-	int rc = device_host_ops.open(&rig->device, NULL);
+	int rc = device_host_ops.open(&rig->device, &(struct device_options){0}, NULL);
 
 	if (rc)
 		return rc;

@@ -136,7 +136,7 @@ static int bed_make_channel(struct bed *bed)
 {
 	struct drain *drain = &bed->drain;
 	uint64_t bytes = extent_bytes(&drain->geometry, bed->shape->rows);
-	int rc = device_host_ops.open(&drain->device, NULL);
+	int rc = device_host_ops.open(&drain->device, &(struct device_options){0}, NULL);
 
 	if (rc)
 		return rc;

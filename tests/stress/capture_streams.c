@@ -212,7 +212,8 @@ static void set_up(struct stress *stress)
 	stress->extent_bytes = extent_bytes(&stress->geometry, ROWS);
 	stress->bells = calloc(SLOTS, extent_slot_bytes(LAYERS));
 	stress->until = time(NULL) + DEADLINE_S;
-	if (!stress->bells || stress->ops->open(&stress->device, NULL) ||
+	if (!stress->bells ||
+	    stress->ops->open(&stress->device, &(struct device_options){0}, NULL) ||
 	    stress->ops->buffer_alloc(stress->device, SLOTS * stress->extent_bytes, &stress->buffer,
 				      NULL) ||
 	    stress->ops->control_alloc(stress->device, &stress->control, NULL) ||

@@ -200,21 +200,23 @@ static void capture_by_threads(const struct kernel_capture_args *args)
 	}
 }
 
+static const uint8_t id_bytes[] = {[R3RING_INT16] = 2,
+				   [R3RING_UINT16] = 2,
+				   [R3RING_INT32] = 4,
+				   [R3RING_UINT32] = 4,
+				   [R3RING_INT64] = 8};
+
 static void put_id(uint8_t *ids, uint32_t type, size_t element, int64_t id)
 {
-	static const uint8_t bytes[] = {[R3RING_INT16] = 2,
-					[R3RING_UINT16] = 2,
-					[R3RING_INT32] = 4,
-					[R3RING_UINT32] = 4,
-					[R3RING_INT64] = 8};
-
-	memcpy(ids + element * bytes[type], &id, bytes[type]); /* little-endian */
+	memcpy(ids + element * id_bytes[type], &id, id_bytes[type]); /* little-endian */
 }
 
 void rig_capture(struct rig *rig, const struct rig_launch *launch)
 {
 	const uint32_t top_k = rig->geometry.top_k;
-	uint8_t *ids = allocate((size_t)launch->rows * launch->row_stride * 8 + 8);
+	uint8_t *memory =
+		allocate(((size_t)launch->rows * launch->row_stride + rig->shift + 1) * 8);
+	uint8_t *ids = memory + rig->shift * id_bytes[launch->type];
 	struct kernel_capture_args args = {.control = &rig->control,
 					   .buffer = rig->buffer,
 					   .bells = rig->bells,
@@ -235,7 +237,7 @@ void rig_capture(struct rig *rig, const struct rig_launch *launch)
 		capture_by_threads(&args);
 	else
 		kernel_capture_host(&args);
-	free(ids);
+	free(memory);
 }
 
 void rig_capture_layer(struct rig *rig, uint32_t layer)

@@ -27,6 +27,7 @@ struct rig {
 	uint32_t *came; /* [layers]: rows as the image counts them */
 	uint64_t random;
 	bool by_threads; /* run the bodies as a GPU would: teams of workers */
+	uint32_t shift;  /* ids before the first one, so that it is not aligned to more than one */
 };
 
 /* One launch: ids as numbers, to be written in the launch's own type. */

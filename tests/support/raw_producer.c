@@ -54,7 +54,8 @@ void raw_producer_prepare(struct raw_producer *raw, const char *dir, const char 
 	require(raw->socket >= 0, "connect", &raw->err);
 	require(pages_create(&raw->pages, RAW_LAYERS, 65536, 65536, &raw->err) == 0, "pages",
 		&raw->err);
-	require(ops->open(&raw->device, &raw->err) == 0, "device", &raw->err);
+	require(ops->open(&raw->device, &(struct device_options){0}, &raw->err) == 0, "device",
+		&raw->err);
 	require(ops->buffer_alloc(raw->device, RAW_BUFFER_BYTES, &raw->buffer, &raw->err) == 0,
 		"buffer", &raw->err);
 	words = raw->pages.words;

@@ -19,7 +19,7 @@ static struct device *device_open(void)
 {
 	struct device *device = NULL;
 
-	cr_assert_eq(ops->open(&device, NULL), 0);
+	cr_assert_eq(ops->open(&device, &(struct device_options){0}, NULL), 0);
 	return device;
 }
 

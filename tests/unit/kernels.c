@@ -18,6 +18,7 @@ struct shape {
 	uint32_t padding;                     /* last rows of the rank that are no tokens */
 	uint32_t batches;
 	uint32_t odd;
+	uint32_t shift; /* ids before the first, in its array */
 };
 
 static void capture_in_batches(struct rig *rig, const struct shape *shape, uint32_t layer,
@@ -49,6 +50,7 @@ static void expect_equal(const struct shape *shape, uint32_t type, bool by_threa
 		rig_create(3, shape->top_k, shape->experts, shape->rows_per_record, shape->rows);
 
 	rig->by_threads = by_threads;
+	rig->shift = shape->shift;
 	rig->next.row_begin = shape->row_begin;
 	rig->next.row_end = shape->row_begin + shape->rows;
 	rig->next.valid_end = rig->next.row_end - shape->padding;
@@ -86,6 +88,22 @@ Test(kernels, every_id_type_is_narrowed_to_u16)
 		&(struct shape){.rows = 67, .top_k = 6, .experts = 256, .rows_per_record = 1000});
 	expect_equal_for_all(&(struct shape){
 		.rows = 33, .top_k = 16, .experts = 65535, .rows_per_record = 1000});
+}
+
+/* Each top-k puts rows at other multiples of 16 bytes, each shift the ids. */
+Test(kernels, ids_are_captured_whatever_they_are_aligned_to)
+{
+	for (uint32_t top_k = 1; top_k <= 20; top_k++) {
+		for (uint32_t shift = 0; shift <= 8; shift++)
+			expect_equal_for_all(&(struct shape){.rows = 23,
+							     .top_k = top_k,
+							     .experts = 300,
+							     .rows_per_record = 9,
+							     .extra_columns = shift % 3,
+							     .batches = 1 + shift % 2,
+							     .odd = 7,
+							     .shift = shift});
+	}
 }
 
 Test(kernels, columns_beyond_top_k_are_ignored)
