@@ -2,15 +2,16 @@
 /*
  * r3ring doctor: what this machine lacks, each with its remedy.
  */
-#include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include <jansson.h>
 
+#include "tools/arguments.h"
 #include "tools/commands.h"
 #include "tools/doctor.h"
+#include "tools/output.h"
 
 struct check {
 	const char *name;
@@ -100,21 +101,19 @@ static json_t *finding_object(const struct check *check, const struct doctor_fin
 			 finding->remedy);
 }
 
-static int print_json(const struct doctor_finding findings[CHECKS], bool failed)
+/* NULL when memory is out. */
+static json_t *report_object(const struct doctor_finding findings[CHECKS], bool failed)
 {
 	json_t *list = json_array();
-	json_t *report = json_pack("{s:b, s:O}", "failed", (int)failed, "checks", list);
+	json_t *report = json_pack("{s:b, s:o}", "failed", (int)failed, "checks", list);
 	int code = report ? 0 : -1;
 
 	for (size_t i = 0; !code && i < CHECKS; i++)
 		code = json_array_append_new(list, finding_object(&checks[i], &findings[i]));
 	if (!code)
-		code = json_dumpf(report, stdout, JSON_INDENT(2));
+		return report;
 	json_decref(report);
-	json_decref(list);
-	if (!code)
-		putchar('\n');
-	return code;
+	return NULL;
 }
 
 /* ---- command ---------------------------------------------------------- */
@@ -137,37 +136,12 @@ static int examine(bool json)
 
 	if (!json)
 		print_text(findings);
-	else if (print_json(findings, failed)) {
-		fputs("r3ring doctor: no memory for the report, or it could not be written\n",
-		      stderr);
+	else if (output_json("r3ring doctor", report_object(findings, failed)))
 		return TOOL_FAILED;
-	}
 	return failed ? TOOL_FAILED : TOOL_DONE;
 }
 
 int cmd_doctor(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"json", no_argument, NULL, 'j'},
-		{"help", no_argument, NULL, 'h'},
-		{0},
-	};
-	bool json = false;
-	int option;
-
-	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-		if (option == 'h') {
-			fputs(usage, stdout);
-			return TOOL_DONE;
-		}
-		if (option != 'j')
-			goto refused;
-		json = true;
-	}
-	if (optind == argc)
-		return examine(json);
-	fprintf(stderr, "r3ring doctor: '%s' is too much\n", argv[optind]);
-refused:
-	fputs("'r3ring doctor --help' shows the options.\n", stderr);
-	return TOOL_USAGE;
+	return arguments_json_only(argc, argv, usage, examine);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/arguments.h"
 #include "tools/commands.h"
 #include "tools/daemon_status.h"
 #include "tools/dump.h"
@@ -247,10 +248,8 @@ int cmd_dump(int argc, char **argv)
 {
 	struct command_line line = {.dump.layer.all = true};
 
-	if (parse(argc, argv, &line)) {
-		fputs("'r3ring dump --help' shows the options.\n", stderr);
-		return TOOL_USAGE;
-	}
+	if (parse(argc, argv, &line))
+		return arguments_refuse(argv[0], NULL);
 	if (line.help) {
 		fputs(usage, stdout);
 		return TOOL_DONE;

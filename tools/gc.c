@@ -21,7 +21,10 @@
 
 #include "channel/leftover.h"
 #include "channel/socket.h"
+#include "tools/arguments.h"
 #include "tools/commands.h"
+#include "tools/json_values.h"
+#include "tools/output.h"
 
 static const char usage[] =
 	"usage: r3ring gc [--runtime-dir DIR] [--dry-run] [--json]\n"
@@ -160,24 +163,29 @@ static int collect_all(struct collection *collection)
 
 /* ---- the command -------------------------------------------------------- */
 
-static void report(struct collection *collection)
+static void print_text(const struct collection *collection)
 {
-	json_t *root;
+	if (collection->daemon_pid)
+		printf("%s: r3ringd (pid %ld) runs there, its segments are its own\n",
+		       collection->dir, collection->daemon_pid);
+	else if (!collection->removed)
+		printf("%s: nothing to remove\n", collection->dir);
+}
 
-	if (!collection->json) {
-		if (collection->daemon_pid)
-			printf("%s: r3ringd (pid %ld) runs there, its segments are its own\n",
-			       collection->dir, collection->daemon_pid);
-		else if (!collection->removed)
-			printf("%s: nothing to remove\n", collection->dir);
-		return;
-	}
-	root = json_pack("{s:s, s:I, s:b, s:O}", "runtime_dir", collection->dir, "daemon_pid",
+static json_t *report_object(const struct collection *collection)
+{
+	return json_pack("{s:o, s:I, s:b, s:O}", "runtime_dir",
+			 json_text(collection->dir, strlen(collection->dir)), "daemon_pid",
 			 (json_int_t)collection->daemon_pid, "dry_run", collection->dry_run,
 			 "segments", collection->segments);
-	json_dumpf(root, stdout, JSON_INDENT(2));
-	putchar('\n');
-	json_decref(root);
+}
+
+static int report(const struct collection *collection)
+{
+	if (collection->json)
+		return output_json("r3ring gc", report_object(collection));
+	print_text(collection);
+	return TOOL_DONE;
 }
 
 static int run(struct collection *collection)
@@ -192,7 +200,8 @@ static int run(struct collection *collection)
 	code = open_dir(collection);
 	if (code == TOOL_DONE) {
 		code = collect_all(collection);
-		report(collection);
+		if (report(collection) != TOOL_DONE)
+			code = TOOL_FAILED;
 	}
 	if (collection->lock_fd >= 0)
 		close(collection->lock_fd);
@@ -241,12 +250,7 @@ int cmd_gc(int argc, char **argv)
 			return TOOL_DONE;
 		}
 		if (!take_option(&collection, option))
-			goto refused;
+			return arguments_refuse(argv[0], NULL);
 	}
-	if (optind == argc)
-		return run(&collection);
-	fprintf(stderr, "r3ring gc: '%s' is too much\n", argv[optind]);
-refused:
-	fputs("'r3ring gc --help' shows the options.\n", stderr);
-	return TOOL_USAGE;
+	return optind == argc ? run(&collection) : arguments_refuse(argv[0], argv[optind]);
 }

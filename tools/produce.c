@@ -12,6 +12,7 @@
 
 #include <r3ring/atomic.h>
 
+#include "tools/arguments.h"
 #include "tools/commands.h"
 #include "tools/daemon_status.h"
 #include "tools/produce.h"
@@ -355,10 +356,8 @@ int cmd_produce(int argc, char **argv)
 			},
 	};
 
-	if (parse(argc, argv, &line)) {
-		fputs("'r3ring produce --help' shows the options.\n", stderr);
-		return TOOL_USAGE;
-	}
+	if (parse(argc, argv, &line))
+		return arguments_refuse(argv[0], NULL);
 	if (line.help) {
 		fputs(usage, stdout);
 		return TOOL_DONE;

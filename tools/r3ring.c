@@ -2,12 +2,11 @@
 /*
  * r3ring: one tool with a subcommand for each task.
  */
-#include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tools/commands.h"
+#include "tools/output.h"
 
 struct command {
 	const char *name;
@@ -135,22 +134,11 @@ static int run(int argc, char **argv)
 	return run_command(argc - 1, argv + 1);
 }
 
-/* Output that was not taken is a failure, except where a pipe's reader has had
- * enough (`r3ring status | head -1`). */
-static int finish_output(int code)
-{
-	bool failed_before = ferror(stdout);
-
-	if (!fflush(stdout) && !failed_before)
-		return code;
-	if (errno == EPIPE && !failed_before)
-		return code;
-	fprintf(stderr, "r3ring: cannot write to standard output: %s\n",
-		failed_before ? "an earlier write failed" : strerror(errno));
-	return TOOL_FAILED;
-}
-
 int main(int argc, char **argv)
 {
-	return finish_output(run(argc, argv));
+	if (output_open() < 0) {
+		fputs("r3ring: no memory\n", stderr);
+		return TOOL_FAILED;
+	}
+	return output_finish(run(argc, argv));
 }

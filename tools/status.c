@@ -2,14 +2,14 @@
 /*
  * r3ring status: what the daemon serves.
  */
-#include <errno.h>
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/arguments.h"
 #include "tools/commands.h"
 #include "tools/daemon_status.h"
+#include "tools/output.h"
 #include "tools/status_table.h"
 
 static const char usage[] =
@@ -24,14 +24,6 @@ static const char usage[] =
 	"\n"
 	"exit codes: 0 done, 1 failed, 2 usage, 3 no daemon\n";
 
-static int print_json(json_t *status)
-{
-	if (json_dumpf(status, stdout, JSON_INDENT(2)))
-		return TOOL_FAILED; /* the stream's error is told at the end */
-	putchar('\n');
-	return TOOL_DONE;
-}
-
 static int show(bool json)
 {
 	struct r3ring_error err = {0};
@@ -42,39 +34,14 @@ static int show(bool json)
 		fprintf(stderr, "r3ring status: %s\n", err.text[0] ? err.text : strerror(-code));
 		return daemon_is_missing(code) ? TOOL_NO_DAEMON : TOOL_FAILED;
 	}
-	if (json) {
-		code = print_json(status);
-	} else {
-		status_table_print(stdout, status);
-		code = TOOL_DONE;
-	}
+	if (json)
+		return output_json("r3ring status", status);
+	status_table_print(stdout, status);
 	json_decref(status);
-	return code;
+	return TOOL_DONE;
 }
 
 int cmd_status(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"json", no_argument, NULL, 'j'},
-		{"help", no_argument, NULL, 'h'},
-		{0},
-	};
-	bool json = false;
-	int option;
-
-	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-		if (option == 'h') {
-			fputs(usage, stdout);
-			return TOOL_DONE;
-		}
-		if (option != 'j')
-			goto refused;
-		json = true;
-	}
-	if (optind == argc)
-		return show(json);
-	fprintf(stderr, "r3ring status: '%s' is too much\n", argv[optind]);
-refused:
-	fputs("'r3ring status --help' shows the options.\n", stderr);
-	return TOOL_USAGE;
+	return arguments_json_only(argc, argv, usage, show);
 }

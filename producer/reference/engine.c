@@ -65,13 +65,12 @@ static int copy_layers(struct engine *e, const struct r3ring_layer_entry *layers
 
 static int load_trace(struct engine *e, const struct run_options *options, struct r3ring_error *err)
 {
+	static const struct moe_module recorded = {R3RING_MODULE_MONOLITHIC, "RecordedMoE",
+						   "model.layers.", ".mlp.experts"};
 	struct megamoe_options moe = {
 		.router = {.layer = trace_layer, .ctx = &e->trace},
 		.id_type = R3RING_INT32,
-		.module_kind = R3RING_MODULE_MONOLITHIC,
-		.module_class = "RecordedMoE",
-		.module_prefix = "model.layers.",
-		.module_suffix = ".mlp.experts",
+		.module = &recorded,
 	};
 	int rc = trace_read(&e->trace, options->trace, err);
 
@@ -133,10 +132,7 @@ static int load_model(struct engine *e, const struct run_options *options, struc
 	moe.router.ctx = e->forward;
 	moe.dense_layers = model->first_moe_layer;
 	moe.id_type = model->id_type;
-	moe.module_kind = model->module_kind;
-	moe.module_class = model->module_class;
-	moe.module_prefix = model->module_prefix;
-	moe.module_suffix = model->module_suffix;
+	moe.module = model->module;
 	return make_layers(e, &moe, err);
 }
 

@@ -76,7 +76,7 @@ static void describe_modules(struct megamoe *m)
 	struct r3ring_module *module = m->modules;
 
 	for (uint32_t i = 0; i < o->dense_layers; i++, module++) {
-		snprintf(m->dense_prefixes[i], PREFIX_MAX, "%s%u.mlp", o->module_prefix, i);
+		snprintf(m->dense_prefixes[i], PREFIX_MAX, "%s%u.mlp", o->module->prefix, i);
 		module->prefix = m->dense_prefixes[i];
 		module->class_name = "DenseMLP";
 		module->kind = R3RING_MODULE_OTHER;
@@ -85,14 +85,14 @@ static void describe_modules(struct megamoe *m)
 		struct layer *layer = &m->layers[i];
 
 		layer->source.layer_id = o->layers[i].layer_id;
-		snprintf(layer->prefix, PREFIX_MAX, "%s%d%s", o->module_prefix,
-			 layer->source.layer_id, o->module_suffix);
+		snprintf(layer->prefix, PREFIX_MAX, "%s%d%s", o->module->prefix,
+			 layer->source.layer_id, o->module->suffix);
 		module->prefix = layer->prefix;
-		module->class_name = o->module_class;
-		module->kind = o->module_kind;
+		module->class_name = o->module->class_name;
+		module->kind = o->module->kind;
 		module->layer_kind = o->layers[i].kind;
 		module->source = &layer->source;
-		if (o->module_kind == R3RING_MODULE_MONOLITHIC)
+		if (o->module->kind == R3RING_MODULE_MONOLITHIC)
 			module->replay_enabled = &m->replay;
 	}
 }
@@ -257,7 +257,7 @@ static void enqueue_layer(struct megamoe *m, const struct work *work,
 	};
 
 	r3ring_host_stream_enqueue(stream, route_work, work, sizeof(*work));
-	if (source->fn && (m->options.module_kind != R3RING_MODULE_MONOLITHIC || m->replay))
+	if (source->fn && (m->options.module->kind != R3RING_MODULE_MONOLITHIC || m->replay))
 		source->fn(source, &topk, stream);
 	r3ring_host_stream_enqueue(stream, map_work, work, sizeof(*work));
 }

@@ -25,6 +25,7 @@
 #include <r3ring/record.h>
 
 #include "producer/reference/eplb.h"
+#include "producer/reference/models.h"
 
 struct megamoe;
 
@@ -51,9 +52,8 @@ struct megamoe_options {
 	uint32_t dense_layers; /* layers [0, dense_layers) of the model are not MoE */
 	uint32_t top_k;
 	uint32_t max_rows;
-	enum r3ring_id_type id_type; /* R3RING_INT32 or R3RING_INT64 */
-	enum r3ring_module_kind module_kind;
-	const char *module_class, *module_prefix, *module_suffix; /* must outlive it */
+	enum r3ring_id_type id_type;     /* R3RING_INT32 or R3RING_INT64 */
+	const struct moe_module *module; /* must outlive it */
 };
 
 /* One step's input; read before the call returns. */

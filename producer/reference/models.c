@@ -5,6 +5,13 @@
 
 #include "producer/reference/models.h"
 
+static const struct moe_module mega_moe = {R3RING_MODULE_CAPTURE_SOURCE, "MegaMoE", "model.layers.",
+					   ".ffn.experts"};
+static const struct moe_module mega_moe_of_blocks = {R3RING_MODULE_CAPTURE_SOURCE, "MegaMoE",
+						     "model.layers.", ".block_sparse_moe.experts"};
+static const struct moe_module fused_moe = {R3RING_MODULE_ROUTER_HOOK, "FusedMoE", "model.layers.",
+					    ".mlp.experts"};
+
 /*
  * Source: the models' published config.json (num_hidden_layers,
  * first_k_dense_replace, num_hash_layers, n_routed_experts or num_experts,
@@ -29,10 +36,7 @@ static const struct moe_model models[] = {
 		.rule = SCORE_SQRT_SOFTPLUS,
 		.biased = true,
 		.id_type = R3RING_INT64,
-		.module_kind = R3RING_MODULE_CAPTURE_SOURCE,
-		.module_class = "MegaMoE",
-		.module_prefix = "model.layers.",
-		.module_suffix = ".ffn.experts",
+		.module = &mega_moe,
 	},
 	{
 		.name = "deepseek-v4-pro",
@@ -46,10 +50,7 @@ static const struct moe_model models[] = {
 		.rule = SCORE_SQRT_SOFTPLUS,
 		.biased = true,
 		.id_type = R3RING_INT64,
-		.module_kind = R3RING_MODULE_CAPTURE_SOURCE,
-		.module_class = "MegaMoE",
-		.module_prefix = "model.layers.",
-		.module_suffix = ".ffn.experts",
+		.module = &mega_moe,
 	},
 	{
 		.name = "kimi-k3",
@@ -63,10 +64,7 @@ static const struct moe_model models[] = {
 		.rule = SCORE_SIGMOID,
 		.biased = true,
 		.id_type = R3RING_INT32,
-		.module_kind = R3RING_MODULE_CAPTURE_SOURCE,
-		.module_class = "MegaMoE",
-		.module_prefix = "model.layers.",
-		.module_suffix = ".block_sparse_moe.experts",
+		.module = &mega_moe_of_blocks,
 	},
 	{
 		.name = "kimi-k2",
@@ -80,10 +78,7 @@ static const struct moe_model models[] = {
 		.rule = SCORE_SIGMOID,
 		.biased = true,
 		.id_type = R3RING_INT32,
-		.module_kind = R3RING_MODULE_ROUTER_HOOK,
-		.module_class = "FusedMoE",
-		.module_prefix = "model.layers.",
-		.module_suffix = ".mlp.experts",
+		.module = &fused_moe,
 	},
 	{
 		.name = "deepseek-v3",
@@ -97,10 +92,7 @@ static const struct moe_model models[] = {
 		.rule = SCORE_SIGMOID,
 		.biased = true,
 		.id_type = R3RING_INT64,
-		.module_kind = R3RING_MODULE_ROUTER_HOOK,
-		.module_class = "FusedMoE",
-		.module_prefix = "model.layers.",
-		.module_suffix = ".mlp.experts",
+		.module = &fused_moe,
 	},
 	{
 		.name = "qwen3-235b",
@@ -112,10 +104,7 @@ static const struct moe_model models[] = {
 		.vocabulary = 151936,
 		.rule = SCORE_SOFTMAX,
 		.id_type = R3RING_INT32,
-		.module_kind = R3RING_MODULE_ROUTER_HOOK,
-		.module_class = "FusedMoE",
-		.module_prefix = "model.layers.",
-		.module_suffix = ".mlp.experts",
+		.module = &fused_moe,
 	},
 	{
 		.name = "gpt-oss-20b",
@@ -127,10 +116,7 @@ static const struct moe_model models[] = {
 		.vocabulary = 201088,
 		.rule = SCORE_SOFTMAX_OF_TOPK,
 		.id_type = R3RING_INT32,
-		.module_kind = R3RING_MODULE_ROUTER_HOOK,
-		.module_class = "FusedMoE",
-		.module_prefix = "model.layers.",
-		.module_suffix = ".mlp.experts",
+		.module = &fused_moe,
 	},
 };
 

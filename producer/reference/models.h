@@ -22,6 +22,14 @@ enum score_rule {
 	SCORE_SOFTMAX_OF_TOPK = 4, /* gpt-oss: top-k of the logits, then softmax over these */
 };
 
+/* An engine's modules of a model's experts. */
+struct moe_module {
+	enum r3ring_module_kind kind;
+	const char *class_name;
+	const char *prefix; /* text before and after the layer number */
+	const char *suffix;
+};
+
 struct moe_model {
 	const char *name;
 	uint32_t total_layers;    /* of the model, dense ones too */
@@ -35,10 +43,7 @@ struct moe_model {
 	enum score_rule rule;
 	bool biased;                 /* a correction bias moves the selection, not the weights */
 	enum r3ring_id_type id_type; /* of the ids that the engine's router writes */
-	enum r3ring_module_kind module_kind;
-	const char *module_class;  /* what runs the experts */
-	const char *module_prefix; /* text before and after the layer number */
-	const char *module_suffix;
+	const struct moe_module *module; /* what runs the experts */
 };
 
 /* The model of that name. On an unknown one NULL; @err lists the known ones. */

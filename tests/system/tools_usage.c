@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tool's command lines: help, refusals, and what the exit code says. */
 #include <criterion/criterion.h>
+
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,6 +137,49 @@ Test(tools_usage, output_that_cannot_be_written_is_a_failure)
 {
 	cr_expect_eq(shell("\"$TOOL\" --help > /dev/full 2> /dev/null"), 1);
 	cr_expect_eq(shell("\"$TOOL\" doctor --json > /dev/full 2> /dev/null"), 1);
+}
+
+/* @line writes to the file $ERRORS what is to have @text in it. */
+static void expect_errors(const char *line, const char *text)
+{
+	char path[] = "/tmp/r3ring-test.XXXXXX", told[512] = "";
+	int fd = mkstemp(path);
+
+	cr_assert_geq(fd, 0);
+	setenv("ERRORS", path, 1);
+	cr_expect_eq(shell(line), 1);
+	cr_assert_geq(read(fd, told, sizeof(told) - 1), 0);
+	cr_expect(strstr(told, text), "\"%s\" is not in: %s", text, told);
+	close(fd);
+	unlink(path);
+}
+
+Test(tools_usage, output_that_cannot_be_written_is_told_with_its_place_and_reason)
+{
+	expect_errors("\"$TOOL\" --help > /dev/full 2> \"$ERRORS\"",
+		      "after 0 bytes: No space left on device");
+	expect_errors("f=$(mktemp); trap '' XFSZ; (ulimit -f 1; \"$TOOL\" dump --help > $f) 2> "
+		      "\"$ERRORS\"; code=$?; rm $f; exit $code",
+		      "after 512 bytes: File too large");
+}
+
+Test(tools_usage, a_pipe_whose_reader_has_had_enough_is_no_failure)
+{
+	int ends[2], status = -1;
+	pid_t pid;
+
+	cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
+	close(ends[0]);
+	pid = fork();
+	if (!pid) {
+		signal(SIGPIPE, SIG_IGN); /* as programs do that start others */
+		dup2(ends[1], STDOUT_FILENO);
+		execl(test_program("r3ring"), "r3ring", "dump", "--help", NULL);
+		_exit(127);
+	}
+	close(ends[1]);
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_expect_eq(status, 0);
 }
 
 /* ---- doctor ----------------------------------------------------------- */

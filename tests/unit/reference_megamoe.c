@@ -118,10 +118,7 @@ static void make_megamoe(void)
 		.top_k = stage.model->top_k,
 		.max_rows = TOTAL_ROWS,
 		.id_type = stage.model->id_type,
-		.module_kind = stage.model->module_kind,
-		.module_class = stage.model->module_class,
-		.module_prefix = stage.model->module_prefix,
-		.module_suffix = stage.model->module_suffix,
+		.module = stage.model->module,
 	};
 
 	for (uint32_t l = 0; l < layers; l++)

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Command lines: what subcommands have in common. */
+#ifndef TOOLS_ARGUMENTS_H
+#define TOOLS_ARGUMENTS_H
+
+#include <stdbool.h>
+
+/*
+ * Refuses a command line; the reason was told, unless it is @surplus, an argument
+ * more than @command ("r3ring NAME") takes. Returns TOOL_USAGE.
+ */
+int arguments_refuse(const char *command, const char *surplus);
+
+/* Runs a subcommand that takes --json and --help and nothing else. Returns the exit
+ * code, that of @run where it comes to it. */
+int arguments_json_only(int argc, char **argv, const char *usage, int (*run)(bool json));
+
+#endif
