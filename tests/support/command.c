@@ -20,6 +20,7 @@
 
 #define ARGS_MAX 48
 #define DEADLINE_MS 60000
+#define LOOK_MS 5
 
 static void die(const char *what)
 {
@@ -66,20 +67,57 @@ void command_start(struct command *command, const char *runtime_dir, const char 
 	command_start_in(command, NULL, "r3ring", runtime_dir, args);
 }
 
-/* What lies in the file; takes the descriptor over. */
-static char *read_back(int *fd)
+/* What lies in the file. */
+static char *contents(int fd)
 {
 	struct stat status;
 	char *text;
 
-	if (fstat(*fd, &status))
+	if (fstat(fd, &status))
 		die("fstat");
 	text = calloc(1, (size_t)status.st_size + 1);
-	if (!text || pread(*fd, text, (size_t)status.st_size, 0) != status.st_size)
+	if (!text || pread(fd, text, (size_t)status.st_size, 0) != status.st_size)
 		die("reading the output");
+	return text;
+}
+
+/* The same, and takes the descriptor over. */
+static char *read_back(int *fd)
+{
+	char *text = contents(*fd);
+
 	close(*fd);
 	*fd = -1;
 	return text;
+}
+
+static unsigned int occurrences(const char *text, const char *part)
+{
+	unsigned int count = 0;
+
+	for (; (text = strstr(text, part)); text += strlen(part))
+		count++;
+	return count;
+}
+
+bool command_prints(const struct command *command, const char *part, unsigned int count)
+{
+	for (int looks = 0; looks < DEADLINE_MS / LOOK_MS; looks++) {
+		char *text = contents(command->out_fd);
+		bool there = occurrences(text, part) >= count;
+
+		free(text);
+		if (there)
+			return true;
+		poll(NULL, 0, LOOK_MS);
+	}
+	return false;
+}
+
+int command_interrupt(struct command *command)
+{
+	kill(command->pid, SIGINT);
+	return command_wait(command);
 }
 
 static void note_end(struct command *command, int status)

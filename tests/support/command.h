@@ -38,6 +38,13 @@ void command_start(struct command *command, const char *runtime_dir, const char 
 void command_start_in(struct command *command, const struct container *container,
 		      const char *program, const char *runtime_dir, const char *const *args);
 
+/* Looks, for at most a minute, until what it has printed has @part in it @count times;
+ * returns whether it did. It still runs then, or has just ended. */
+bool command_prints(const struct command *command, const char *part, unsigned int count);
+
+/* Interrupts it, as Ctrl-C does, and waits. Returns the code. */
+int command_interrupt(struct command *command);
+
 /* Whether it has ended, without waiting. */
 bool command_ended(struct command *command);
 
