@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A few spans of a token map at a time: the caller's arrays by field, checked and
+ * interleaved, with vector code chosen at run time. So few that they stay in the
+ * first cache between the two.
+ */
+#ifndef PRODUCER_SPAN_BLOCK_H
+#define PRODUCER_SPAN_BLOCK_H
+
+#include <stdint.h>
+
+#include <r3ring/producer.h>
+
+#define SPAN_BLOCK 64u
+#define SPAN_WORDS (sizeof(struct r3ring_span) / sizeof(uint64_t))
+
+/* The caller's arrays from one span on; what was left out is NULL. */
+struct span_block {
+	const uint64_t *request;
+	const uint32_t *position, *row, *rows, *accepted, *keys;
+	const uint16_t *attempt;
+	const uint8_t *kind, *flags;
+	uint32_t count; /* 1 to SPAN_BLOCK */
+};
+
+/*
+ * What a decoder would refuse of them, or NULL.
+ *
+ * @rows: rows that there can be in the step.
+ */
+const char *span_block_fault(const struct span_block *block, uint32_t rows);
+
+/* Writes them as a record has them. @out: SPAN_WORDS a span. */
+void span_block_write(uint64_t *out, const struct span_block *block);
+
+#endif
