@@ -65,7 +65,6 @@ struct drain {
 	const struct device_ops *ops;
 	struct device *device;
 	struct device_buffer buffer;
-	bool gpu_lost; /* nothing more may be published; once the thread is joined */
 	struct extent_geometry geometry;
 	struct publisher publisher;
 	struct pace pace;
@@ -80,8 +79,9 @@ struct drain {
 	uint32_t said_records; /* how many of its records are published */
 	uint64_t heartbeat_ns; /* when it was last shown */
 	struct stall_policy policy;
-	bool goes_on; /* in a dead daemon's ring: that is to be said first */
-	int held;     /* in the gate, for readers that have yet to come back; -1: nothing */
+	bool gpu_lost; /* no copy works any more: nothing is published */
+	bool goes_on;  /* in a dead daemon's ring: that is to be said first */
+	int held;      /* in the gate, for readers that have yet to come back; -1: nothing */
 	uint64_t hold_until_ns;
 	struct r3ring_lost_record cut_short; /* steps that the producer's death cut */
 	struct r3ring_lost_record untold[R3RING_CAUSE_COUNT]; /* lost while the ring was full */
