@@ -54,6 +54,8 @@ CFLAGS ?= -O2 -g
 R3RING_CPPFLAGS := -D_GNU_SOURCE -DR3RING_VERSION='"$(VERSION)"' -Iinclude -I.
 R3RING_CFLAGS := -std=gnu11 $(WARNINGS) -fvisibility=hidden -fPIC $(R3RING_CPPFLAGS) -pthread \
 	-MMD -MP $(CFLAGS)
+R3RING_CXXFLAGS = -std=gnu++17 $(filter-out -std=% -Wstrict-prototypes -Wmissing-prototypes, \
+	$(R3RING_CFLAGS))
 R3RING_LDFLAGS := -pthread $(LDFLAGS)
 ifneq ($(TESTPOINTS),)
 R3RING_CFLAGS += -DR3RING_TEST_POINTS
@@ -105,6 +107,11 @@ SYSTEM := $(patsubst %.c,$(O)/%.o,$(wildcard tests/system/*.c))
 STRESS := $(patsubst %.c,$(O)/%,$(wildcard tests/stress/*.c))
 BENCH := $(patsubst %.c,$(O)/%.o,$(wildcard tests/bench/*.c))
 BENCHED := $(patsubst %.c,$(O)/%.o,$(wildcard tests/bench/unbound/*.c))
+# Those of the peers that need no package are tested too.
+PEERS_PLAIN := $(addprefix $(O)/tests/bench/,floors.o made_ring.o process.o $(addprefix peers/, \
+	course.o kernel.o measure.o message.o pipe.o r3ring.o seqpacket.o))
+PEERS := $(addprefix $(O)/tests/bench/peers/, \
+	boost.o broker.o ck.o iceoryx.o main.o redis.o report.o rows.o rte_ring.o zeromq.o)
 DEMO := $(patsubst %.c,$(O)/%.o,$(wildcard tests/demo/*.c))
 # The same programs over a stand-in for the CUDA runtime; with or without a toolkit.
 FAKE := $(O)/fakecuda
@@ -119,9 +126,9 @@ MANUALS := $(wildcard docs/man/*.[1-8])
 
 PROGRAM_OBJECTS := $(LIBRARY) $(REFERENCE) $(DAEMON) $(TOOLS)
 TEST_OBJECTS := $(SUPPORT) $(UNIT) $(SYSTEM) $(STRESS:=.o) $(BENCH) $(BENCHED) $(DEMO) \
-	$(CONTAINER)
+	$(CONTAINER) $(PEERS_PLAIN) $(filter-out %/boost.o,$(PEERS))
 FAKE_OBJECTS := $(FAKECUDA) $(FAKE_DEVICE) $(FAKE_TESTS)
-OBJECTS := $(PROGRAM_OBJECTS) $(TEST_OBJECTS) $(FAKE_OBJECTS)
+OBJECTS := $(sort $(PROGRAM_OBJECTS) $(TEST_OBJECTS) $(FAKE_OBJECTS))
 SOURCES := $(patsubst $(O)/%.o,%.c,$(filter-out $(FAKE_OBJECTS),$(OBJECTS)))
 
 PROGRAMS := $(if $(DAEMON),$(O)/r3ringd) $(if $(TOOLS),$(O)/r3ring)
@@ -141,8 +148,8 @@ build: all $(TESTS) $(if $(BENCH),$(O)/tests/run-bench) $(if $(DEMO),$(O)/tests/
 	$(O)/tests/plain-container
 
 # ---- packages ----------------------------------------------------------
-# A stamp for each group (build, test, model, bench, lint, aarch64), so that later runs of make
-# do not even look.
+# A stamp for each group (build, test, model, bench, peers, lint, aarch64), so that later runs
+# of make do not even look.
 
 packages = $(if $(filter no,$(PACKAGES)),,$(BUILD)/packages/$(1))
 
@@ -153,6 +160,7 @@ $(BUILD)/packages/%: scripts/install-packages.sh
 # One after the other: two apt-get at a time wait for each other's lock.
 $(BUILD)/packages/test: | $(BUILD)/packages/build
 $(BUILD)/packages/model $(BUILD)/packages/bench $(BUILD)/packages/lint: | $(BUILD)/packages/test
+$(BUILD)/packages/peers: | $(BUILD)/packages/build
 
 $(OBJECTS): | $(call packages,build)
 $(UNIT) $(SYSTEM) $(FAKE_TESTS): | $(call packages,test)
@@ -175,7 +183,12 @@ $(O)/files: force
 $(O)/%.o: %.c $(O)/flags
 	$(call say,CC)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(R3RING_CFLAGS) $(if $(CI),-Werror) -c -o $@ $<
+	$(Q)$(CC) $(R3RING_CFLAGS) $(PEER_CFLAGS) $(if $(CI),-Werror) -c -o $@ $<
+
+$(O)/%.o: %.cc $(O)/flags
+	$(call say,CXX)
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(R3RING_CXXFLAGS) $(if $(CI),-Werror) -c -o $@ $<
 
 $(FAKE)/%.o: %.c $(O)/flags
 	$(call say,CC)
@@ -224,7 +237,7 @@ INSIDE := $(SUPPORT) $(REFERENCE) $(filter-out $(O)/capture_daemon/main.o,$(DAEM
 	$(filter-out $(O)/tools/r3ring.o,$(TOOLS)) \
 	$(O)/libr3ring.a $(O)/files
 
-$(O)/tests/run-unit: $(UNIT) $(INSIDE)
+$(O)/tests/run-unit: $(UNIT) $(PEERS_PLAIN) $(INSIDE)
 	$(call say,LD)
 	$(call link,$(TEST_LIBS))
 
@@ -280,6 +293,22 @@ $(O)/tests/run-bench: $(BENCH) $(INSIDE) | $(O)/tests/bench-unbound
 	$(call say,LD)
 	$(call link,$(PROGRAM_LIBS))
 
+# Found only once the packages are there, so not looked for before.
+PEER_LIBS := -lrte_ring -lrte_eal -liceoryx_binding_c -lzmq -lhiredis -ljansson
+iceoryx = $(lastword $(wildcard /usr/include/iceoryx/v*))
+$(O)/tests/bench/peers/rte_ring.o: private PEER_CFLAGS = \
+	$(patsubst -I%,-isystem %,$(shell pkg-config --cflags libdpdk))
+$(O)/tests/bench/peers/ck.o: private PEER_CFLAGS = \
+	-DCK_VERSION='"$(shell pkg-config --modversion ck)"'
+$(O)/tests/bench/peers/iceoryx.o: private PEER_CFLAGS = -isystem $(iceoryx) \
+	-DICEORYX_VERSION='"$(patsubst v%,%,$(notdir $(iceoryx)))"'
+$(PEERS): | $(call packages,peers)
+
+$(O)/tests/run-peers: $(PEERS_PLAIN) $(PEERS) $(INSIDE)
+	$(call say,LD)
+	$(Q)$(CXX) -o $@ $(sort $(filter %.o,$^)) $(filter %.a,$^) $(R3RING_LDFLAGS) $(PEER_LIBS) \
+		$(PROGRAM_LIBS)
+
 # Starts the programs as well.
 $(O)/tests/run-demo: $(DEMO) $(INSIDE) | $(PROGRAMS)
 	$(call say,LD)
@@ -289,7 +318,7 @@ $(O)/tests/plain-container: $(CONTAINER) $(O)/tests/support/container.o
 	$(call say,LD)
 	$(call link)
 
--include $(OBJECTS:.o=.d) $(KERNELS:.o=.d)
+-include $(OBJECTS:.o=.d) $(KERNELS:.o=.d) $(O)/tests/bench/peers/boost.d
 
 # ---- demo, tests, benchmarks -------------------------------------------
 
@@ -363,6 +392,12 @@ model: $(call packages,model)
 bench: $(call packages,bench)
 	+$(Q)$(submake) build
 	$(Q)$(O)/tests/run-bench $(BENCH_ARGS)
+
+# Beside other ways between processes, which need packages that nothing else does.
+.PHONY: bench-peers
+bench-peers: $(call packages,build) $(call packages,peers)
+	+$(Q)$(submake) $(O)/tests/run-peers
+	$(Q)$(O)/tests/run-peers --json $(O)/peers.json $(BENCH_ARGS)
 
 # Everything at once for so long; tests run its short form.
 MINUTES ?= 10
@@ -492,6 +527,7 @@ help:
 	@echo 'fuzz           feeds decoders and readers nonsense, SECONDS=60 each'
 	@echo 'soak           everything at once, for MINUTES=10, with exact accounts at the end'
 	@echo 'bench          measures, beside the floors of this machine'
+	@echo 'bench-peers    measures the ring beside DPDK, iceoryx, ZeroMQ, Redis and others'
 	@echo 'build          all, tests and benchmarks, without running them'
 	@echo 'format         formats the C files'
 	@echo 'format-check   says which are not formatted'

@@ -3,7 +3,7 @@
 #
 # Installs what one group of make targets needs and this machine lacks.
 #
-#	scripts/install-packages.sh build|test|model|bench|lint|aarch64
+#	scripts/install-packages.sh build|test|model|bench|peers|lint|aarch64
 #
 # First looks, with the compiler, which are missing; with none missing that is
 # all. Installs with apt-get (through sudo where not root); where there is no
@@ -93,6 +93,46 @@ needed_for_aarch64()
 	need qemu-user 'qemu-user (runs arm64 programs)' have_program qemu-aarch64
 }
 
+# Where a .pc file says where the headers are.
+have_described()
+{
+	have_program pkg-config && pkg-config --exists "$1"
+}
+
+have_boost()
+{
+	printf '#include <boost/lockfree/spsc_queue.hpp>\n' > "$scratch/probe.cc"
+	$CXX -w -fsyntax-only "$scratch/probe.cc" > /dev/null 2>&1
+}
+
+have_iceoryx()
+{
+	for probe in /usr/include/iceoryx/v*/iceoryx_binding_c/publisher.h; do
+		[ -e "$probe" ] && return
+	done
+	return 1
+}
+
+have_matplotlib()
+{
+	/usr/bin/python3 -c 'import matplotlib' > /dev/null 2>&1
+}
+
+needed_for_peers()
+{
+	need g++ 'a C++17 compiler (peers)' have_cxx
+	need pkg-config 'pkg-config or pkgconf (peers)' have_program pkg-config
+	need libdpdk-dev 'DPDK (peers)' have_described libdpdk
+	need libck-dev 'Concurrency Kit (peers)' have_described ck
+	need libboost-dev 'Boost headers (peers)' have_boost
+	need libiceoryx-binding-c-dev 'iceoryx, for C (peers)' have_iceoryx
+	need iceoryx "iceoryx's daemon (peers)" have_program iox-roudi
+	need libzmq3-dev 'ZeroMQ (peers)' have_library zmq.h -lzmq
+	need redis-server 'Redis (peers)' have_program redis-server
+	need libhiredis-dev 'a client for Redis (peers)' have_library hiredis/hiredis.h -lhiredis
+	need python3-matplotlib 'matplotlib (peers: the plot)' have_matplotlib
+}
+
 needed_for_lint()
 {
 	need clang-format 'clang-format 14 or later' have_program clang-format
@@ -109,10 +149,11 @@ build) needed_for_build ;;
 test) needed_for_test ;;
 model) needed_for_model ;;
 bench) need valgrind 'valgrind (counts instructions)' have_program valgrind ;;
+peers) needed_for_peers ;;
 lint) needed_for_lint ;;
 aarch64) needed_for_aarch64 ;;
 *)
-	echo "$0: no group '$group': build, test, model, bench, lint or aarch64" >&2
+	echo "$0: no group '$group': build, test, model, bench, peers, lint or aarch64" >&2
 	exit 2
 	;;
 esac

@@ -11,6 +11,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct bench_row;
 
 /*
@@ -77,6 +81,9 @@ double bench_percentile(double *values, size_t count, double percent);
  */
 int bench_pin(unsigned int index);
 
+/* How many those are. */
+unsigned int bench_cpus(void);
+
 /* Lets it run on all of them again, as do programs that it starts. */
 int bench_unpin(void);
 
@@ -92,5 +99,31 @@ void bench_unshare(void *memory, size_t bytes);
  */
 pid_t bench_spawn(int (*body)(void *arg), void *arg, unsigned int cpu);
 int bench_join(pid_t pid);
+
+/* ---- floors of more than one row (floors.c) ----------------------------- */
+
+/* All return 0 or a negative errno. */
+
+/*
+ * One way of a cache line from core to core, in ns: half of a round trip of one
+ * word each way, at @percent of many.
+ */
+int bench_line_one_way(double percent, double *ns);
+
+/* Copying @size bytes, warm in the source, to the next place of a lap of @lap bytes;
+ * in ns. */
+int bench_memcpy(size_t size, size_t lap, double *ns);
+
+/* From before FUTEX_WAKE until the process that slept on another core runs, in ns,
+ * the median of many. */
+int bench_futex_wake(double *ns);
+
+/* How far the clocks of the first two cores are apart, in ns: half of the difference
+ * between the shortest ways of a stamp there and back. */
+int bench_clock_distance(double *ns);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -66,6 +66,13 @@ static int allowed_cpus(cpu_set_t *set)
 	return 0;
 }
 
+unsigned int bench_cpus(void)
+{
+	cpu_set_t allowed;
+
+	return allowed_cpus(&allowed) ? 1 : (unsigned int)CPU_COUNT(&allowed);
+}
+
 int bench_unpin(void)
 {
 	cpu_set_t allowed;

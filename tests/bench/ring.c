@@ -22,64 +22,6 @@
 
 enum { WRITER_CPU = 0, READER_CPU = 1 };
 
-/* ---- one-way latency: half of a round trip ------------------------------ */
-
-struct line_pair {
-	uint64_t there;
-	uint8_t pad0[R3RING_LINE - 8];
-	uint64_t back;
-	uint8_t pad1[R3RING_LINE - 8];
-};
-
-static void await_word(const uint64_t *word, uint64_t value)
-{
-	unsigned int looks = 0;
-
-	/* Pairs with the other side's release of the same word. */
-	while (r3ring_load_acquire_u64(word) != value)
-		wait_turn(&looks);
-}
-
-static int return_lines(void *arg)
-{
-	struct line_pair *lines = arg;
-
-	for (uint64_t i = 1; i <= WARM_UP + ROUNDS; i++) {
-		await_word(&lines->there, i);
-		/* Pairs with the acquire in await_word(). */
-		r3ring_store_release_u64(&lines->back, i);
-	}
-	return 0;
-}
-
-static int line_one_way(const struct bench_row *row, double *value)
-{
-	struct line_pair *lines = bench_shared(sizeof(*lines));
-	double *times = calloc(ROUNDS, sizeof(*times));
-	int rc = -ENOMEM;
-
-	if (lines && times) {
-		pid_t pid = bench_spawn(return_lines, lines, READER_CPU);
-
-		rc = pid < 0 ? pid : bench_pin(WRITER_CPU);
-		for (uint64_t i = 1; !rc && i <= WARM_UP + ROUNDS; i++) {
-			uint64_t start = bench_now_ns();
-
-			/* Pairs with the acquire in await_word(). */
-			r3ring_store_release_u64(&lines->there, i);
-			await_word(&lines->back, i);
-			if (i > WARM_UP)
-				times[i - WARM_UP - 1] = (double)(bench_now_ns() - start) / 2;
-		}
-		rc = rc ? rc : bench_join(pid);
-	}
-	if (!rc)
-		*value = bench_percentile(times, ROUNDS, row->percent);
-	free(times);
-	bench_unshare(lines, sizeof(*lines));
-	return rc;
-}
-
 /* ---- one-way latency through two rings ----------------------------------- */
 
 struct echo {
@@ -124,6 +66,11 @@ static int echo_rounds(struct echo *echo, double *times)
 	r3ring_cursor_close(cursor);
 	r3ring_segment_close(segment);
 	return rc;
+}
+
+static int line_one_way(const struct bench_row *row, double *value)
+{
+	return bench_line_one_way(row->percent, value);
 }
 
 static int record_one_way(const struct bench_row *row, double *value)
