@@ -19,7 +19,7 @@
 #include "tests/support/daemon.h"
 
 #define ARGS_MAX 48
-#define DEADLINE_MS 60000
+#define DEADLINE_MS 100000
 #define LOOK_MS 5
 
 static void die(const char *what)

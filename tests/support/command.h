@@ -38,7 +38,7 @@ void command_start(struct command *command, const char *runtime_dir, const char 
 void command_start_in(struct command *command, const struct container *container,
 		      const char *program, const char *runtime_dir, const char *const *args);
 
-/* Looks, for at most a minute, until what it has printed has @part in it @count times;
+/* Looks, for at most 100 seconds, until what it has printed has @part in it @count times;
  * returns whether it did. It still runs then, or has just ended. */
 bool command_prints(const struct command *command, const char *part, unsigned int count);
 
@@ -48,7 +48,7 @@ int command_interrupt(struct command *command);
 /* Whether it has ended, without waiting. */
 bool command_ended(struct command *command);
 
-/* Waits for its end, or kills it after a minute. Returns the code. */
+/* Waits for its end, or kills it after 100 seconds. Returns the code. */
 int command_wait(struct command *command);
 
 /* Start and wait in one. */

@@ -16,7 +16,7 @@
 
 #include "tests/support/worker.h"
 
-#define DEADLINE_MS 20000
+#define DEADLINE_MS 60000
 #define LOOK_MS 2
 #define COMPUTE_NS 300000
 

@@ -33,14 +33,14 @@ struct worker {
 void worker_start(struct worker *worker, int (*body)(struct worker_page *page, const void *ctx),
 		  const void *ctx);
 
-/* Waits until it ends, for at most twenty seconds, then kills it. Returns its exit
+/* Waits until it ends, for at most a minute, then kills it. Returns its exit
  * code, or -signal. */
 int worker_wait(struct worker *worker);
 
 /* SIGKILL, and waits. */
 void worker_kill(struct worker *worker);
 
-/* Waits until its progress is at least @value; false after twenty seconds or when
+/* Waits until its progress is at least @value; false after a minute or when
  * it has ended. */
 bool worker_reaches(const struct worker *worker, uint64_t value);
 

@@ -17,6 +17,7 @@
 #include "tests/support/command.h"
 #include "tests/support/container.h"
 #include "tests/support/daemon.h"
+#include "tests/support/status.h"
 
 #define ARGS(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define TEXT "LICENSE"
@@ -116,20 +117,35 @@ Test(container_run, models_with_defaults_one_after_the_other_are_read_in_full)
 	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
 }
 
+static bool has_been_read(const json_t *channel, long unused)
+{
+	const json_t *readers = json_object_get(channel, "readers");
+	const json_t *lag = json_object_get(json_array_get(readers, 0), "lag_records");
+
+	return status_has_ended(channel, unused) && json_array_size(readers) == 1 &&
+	       json_is_integer(lag) && json_integer_value(lag) == 0;
+}
+
+static void interrupt_when_all_is_read(struct command *dump, const struct model *model)
+{
+	cr_expect(status_becomes(daemon_a.dir, model->channel, has_been_read, 0));
+	command_interrupt(dump);
+}
+
 Test(container_run, two_models_at_a_time_are_read_in_full_as_they_run)
 {
 	plain.io_uring_error = ENOSYS; /* as kernels and profiles without it say */
 	start_daemon();
 	expect_in(daemon_a.log, "runs on epoll");
-	start(&dump_a, ARGS("dump", "plain/0", "--follow", "--until-idle", "3", "--count"));
-	start(&dump_b, ARGS("dump", "plain/1", "--follow", "--until-idle", "3", "--count"));
+	start(&dump_a, ARGS("dump", "plain/0", "--follow", "--count"));
+	start(&dump_b, ARGS("dump", "plain/1", "--follow", "--count"));
 	start_produce(&produce_a, &deepseek, STEPS);
 	start_produce(&produce_b, &kimi, STEPS);
 	/* Else nobody could ever read anything. */
 	cr_assert_eq(command_wait(&produce_a), 0, "%s", produce_a.err);
 	cr_assert_eq(command_wait(&produce_b), 0, "%s", produce_b.err);
-	command_wait(&dump_a);
-	command_wait(&dump_b);
+	interrupt_when_all_is_read(&dump_a, &deepseek);
+	interrupt_when_all_is_read(&dump_b, &kimi);
 	expect_all_read(&produce_a, &dump_a, &deepseek);
 	expect_all_read(&produce_b, &dump_b, &kimi);
 	cr_expect_eq(test_daemon_stop(&daemon_a), 0);

@@ -74,7 +74,7 @@ static void finish(void)
 	cr_expect_eq(test_shm_names(instance), 0);
 }
 
-TestSuite(daemon_ended, .init = start, .fini = finish, .timeout = 60);
+TestSuite(daemon_ended, .init = start, .fini = finish, .timeout = 120);
 
 static void close_engine(void)
 {

@@ -145,7 +145,7 @@ Test(daemon_restart, requests_that_were_live_are_told_again)
 }
 
 Test(daemon_restart, what_a_dead_daemon_published_stays_readable_and_ends_after_ten_seconds,
-     .timeout = 60)
+     .timeout = 120)
 {
 	test_daemon_kill(&daemon_a);
 	engine_close(&engine_a);

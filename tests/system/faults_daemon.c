@@ -48,7 +48,7 @@ static void finish(void)
 	cr_expect_eq(test_shm_names(instance), 0);
 }
 
-TestSuite(faults_daemon, .init = start, .fini = finish, .timeout = 60);
+TestSuite(faults_daemon, .init = start, .fini = finish, .timeout = 120);
 
 /* ---- an engine at work -------------------------------------------------- */
 

@@ -87,7 +87,7 @@ static void finish(void)
 	ledger_close(&ledger_a);
 }
 
-TestSuite(faults_input, .init = start, .fini = finish, .timeout = 60);
+TestSuite(faults_input, .init = start, .fini = finish, .timeout = 120);
 
 /* It must be refused so, and say these words. */
 static void expect_in(const char *dir, const char *const *args, int code, const char *where,

@@ -38,7 +38,7 @@ static void start(void)
 	cr_assert(ledger_read_until(&ledger_a, ledger_has_ended_step, 1));
 }
 
-TestSuite(faults_losses, .init = start, .timeout = 60);
+TestSuite(faults_losses, .init = start, .timeout = 120);
 
 static bool has_told_of(const struct ledger *ledger, uint64_t step)
 {

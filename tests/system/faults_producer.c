@@ -38,7 +38,7 @@ static void finish(void)
 	cr_expect_eq(test_shm_names(instance), 0);
 }
 
-TestSuite(faults_producer, .init = start, .fini = finish, .timeout = 60);
+TestSuite(faults_producer, .init = start, .fini = finish, .timeout = 120);
 
 /* What a worker is to do. */
 struct plan {

@@ -53,7 +53,7 @@ static void finish(void)
 	cr_expect_eq(test_shm_names(engine_instance(daemon_a.dir, BASE)), 0);
 }
 
-TestSuite(faults_reader, .init = start, .fini = finish, .timeout = 60);
+TestSuite(faults_reader, .init = start, .fini = finish, .timeout = 120);
 
 static void run_steps(unsigned int count)
 {

@@ -77,7 +77,7 @@ static void finish(void)
 	cr_expect_eq(test_shm_names(instance), 0);
 }
 
-TestSuite(faults_resume, .init = start, .fini = finish, .timeout = 30);
+TestSuite(faults_resume, .init = start, .fini = finish, .timeout = 120);
 
 Test(faults_resume, killed_behind_the_end_of_a_step_it_is_not_told_again)
 {

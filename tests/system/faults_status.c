@@ -38,7 +38,7 @@ static void finish(void)
 	cr_expect_eq(test_shm_names(engine_instance(daemon_a.dir, BASE)), 0);
 }
 
-TestSuite(faults_status, .init = start, .fini = finish, .timeout = 30);
+TestSuite(faults_status, .init = start, .fini = finish, .timeout = 120);
 
 static void bind_all(void)
 {

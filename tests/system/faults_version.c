@@ -50,7 +50,7 @@ static struct r3ring_segment_header *map_header(const char *name)
 	return header;
 }
 
-Test(faults_version, a_segment_of_another_major_is_refused_and_its_readers_read_on, .timeout = 30)
+Test(faults_version, a_segment_of_another_major_is_refused_and_its_readers_read_on, .timeout = 120)
 {
 	const char *channel;
 	struct r3ring_segment_header *header;
@@ -120,7 +120,7 @@ static void remove_dir(void)
 }
 
 Test(faults_version, a_daemon_of_another_protocol_is_refused_by_each_command, .fini = remove_dir,
-     .timeout = 30)
+     .timeout = 120)
 {
 	FILE *file;
 	int listener;

@@ -47,7 +47,7 @@ static void finish(void)
 	test_daemon_close(&daemon_a);
 }
 
-TestSuite(gc, .init = start, .fini = finish, .timeout = 30);
+TestSuite(gc, .init = start, .fini = finish, .timeout = 120);
 
 static int open_list(void)
 {

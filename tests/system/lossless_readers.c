@@ -52,7 +52,7 @@ static void finish(void)
 	cr_expect_eq(test_shm_names(instance), 0);
 }
 
-TestSuite(lossless, .init = start, .fini = finish, .timeout = 60);
+TestSuite(lossless, .init = start, .fini = finish, .timeout = 120);
 
 static struct reader_job job(enum r3ring_cursor_mode mode)
 {
@@ -255,6 +255,7 @@ Test(lossless, a_stopped_reader_is_demoted_after_the_stall_limit_and_told_what_i
 	cr_expect_geq(waited, 299);
 	cr_expect_leq(waited, 600, "%lld ms", (long long)waited);
 	flood(5000); /* laps it */
+	settle();    /* and does so once: nothing is written any more when it goes on */
 	reader_worker_go_on(&keen);
 	cr_assert(reader_worker_wait(knows_of_its_loss, seen, 20000));
 	reader_worker_finish(&keen);
@@ -266,7 +267,7 @@ Test(lossless, a_stopped_reader_is_demoted_after_the_stall_limit_and_told_what_i
 	cr_expect_eq(keen.page->seq_breaks, 0);
 }
 
-Test(lossless_patient, its_siblings_and_other_channels_do_not_notice, .timeout = 60)
+Test(lossless_patient, its_siblings_and_other_channels_do_not_notice, .timeout = 120)
 {
 	struct reader_job lossless, lossy;
 	struct r3ring_error err = {0};
@@ -307,7 +308,7 @@ static bool no_readers(const void *ctx)
 	return channel_readers(daemon_a.dir, channel) == 0;
 }
 
-Test(lossless_patient, failure_39_a_killed_reader_holds_nobody_up, .timeout = 60)
+Test(lossless_patient, failure_39_a_killed_reader_holds_nobody_up, .timeout = 120)
 {
 	struct reader_job lossless;
 	int64_t number;
@@ -352,7 +353,7 @@ Test(lossless, failure_39_readers_that_are_killed_at_any_time_leave_the_daemon_a
 
 /* ---- dropping instead ------------------------------------------------------- */
 
-Test(lossless_dropping, steps_dropped_for_a_full_ring_are_counted_exactly, .timeout = 60)
+Test(lossless_dropping, steps_dropped_for_a_full_ring_are_counted_exactly, .timeout = 120)
 {
 	struct reader_job lossless;
 	const struct listener *seen;
@@ -388,7 +389,7 @@ Test(lossless_dropping, steps_dropped_for_a_full_ring_are_counted_exactly, .time
 /* ---- a daemon that dies ------------------------------------------------------ */
 
 Test(lossless_patient, a_lossless_reader_loses_nothing_when_the_daemon_is_killed_and_followed,
-     .timeout = 60)
+     .timeout = 120)
 {
 	const char *const args[] = {"--ring-size", "1M", "--stall-limit", "5000", NULL};
 	struct reader_job lossless;

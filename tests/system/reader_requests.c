@@ -38,7 +38,7 @@ static void start(void)
 	snprintf(channel, sizeof(channel), "%s/0", instance);
 }
 
-TestSuite(reader_requests, .init = start, .timeout = 60);
+TestSuite(reader_requests, .init = start, .timeout = 120);
 
 static void start_engine(void)
 {

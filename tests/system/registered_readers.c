@@ -49,7 +49,7 @@ static void finish(void)
 	test_daemon_close(&daemon_a);
 }
 
-TestSuite(registered, .init = start, .fini = finish, .timeout = 60);
+TestSuite(registered, .init = start, .fini = finish, .timeout = 120);
 
 static struct r3ring_reader_options options(void)
 {
