@@ -40,6 +40,10 @@ static int payload_add(struct live *live, struct live_payload **table, uint64_t 
 	made->len = len;
 	memcpy(made->bytes, bytes, len);
 	HASH_ADD(hh, *table, key, sizeof(made->key), made);
+	if (!made->hh.tbl) {
+		free(made);
+		return -ENOMEM;
+	}
 	live->bytes += sizeof(*made) + len;
 	return 0;
 }

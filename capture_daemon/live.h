@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define HASH_NONFATAL_OOM 1 /* what was not added has no table */
 #include <uthash.h>
 
 #include <r3ring/record.h>

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define HASH_NONFATAL_OOM 1 /* what was not added has no table */
 #include <uthash.h>
 
 #include "capture_daemon/log.h"
@@ -84,16 +85,17 @@ int loop_add(struct loop *loop, struct loop_source *source)
 	if (!entry)
 		return -ENOMEM;
 	source->id = ++loop->last_id;
-	r = loop->backend->arm(loop->state, source);
-	if (r < 0) {
-		source->id = 0;
-		free(entry);
-		return r;
-	}
 	entry->id = source->id;
 	entry->source = source;
 	HASH_ADD(hh, loop->entries, id, sizeof(entry->id), entry);
-	return 0;
+	r = entry->hh.tbl ? loop->backend->arm(loop->state, source) : -ENOMEM;
+	if (r == 0)
+		return 0;
+	if (entry->hh.tbl)
+		HASH_DEL(loop->entries, entry);
+	free(entry);
+	source->id = 0;
+	return r;
 }
 
 void loop_remove(struct loop *loop, struct loop_source *source)
