@@ -11,11 +11,13 @@
  *
  * model small: -DRECORDS=5
  * model lossy: -DRECORDS=7
+ * model buffered: -DRECORDS=5 -DBUFFERED
  *
  * mutant INTENT_LATE: announced at commit, not before the copy begins
  * mutant NO_MARKER: the next slot is not marked
  * mutant NO_SLOT_LIMIT: as many records in flight as there are slots and more
  * mutant COMMIT_EARLY: published before its copy is done
+ * mutant NO_FULL_FENCE -DRECORDS=6 -DBUFFERED: a copy is enqueued while the intent is still on its way
  * mutant NO_INTENT_CHECK: the reader ignores the intent
  * mutant NO_CHECK_AFTER_USE: views are believed unchecked
  */
@@ -50,6 +52,9 @@ end_idle:
 proctype Writer()
 {
 	byte s = 1, commit_seq = 1, position, committed, words;
+#ifdef BUFFERED
+	byte announced;
+#endif
 
 	do
 	:: s <= RECORDS ->
@@ -76,6 +81,9 @@ init
 		run Writer();
 		run Device();
 		run Device();
+#ifdef BUFFERED
+		run StoreBuffer();
+#endif
 		run Reader(false)
 	}
 }
