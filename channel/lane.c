@@ -94,11 +94,12 @@ void lane_submit(struct lane_writer *lane)
 	lane->position += lane->reserved;
 	lane->reserved = 0;
 
-	r3ring_store_relaxed_u64(&lane->head->number, lane->number + 1);
-	R3RING_TEST_POINT("lane number");
-	/* Pairs with the acquire in lane_peek(): the entry and the number are whole. */
+	/* Pairs with the acquire in lane_peek(): the entry is whole. */
 	r3ring_store_release_u64(&lane->head->position, lane->position);
 	R3RING_TEST_POINT("lane position");
+	/* Pairs with the acquire in lane_peek(): the number's entry is seen. */
+	r3ring_store_release_u64(&lane->head->number, lane->number + 1);
+	R3RING_TEST_POINT("lane number");
 	/* Pairs with the acquire in lane_number(): who sees the number and then
 	 * submits to the other lane has this entry visible before its own. */
 	r3ring_store_release_u64(&lane->number, lane->number + 1);
@@ -120,15 +121,12 @@ int lane_reader_init(struct lane_reader *lane, const uint8_t *base, uint64_t byt
 		.bytes = bytes,
 		.head = head,
 		.tail = tail,
-		.position = r3ring_load_acquire_u64(tail),
+		.position = r3ring_load_relaxed_u64(tail),
 		.unsettled = true,
 	};
 	struct lane_entry entry;
 	int error = 0;
 
-	/* Loaded before the position: a number that comes with a later position is
-	 * then that of an entry which lane_peek() finds. */
-	made.taken = r3ring_load_acquire_u64(&head->number);
 	if (made.position % LANE_ALIGN)
 		return -EBADMSG;
 	lane_peek(&made, &entry, &error);
@@ -140,8 +138,7 @@ int lane_reader_init(struct lane_reader *lane, const uint8_t *base, uint64_t byt
 
 int lane_review(const struct lane_writer *lane, struct lane_reader *reader, uint64_t *tail)
 {
-	/* Pairs with the release in lane_consume(): what is consumed is left out. */
-	*tail = r3ring_load_acquire_u64(lane->tail);
+	*tail = r3ring_load_relaxed_u64(lane->tail);
 	return lane_reader_init(reader, lane->base, lane->bytes, lane->head, tail);
 }
 
@@ -163,10 +160,7 @@ static bool entry_fits(const struct lane_reader *lane, const struct lane_entry *
 	return entry->bytes == entry_bytes(entry->payload_bytes);
 }
 
-/*
- * Entries come one by one. What the head said of an empty lane may have been the
- * number of an entry whose position was not stored yet: the first one settles it.
- */
+/* Entries come one by one; the first one says what was taken before it. */
 static bool number_fits(struct lane_reader *lane, uint64_t number)
 {
 	if (lane->unsettled && number)
@@ -177,8 +171,15 @@ static bool number_fits(struct lane_reader *lane, uint64_t number)
 
 const uint8_t *lane_peek(struct lane_reader *lane, struct lane_entry *entry, int *error)
 {
+	uint64_t head;
+
+	/* Nothing has been seen of a lane that was found empty but what its head says: no
+	 * more than is taken, since the load below finds the entry of that number; less only
+	 * until its submission is over. Pairs with the release in lane_submit(). */
+	if (lane->unsettled)
+		lane->taken = r3ring_load_acquire_u64(&lane->head->number);
 	/* Pairs with the release in lane_submit(). */
-	uint64_t head = r3ring_load_acquire_u64(&lane->head->position);
+	head = r3ring_load_acquire_u64(&lane->head->position);
 
 	for (;;) {
 		uint64_t available = head - lane->position;

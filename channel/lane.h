@@ -17,8 +17,8 @@
 
 /* The producer's end of a lane as the daemon sees it. */
 struct lane_head {
-	uint64_t number;   /* of the newest entry submitted; stored before position */
-	uint64_t position; /* bytes submitted ever; stored last, with release */
+	uint64_t number;   /* of the newest entry submitted; stored last, with release */
+	uint64_t position; /* bytes submitted ever; stored before it, with release */
 };
 
 enum lane_entry_type {
@@ -89,7 +89,7 @@ struct lane_reader {
 	uint64_t *tail;               /* shared: stored with release here */
 	uint64_t position;
 	uint64_t taken; /* number of the newest entry taken */
-	bool unsettled; /* `taken` may be one too high: the lane was empty at init */
+	bool unsettled; /* `taken` is what the head says: no entry was seen yet */
 };
 
 void lane_writer_init(struct lane_writer *lane, uint8_t *base, uint64_t bytes,
@@ -129,7 +129,7 @@ uint64_t lane_largest(uint64_t lane_bytes);
 
 /*
  * Begins to take entries where @tail says that a former daemon stopped (0 for a
- * new lane). `taken` comes from the next entry's number, or, when the lane is
+ * new lane). `taken` comes from the next entry's number, or, as long as the lane is
  * empty, from the head. Returns 0, or -EBADMSG when tail and head contradict
  * each other.
  */

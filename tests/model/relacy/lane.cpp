@@ -5,11 +5,13 @@
 //
 //	submit()	channel/lane.c has_room(), lane_reserve(), lane_submit(); `after`
 //			is taken as in producer/announce.c
-//	peek()		channel/lane.c lane_peek()
+//	peek()		channel/lane.c lane_peek(), number_fits()
+//	restart()	another daemon: channel/lane.c lane_reader_init()
 //	consume()	channel/lane.c lane_consume()
 //	next()		channel/lane.c lane_next()
 //
-// Lanes of two entries; three steps and two announcements.
+// Lanes of two entries; three steps and two announcements, of which some are kept by the
+// producer first, so that steps that come behind them are in the lane before.
 //
 // mutant position_store: a lane's position stored relaxed
 // mutant position_load: loaded relaxed by the daemon
@@ -17,15 +19,19 @@
 // mutant tail_load: loaded relaxed by the producer
 // mutant number_store: the number for the other thread stored relaxed
 // mutant number_load: loaded relaxed
+// mutant head_store: the number in a lane's head stored relaxed
+// mutant head_load: loaded relaxed by a daemon that begins
+// mutant head_early: stored in front of the position
 // mutant peek_again: no second look at the steps once an announcement is seen
 // mutant room_check: entries written without looking for room
 #include "model.hpp"
 
 struct lane {
-	rl::atomic<unsigned> position, number, tail;
+	rl::atomic<unsigned> position, head_number, number, tail;
 	rl::var<unsigned> entry_number[2], entry_after[2];
 	unsigned submitted, seen_tail; // the producer's own
-	unsigned taken;                // the daemon's own
+	unsigned at, taken;            // the daemon's own
+	bool unsettled;
 };
 
 struct lanes : rl::test_suite<lanes, 3> {
@@ -36,8 +42,10 @@ struct lanes : rl::test_suite<lanes, 3> {
 	{
 		l.position($).store(0, relaxed);
 		l.number($).store(0, relaxed);
+		l.head_number($).store(0, relaxed);
 		l.tail($).store(0, relaxed);
-		l.submitted = l.seen_tail = l.taken = 0;
+		l.submitted = l.seen_tail = l.at = l.taken = 0;
+		l.unsettled = true;
 	}
 
 	void before()
@@ -54,34 +62,59 @@ struct lanes : rl::test_suite<lanes, 3> {
 		return l.submitted - l.seen_tail < 2;
 	}
 
-	void submit(lane &l, lane &other)
+	void count(lane &l, unsigned number)
+	{
+		l.number($).store(number, order(release, "number_store"));
+	}
+
+	// An announcement that is kept counts before it is in the lane.
+	void submit(lane &l, lane &other, bool kept)
 	{
 		rl::linear_backoff backoff;
-		unsigned slot;
+		unsigned slot = l.submitted % 2, number = l.submitted + 1;
+		unsigned after = other.number($).load(order(acquire, "number_load"));
 
+		if (kept)
+			count(l, number);
 		while (!has_room(l))
 			backoff.yield($);
-		slot = l.submitted % 2;
-		l.entry_number[slot]($) = l.submitted + 1;
-		l.entry_after[slot]($) = other.number($).load(order(acquire, "number_load"));
-		l.submitted++;
-		l.position($).store(l.submitted, order(release, "position_store"));
-		l.number($).store(l.submitted, order(release, "number_store"));
+		l.entry_number[slot]($) = number;
+		l.entry_after[slot]($) = after;
+		l.submitted = number;
+		if (without("head_early"))
+			l.head_number($).store(number, release);
+		l.position($).store(number, order(release, "position_store"));
+		if (!without("head_early"))
+			l.head_number($).store(number, order(release, "head_store"));
+		if (!kept)
+			count(l, number);
 	}
 
 	static bool peek(lane &l, unsigned *after)
 	{
-		if (l.position($).load(order(acquire, "position_load")) == l.taken)
+		if (l.unsettled)
+			l.taken = l.head_number($).load(order(acquire, "head_load"));
+		if (l.position($).load(order(acquire, "position_load")) == l.at)
 			return false;
-		RL_ASSERT(l.entry_number[l.taken % 2]($) == l.taken + 1);
-		*after = l.entry_after[l.taken % 2]($);
+		if (l.unsettled)
+			l.taken = l.entry_number[l.at % 2]($) - 1;
+		l.unsettled = false;
+		RL_ASSERT(l.entry_number[l.at % 2]($) == l.taken + 1);
+		*after = l.entry_after[l.at % 2]($);
 		return true;
+	}
+
+	static void restart(lane &l)
+	{
+		l.at = l.tail($).load(relaxed);
+		l.unsettled = true;
 	}
 
 	static void consume(lane &l)
 	{
-		l.taken++;
-		l.tail($).store(l.taken, order(release, "tail_store"));
+		l.at++;
+		l.taken = l.at;
+		l.tail($).store(l.at, order(release, "tail_store"));
 	}
 
 	// Returns whether one was taken.
@@ -95,8 +128,10 @@ struct lanes : rl::test_suite<lanes, 3> {
 			has_step = peek(step, &step_after);
 		if (has_side && side_after <= step.taken)
 			return consume(side), true;
-		if (has_step && step_after <= side.taken)
+		if (has_step && step_after <= side.taken) {
+			RL_ASSERT(step_after <= side.at); // else it comes before what it follows
 			return consume(step), true;
+		}
 		RL_ASSERT(!has_side); // else -EBADMSG: the order is impossible
 		return false;
 	}
@@ -107,14 +142,19 @@ struct lanes : rl::test_suite<lanes, 3> {
 
 		if (index == 0)
 			for (unsigned i = 0; i < steps; i++)
-				submit(step, side);
+				submit(step, side, false);
 		else if (index == 1)
 			for (unsigned i = 0; i < announcements; i++)
-				submit(side, step);
+				submit(side, step, rl::rand(2));
 		else
-			while (step.taken < steps || side.taken < announcements)
+			while (step.at < steps || side.at < announcements) {
+				if (rl::rand(4) == 0) {
+					restart(step);
+					restart(side);
+				}
 				if (!next())
 					backoff.yield($);
+			}
 	}
 };
 
