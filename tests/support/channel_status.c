@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks a daemon for its channels. */
+/* What a daemon says of a channel. */
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/support/channel_status.h"
 #include "tools/daemon_status.h"
+
+#define LOOKS 4000
+#define LOOK_MS 5
 
 json_t *channel_status(const char *dir, const char *channel)
 {
@@ -39,4 +43,36 @@ int channel_readers(const char *dir, const char *channel)
 
 	json_decref(object);
 	return count;
+}
+
+bool status_becomes(const char *dir, const char *channel,
+		    bool (*done)(const json_t *channel, long argument), long argument)
+{
+	for (int looks = 0; looks < LOOKS; looks++) {
+		json_t *object = channel_status(dir, channel);
+		bool is_so = object && done(object, argument);
+
+		json_decref(object);
+		if (is_so)
+			return true;
+		poll(NULL, 0, LOOK_MS);
+	}
+	return false;
+}
+
+bool status_is_there(const json_t *channel, long unused)
+{
+	(void)unused;
+	return channel;
+}
+
+bool status_has_readers(const json_t *channel, long count)
+{
+	return json_integer_value(json_object_get(channel, "attached_readers")) == count;
+}
+
+bool status_has_ended(const json_t *channel, long unused)
+{
+	(void)unused;
+	return !strcmp(json_string_value(json_object_get(channel, "state")), "ended");
 }

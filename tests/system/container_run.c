@@ -14,10 +14,10 @@
 
 #include <jansson.h>
 
+#include "tests/support/channel_status.h"
 #include "tests/support/command.h"
 #include "tests/support/container.h"
 #include "tests/support/daemon.h"
-#include "tests/support/status.h"
 
 #define ARGS(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define TEXT "LICENSE"

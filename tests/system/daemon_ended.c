@@ -10,9 +10,9 @@
 
 #include <r3ring/atomic.h>
 
+#include "tests/support/channel_status.h"
 #include "tests/support/daemon.h"
 #include "tests/support/engine.h"
-#include "tests/support/status.h"
 #include "tests/support/worker.h"
 
 #define BASE "ended"
@@ -89,7 +89,7 @@ static json_t *follow_killed_daemon(void)
 
 	test_daemon_kill(&daemon_a);
 	test_daemon_restart(&daemon_a, NULL);
-	object = status_of_channel(daemon_a.dir, channel);
+	object = channel_status(daemon_a.dir, channel);
 	cr_assert(object);
 	return object;
 }
@@ -140,7 +140,7 @@ Test(daemon_ended, an_engine_that_closed_is_awaited_by_no_later_daemon_and_its_r
 	json_t *before, *after;
 
 	close_engine();
-	before = status_of_channel(daemon_a.dir, channel);
+	before = channel_status(daemon_a.dir, channel);
 	for (int deaths = 0; deaths < 2; deaths++) {
 		after = follow_killed_daemon();
 		expect_nobody_awaited(before, after);
@@ -164,7 +164,7 @@ Test(daemon_ended, an_engine_that_died_is_awaited_by_no_later_daemon)
 
 	worker_kill(&worker_a);
 	cr_assert(status_becomes(daemon_a.dir, channel, status_has_ended, 0));
-	before = status_of_channel(daemon_a.dir, channel);
+	before = channel_status(daemon_a.dir, channel);
 	after = follow_killed_daemon();
 	expect_nobody_awaited(before, after);
 	json_decref(before);
@@ -179,7 +179,7 @@ static bool has_come_back(const json_t *object, long unused)
 
 Test(daemon_ended, one_that_lives_is_awaited_and_its_counts_are_those_of_the_ring)
 {
-	json_t *before = status_of_channel(daemon_a.dir, channel), *after;
+	json_t *before = channel_status(daemon_a.dir, channel), *after;
 
 	kill(worker_a.pid, SIGSTOP);
 	after = follow_killed_daemon();

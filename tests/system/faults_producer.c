@@ -9,11 +9,11 @@
 
 #include <r3ring/atomic.h>
 
+#include "tests/support/channel_status.h"
 #include "tests/support/command.h"
 #include "tests/support/daemon.h"
 #include "tests/support/engine.h"
 #include "tests/support/ledger.h"
-#include "tests/support/status.h"
 #include "tests/support/worker.h"
 
 #define BASE "faults-producer"
@@ -190,7 +190,7 @@ static json_int_t lost_figure(const json_t *channel, const char *key)
 static void expect_status_of_the_ledger(void)
 {
 	const struct ledger_generation *generation = ledger_newest(&ledger_a);
-	json_t *channel = status_of_channel(daemon_a.dir, engine_channel(daemon_a.dir, BASE));
+	json_t *channel = channel_status(daemon_a.dir, engine_channel(daemon_a.dir, BASE));
 	json_int_t rows = 0;
 
 	for (uint64_t i = 1; i <= generation->newest_step; i++)

@@ -10,9 +10,9 @@
 
 #include <r3ring/atomic.h>
 
+#include "tests/support/channel_status.h"
 #include "tests/support/daemon.h"
 #include "tests/support/engine.h"
-#include "tests/support/status.h"
 #include "tests/support/worker.h"
 
 #define BASE "faults-reader"

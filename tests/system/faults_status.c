@@ -7,10 +7,10 @@
 
 #include <r3ring/bind.h>
 
+#include "tests/support/channel_status.h"
 #include "tests/support/command.h"
 #include "tests/support/daemon.h"
 #include "tests/support/engine.h"
-#include "tests/support/status.h"
 
 #define BASE "faults-status"
 
@@ -94,11 +94,11 @@ Test(faults_status, failure_23_an_ended_channel_goes_on_saying_what_was_bound_an
 
 	bind_all();
 	cr_assert(status_becomes(daemon_a.dir, channel, has_bound, ENGINE_LAYERS));
-	live = status_of_channel(daemon_a.dir, channel);
+	live = channel_status(daemon_a.dir, channel);
 	expect_layers(live, true);
 	engine_close(&engine_a);
 	cr_assert(status_becomes(daemon_a.dir, channel, status_has_ended, 0));
-	ended = status_of_channel(daemon_a.dir, channel);
+	ended = channel_status(daemon_a.dir, channel);
 	expect_layers(ended, true);
 	cr_expect(json_equal(json_object_get(live, "bound_since"),
 			     json_object_get(ended, "bound_since")));
@@ -109,13 +109,13 @@ Test(faults_status, failure_23_an_ended_channel_goes_on_saying_what_was_bound_an
 
 Test(faults_status, failure_23_a_channel_that_nobody_bound_names_its_layers_live_and_ended)
 {
-	json_t *object = status_of_channel(daemon_a.dir, channel);
+	json_t *object = channel_status(daemon_a.dir, channel);
 
 	expect_layers(object, false);
 	json_decref(object);
 	engine_close(&engine_a);
 	cr_assert(status_becomes(daemon_a.dir, channel, status_has_ended, 0));
-	object = status_of_channel(daemon_a.dir, channel);
+	object = channel_status(daemon_a.dir, channel);
 	expect_layers(object, false);
 	expect_table("bound: NO LAYER: nothing is captured; NOT BOUND: layers 3-7");
 	json_decref(object);
@@ -129,7 +129,7 @@ Test(faults_status, failure_23_an_unbinding_is_said_and_stays_said)
 	r3ring_unbind(engine_a.producer);
 	engine_close(&engine_a);
 	cr_assert(status_becomes(daemon_a.dir, channel, status_has_ended, 0));
-	object = status_of_channel(daemon_a.dir, channel);
+	object = channel_status(daemon_a.dir, channel);
 	expect_layers(object, false);
 	json_decref(object);
 }
@@ -140,11 +140,11 @@ Test(faults_status, failure_23_the_next_daemon_knows_what_is_bound_and_since_whe
 
 	bind_all();
 	cr_assert(status_becomes(daemon_a.dir, channel, has_bound, ENGINE_LAYERS));
-	before = status_of_channel(daemon_a.dir, channel);
+	before = channel_status(daemon_a.dir, channel);
 	test_daemon_kill(&daemon_a);
 	test_daemon_restart(&daemon_a, NULL);
 	cr_assert(test_daemon_said(&daemon_a, "(came back)"));
-	after = status_of_channel(daemon_a.dir, channel);
+	after = channel_status(daemon_a.dir, channel);
 	expect_layers(after, true);
 	cr_expect(json_equal(json_object_get(before, "bound_since"),
 			     json_object_get(after, "bound_since")));

@@ -13,10 +13,10 @@
 
 #include <r3ring/instance.h>
 
+#include "tests/support/channel_status.h"
 #include "tests/support/daemon.h"
 #include "tests/support/engine.h"
 #include "tests/support/process_size.h"
-#include "tests/support/status.h"
 
 #define READER_CYCLES 1000
 #define ENGINE_CYCLES 100

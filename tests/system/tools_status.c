@@ -140,20 +140,6 @@ Test(tools_status, a_daemon_without_channels_is_no_failure)
 
 /* ---- produce ---------------------------------------------------------- */
 
-static bool has_channel(const char *channel)
-{
-	for (int looks = 0; looks < LOOKS; looks++) {
-		json_t *status = channel_status(stage.daemon.dir, channel);
-
-		if (status) {
-			json_decref(status);
-			return true;
-		}
-		poll(NULL, 0, LOOK_MS);
-	}
-	return false;
-}
-
 Test(tools_produce, it_tells_what_no_daemon_took)
 {
 	const json_t *undelivered, *restart;
@@ -166,7 +152,9 @@ Test(tools_produce, it_tells_what_no_daemon_took)
 		      ARGS("produce", "--instance", instance, "--model", "gpt-oss-20b", "--text",
 			   "LICENSE", "--rate", "20", "--max-steps", "40", "--requests", "100",
 			   "--json"));
-	cr_assert(has_channel(tool_stage_channel(&stage, "gone")), "%s", stage.daemon.log);
+	cr_assert(status_becomes(stage.daemon.dir, tool_stage_channel(&stage, "gone"),
+				 status_is_there, 0),
+		  "%s", stage.daemon.log);
 	test_daemon_kill(&stage.daemon);
 	cr_assert_eq(command_wait(&stage.tool), 0, "%s", stage.tool.err);
 	cr_expect(strstr(stage.tool.err, "that none has taken are lost"), "%s", stage.tool.err);
