@@ -18,6 +18,7 @@
 
 #include "tests/cuda/fixture.h"
 #include "tests/support/fakecuda/fakecuda.h"
+#include "tests/support/leaks.h"
 
 #define BYTES (1u << 20)
 
@@ -62,6 +63,7 @@ static void start_child(void (*body)(void))
 		return;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	body();
+	leaks_look_away();
 	exit(0);
 }
 

@@ -247,6 +247,7 @@ Test(fake_streams, branches_of_a_graph_keep_their_order)
 		cr_assert_eq(cudaGraphLaunch(exec, stream_a), cudaSuccess);
 	synchronize();
 	cr_expect_eq(fakecuda_work().copies, 150);
+	cr_expect_eq(cudaGraphExecDestroy(exec), cudaSuccess);
 }
 
 Test(fake_streams, branches_of_a_graph_without_order_are_found)
@@ -262,6 +263,7 @@ Test(fake_streams, branches_of_a_graph_without_order_are_found)
 	exec = capture_end();
 	cr_assert_eq(cudaGraphLaunch(exec, stream_a), cudaSuccess);
 	synchronize();
+	cr_expect_eq(cudaGraphExecDestroy(exec), cudaSuccess);
 	machine_expect("missing dependency");
 }
 
@@ -374,7 +376,7 @@ Test(fake_streams, the_code_of_a_kernel_that_is_first_loaded_in_a_capture_is_fou
 	set_up();
 	capture_begin();
 	cr_expect_eq(launch_end(device, device, stream_a), cudaSuccess);
-	capture_end();
+	cr_expect_eq(cudaGraphExecDestroy(capture_end()), cudaSuccess);
 	machine_expect("loaded while a stream is captured");
 }
 

@@ -8,12 +8,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/leaks.h"
+
 #define TEST_PROCESS "BXFI_MAP" /* Criterion sets it for them */
+
+static int looks_away;
+
+void leaks_look_away(void)
+{
+	looks_away = 1;
+}
 
 int __lsan_is_turned_off(void);
 
 /* LeakSanitizer asks at the end of each process. */
 __attribute__((visibility("default"))) int __lsan_is_turned_off(void)
 {
-	return strncmp(program_invocation_short_name, "run-", 4) == 0 && !getenv(TEST_PROCESS);
+	return looks_away ||
+	       (strncmp(program_invocation_short_name, "run-", 4) == 0 && !getenv(TEST_PROCESS));
 }
