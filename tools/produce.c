@@ -45,7 +45,12 @@ static const char usage[] =
 	"  --eplb-replicas N      physical experts of a layer beyond the logical ones (experts / "
 	"8,\n"
 	"                         as far as 65535 in all allow)\n"
-	"  --device auto|host     where the capture buffer is; the forward runs on the CPU (auto)\n"
+	"  --device host|cuda     what captures, and where the buffer is; the forward runs on the\n"
+	"                         CPU (auto: host)\n"
+	"  --buffer-export HOW    on a GPU: ipc handle, fd, or auto by what the daemon shares "
+	"(auto)\n"
+	"  --order HOW            on a GPU, what the daemon's copies wait for: bell or event "
+	"(bell)\n"
 	"\n"
 	"  --model NAME           deepseek-v4-flash, deepseek-v4-pro, kimi-k3, kimi-k2, "
 	"deepseek-v3,\n"
@@ -133,6 +138,8 @@ enum {
 	OPT_MAX_STEPS,
 	OPT_EPLB,
 	OPT_DEVICE,
+	OPT_EXPORT,
+	OPT_ORDER,
 	OPT_TRACE,
 	OPT_REPEAT,
 	OPT_JSON,
@@ -153,6 +160,8 @@ static const struct option long_options[] = {
 	{"max-steps", required_argument, NULL, OPT_MAX_STEPS},
 	{"eplb-replicas", required_argument, NULL, OPT_EPLB},
 	{"device", required_argument, NULL, OPT_DEVICE},
+	{"buffer-export", required_argument, NULL, OPT_EXPORT},
+	{"order", required_argument, NULL, OPT_ORDER},
 	{"trace", required_argument, NULL, OPT_TRACE},
 	{"repeat", required_argument, NULL, OPT_REPEAT},
 	{"json", no_argument, NULL, OPT_JSON},
@@ -208,6 +217,12 @@ static int take_option(int option, struct command_line *line)
 		return take_count("eplb-replicas", 0, &run->eplb_replicas);
 	case OPT_DEVICE:
 		run->device = optarg;
+		return 0;
+	case OPT_EXPORT:
+		run->buffer_export = optarg;
+		return 0;
+	case OPT_ORDER:
+		run->order = optarg;
 		return 0;
 	case OPT_TRACE:
 		run->trace = optarg;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/gpu_work.h"
 #include "producer/reference/engine.h"
 
 static int map_to_replicas(void *ctx, uint32_t layer, const struct eplb_ids *ids)
@@ -43,6 +44,7 @@ static int make_eplb(struct engine *e, const struct run_options *options, struct
 
 static int make_layers(struct engine *e, struct megamoe_options *moe, struct r3ring_error *err)
 {
+	moe->place = &e->place;
 	moe->map = map_to_replicas;
 	moe->map_ctx = e->eplb;
 	moe->layers = e->layers;
@@ -136,30 +138,51 @@ static int load_model(struct engine *e, const struct run_options *options, struc
 	return make_layers(e, &moe, err);
 }
 
+static int make_stream(struct engine *e, struct r3ring_error *err)
+{
+	struct r3ring_host_stream *stream;
+	int rc;
+
+	if (e->on_gpu) {
+		e->place = (struct megamoe_place){gpu_work.enqueue, gpu_work.alloc, gpu_work.free};
+		return gpu_work.stream_create(&e->stream, err);
+	}
+	e->place = megamoe_on_host;
+	rc = r3ring_host_stream_create(&stream);
+	if (rc)
+		return r3ring_error_set(err, rc,
+					"no thread for the stream: raise the limit on threads");
+	e->stream = stream;
+	return 0;
+}
+
 int engine_create(struct engine *engine, const struct run_options *options,
 		  struct r3ring_error *err)
 {
 	int rc;
 
-	*engine = (struct engine){.max_rows = batch_max_rows(options->batch_rows)};
-	rc = batch_check(options->batch_rows, options->prefill_chunk, err);
+	*engine = (struct engine){
+		.max_rows = batch_max_rows(options->batch_rows),
+		.on_gpu = options->device && strcmp(options->device, "cuda") == 0,
+	};
+	rc = make_stream(engine, err);
+	if (!rc)
+		rc = batch_check(options->batch_rows, options->prefill_chunk, err);
 	if (!rc)
 		rc = options->trace ? load_trace(engine, options, err)
 				    : load_model(engine, options, err);
 	if (!rc)
 		rc = batch_create(&engine->batch, &engine->workload, options->batch_rows,
 				  options->prefill_chunk, err);
-	if (rc)
-		return rc;
-	rc = r3ring_host_stream_create(&engine->stream);
-	if (rc)
-		r3ring_error_set(err, rc, "no thread for the stream: raise the limit on threads");
 	return rc;
 }
 
 void engine_free(struct engine *engine)
 {
-	r3ring_host_stream_destroy(engine->stream);
+	if (engine->on_gpu && engine->stream)
+		gpu_work.stream_destroy(engine->stream);
+	else if (engine->stream)
+		r3ring_host_stream_destroy(engine->stream);
 	batch_free(engine->batch);
 	megamoe_free(engine->megamoe);
 	eplb_free(engine->eplb);

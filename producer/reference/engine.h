@@ -28,7 +28,9 @@ struct engine {
 	struct eplb *eplb;
 	struct megamoe *megamoe;
 	struct batch *batch;
-	struct r3ring_host_stream *stream;
+	struct megamoe_place place;
+	bool on_gpu; /* captures are made by one; the forward runs on the CPU all the same */
+	r3ring_stream stream;
 };
 
 /* Returns 0 or the reason; engine_free() is due either way. */

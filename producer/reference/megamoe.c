@@ -46,6 +46,36 @@ struct work {
 	uint32_t layer;
 };
 
+/* ---- where it runs ---------------------------------------------------- */
+
+static int host_enqueue(r3ring_stream stream, r3ring_host_work_fn fn, const void *args, size_t size)
+{
+	return r3ring_host_stream_enqueue(stream, fn, args, size);
+}
+
+static void *host_alloc(size_t bytes)
+{
+	return calloc(1, bytes);
+}
+
+const struct megamoe_place megamoe_on_host = {
+	.enqueue = host_enqueue,
+	.alloc = host_alloc,
+	.free = free,
+};
+
+/* Work that the stream refuses stops the forward as a mapping does. */
+static void enqueue(struct megamoe *m, r3ring_stream stream, r3ring_host_work_fn fn,
+		    const struct work *work)
+{
+	int rc = m->options.place->enqueue(stream, fn, work, sizeof(*work));
+
+	if (rc)
+		r3ring_store_relaxed_u32(&m->failed, (uint32_t)-rc);
+}
+
+/* ---- making it -------------------------------------------------------- */
+
 static size_t id_bytes(enum r3ring_id_type type)
 {
 	return type == R3RING_INT64 ? sizeof(int64_t) : sizeof(int32_t);
@@ -66,7 +96,7 @@ static int alloc_buffers(struct megamoe *m)
 	m->dense_prefixes = calloc(o->dense_layers + 1, sizeof(*m->dense_prefixes));
 	m->modules = calloc(o->dense_layers + o->layer_count, sizeof(*m->modules));
 	m->selected = calloc((size_t)o->max_rows * o->top_k, sizeof(*m->selected));
-	m->ids = calloc(cells, id_bytes(o->id_type));
+	m->ids = o->place->alloc(cells * id_bytes(o->id_type));
 	return m->layers && m->dense_prefixes && m->modules && m->selected && m->ids ? 0 : -ENOMEM;
 }
 
@@ -105,6 +135,8 @@ int megamoe_create(struct megamoe **megamoe, const struct megamoe_options *optio
 	if (!m)
 		return r3ring_error_set(err, -ENOMEM, "no memory for the MoE layers");
 	m->options = *options;
+	if (!m->options.place)
+		m->options.place = &megamoe_on_host;
 	/* As engines do, rows are wider than top_k where that aligns them. */
 	m->stride = (options->top_k + 7) / 8 * 8;
 	sem_init(&m->free_slots, 0, SLOTS);
@@ -133,7 +165,7 @@ void megamoe_free(struct megamoe *megamoe)
 	free(megamoe->dense_prefixes);
 	free(megamoe->modules);
 	free(megamoe->selected);
-	free(megamoe->ids);
+	megamoe->options.place->free(megamoe->ids);
 	sem_destroy(&megamoe->free_slots);
 	free(megamoe);
 }
@@ -244,8 +276,7 @@ static struct slot *fill_slot(struct megamoe *m, const struct megamoe_input *inp
 	return slot;
 }
 
-static void enqueue_layer(struct megamoe *m, const struct work *work,
-			  struct r3ring_host_stream *stream)
+static void enqueue_layer(struct megamoe *m, const struct work *work, r3ring_stream stream)
 {
 	const struct r3ring_capture_source *source = &m->layers[work->layer].source;
 	struct r3ring_topk topk = {
@@ -256,14 +287,25 @@ static void enqueue_layer(struct megamoe *m, const struct work *work,
 		.row_stride = m->stride,
 	};
 
-	r3ring_host_stream_enqueue(stream, route_work, work, sizeof(*work));
+	enqueue(m, stream, route_work, work);
 	if (source->fn && (m->options.module->kind != R3RING_MODULE_MONOLITHIC || m->replay))
 		source->fn(source, &topk, stream);
-	r3ring_host_stream_enqueue(stream, map_work, work, sizeof(*work));
+	enqueue(m, stream, map_work, work);
+}
+
+/* The slot is free again also where the stream takes no more work. */
+static void enqueue_done(struct megamoe *m, const struct work *work, r3ring_stream stream)
+{
+	int rc = m->options.place->enqueue(stream, done_work, work, sizeof(*work));
+
+	if (!rc)
+		return;
+	r3ring_store_relaxed_u32(&m->failed, (uint32_t)-rc);
+	sem_post(&m->free_slots);
 }
 
 int megamoe_forward(struct megamoe *megamoe, const struct megamoe_input *input,
-		    struct r3ring_host_stream *stream)
+		    r3ring_stream stream)
 {
 	struct work work = {.megamoe = megamoe};
 
@@ -275,10 +317,10 @@ int megamoe_forward(struct megamoe *megamoe, const struct megamoe_input *input,
 		return failure(megamoe);
 	}
 	work.slot = fill_slot(megamoe, input);
-	r3ring_host_stream_enqueue(stream, embed_work, &work, sizeof(work));
+	enqueue(megamoe, stream, embed_work, &work);
 	for (work.layer = 0; work.layer < megamoe->options.layer_count; work.layer++)
 		enqueue_layer(megamoe, &work, stream);
-	r3ring_host_stream_enqueue(stream, done_work, &work, sizeof(work));
+	enqueue_done(megamoe, &work, stream);
 	return failure(megamoe);
 }
 

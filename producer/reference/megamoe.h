@@ -43,8 +43,19 @@ struct megamoe_router {
  * errno that stops this and later forwards. */
 typedef int (*megamoe_map_fn)(void *ctx, uint32_t layer, const struct eplb_ids *ids);
 
+/* Where the forward runs. */
+struct megamoe_place {
+	int (*enqueue)(r3ring_stream stream, r3ring_host_work_fn fn, const void *args, size_t size);
+	void *(*alloc)(size_t bytes); /* of the ids, which captures read; zeroed, or NULL */
+	void (*free)(void *memory);   /* NULL is fine */
+};
+
+/* On a host stream, with ordinary memory. */
+extern const struct megamoe_place megamoe_on_host;
+
 struct megamoe_options {
 	struct megamoe_router router;
+	const struct megamoe_place *place; /* NULL: megamoe_on_host; must outlive it */
 	megamoe_map_fn map;
 	void *map_ctx;
 	const struct r3ring_layer_entry *layers; /* [layer_count], copied */
@@ -77,9 +88,9 @@ const struct r3ring_module *megamoe_modules(const struct megamoe *megamoe, size_
 struct r3ring_capture_source *megamoe_source(struct megamoe *megamoe, uint32_t index);
 
 /* Enqueues the forward of one step. One thread at a time. Returns 0, -EINVAL
- * (more rows than max_rows), or the error of an earlier mapping. */
+ * (more rows than max_rows), or the error of an earlier mapping or of the stream. */
 int megamoe_forward(struct megamoe *megamoe, const struct megamoe_input *input,
-		    struct r3ring_host_stream *stream);
+		    r3ring_stream stream);
 
 /* Waits for the forwards in flight. Returns 0 or the error of a mapping. */
 int megamoe_wait(struct megamoe *megamoe);

@@ -48,10 +48,10 @@ static int check_options(const struct run_options *o, struct r3ring_error *err)
 	if (!(o->rate >= 0) || isinf(o->rate))
 		return r3ring_error_set(err, -EINVAL,
 					"rate %g: --rate takes steps per second, above 0", o->rate);
-	if (o->device && strcmp(o->device, "auto") != 0 && strcmp(o->device, "host") != 0)
+	if (o->device && strcmp(o->device, "auto") != 0 && strcmp(o->device, "host") != 0 &&
+	    strcmp(o->device, "cuda") != 0)
 		return r3ring_error_set(err, -EINVAL,
-					"device \"%.32s\": the reference forward runs on the CPU; "
-					"--device takes host or auto",
+					"device \"%.32s\": --device takes auto, host or cuda",
 					o->device);
 	return 0;
 }
@@ -74,7 +74,9 @@ static int open_channel(struct run *r)
 		.runtime_dir = o->runtime_dir,
 		.instance = o->instance,
 		.rank = o->rank,
-		.device = "host",
+		.device = e->on_gpu ? "cuda" : "host",
+		.buffer_export = o->buffer_export,
+		.order = o->order,
 		.model = e->model,
 		.experts = e->experts,
 		.top_k = e->top_k,

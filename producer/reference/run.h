@@ -30,7 +30,8 @@ struct run_options {
 	const char *runtime_dir; /* NULL: as r3ring_producer_open() finds it */
 	const char *instance;
 	uint32_t rank;
-	const char *device; /* "auto", "host"; "cuda" is refused */
+	const char *device; /* "host" (or "auto", NULL), "cuda": where ids are captured */
+	const char *buffer_export, *order; /* as r3ring_producer_options has them */
 
 	/* Either a recording ... */
 	const char *trace;

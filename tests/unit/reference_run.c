@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "device/device.h"
 #include "producer/reference/models.h"
 #include "producer/reference/run.h"
 #include "producer/reference/workload.h"
@@ -252,8 +253,11 @@ Test(reference_run, bad_input_is_refused_before_anything_is_opened)
 	options.hidden = 17;
 	expect_refused(&options, -EINVAL, "multiple of 16");
 	options = options_of_run();
-	options.device = "cuda";
+	options.device = "abacus";
 	expect_refused(&options, -EINVAL, "--device");
+	options.device = "cuda";
+	if (device_cuda_ops.probe(NULL))
+		expect_refused(&options, -ENODEV, "device \"cuda\"");
 	options = options_of_run();
 	options.eplb_replicas = 1000;
 	expect_refused(&options, -EINVAL, "--eplb-replicas");
