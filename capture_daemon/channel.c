@@ -62,7 +62,8 @@ static void unwatch(struct channel *channel)
 /* It may free what an IPC handle names once nobody has that open any more. */
 static bool waits_for_buffer(const struct channel *channel)
 {
-	return channel->buffer_kind == R3RING_BUFFER_CUDA_IPC && channel_draining(channel);
+	return channel->buffer_kind == R3RING_BUFFER_CUDA_IPC &&
+	       (channel_draining(channel) || channel->drain.gpu_lost);
 }
 
 void channel_producer_gone(struct channel *channel, enum drain_producer how)

@@ -103,7 +103,7 @@ const char *cuda_uuid_text(const uint8_t uuid[CUDA_UUID_BYTES], char text[CUDA_U
 /* Whether contexts on the GPU share one server, and its faults. */
 bool cuda_gpu_under_mps(int gpu);
 
-/* Makes the GPU current for this thread; gives the one before, for cuda_gpu_leave(). */
+/* cuda_current.c: makes the GPU current for this thread; gives the one before, for cuda_gpu_leave(). */
 cudaError_t cuda_gpu_enter(int gpu, int *before);
 void cuda_gpu_leave(int gpu, int before);
 

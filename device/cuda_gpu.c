@@ -192,19 +192,3 @@ bool cuda_gpu_under_mps(int gpu)
 	}
 	return value != 0;
 }
-
-cudaError_t cuda_gpu_enter(int gpu, int *before)
-{
-	cudaError_t code = cudaGetDevice(before);
-
-	if (code != cudaSuccess || *before == gpu)
-		return code;
-	return cudaSetDevice(gpu);
-}
-
-void cuda_gpu_leave(int gpu, int before)
-{
-	/* It was current a moment ago, so it can be made current again. */
-	if (before != gpu && cudaSetDevice(before) != cudaSuccess)
-		cudaGetLastError();
-}

@@ -134,6 +134,7 @@ static int introduce(struct r3ring_producer *producer, int fd, bool again,
 			 sizeof(struct r3ring_welcome_producer_message), ANSWER_TIMEOUT_MS, err);
 	if (pidfd >= 0)
 		close(pidfd);
+	producer->unanswered = ret == -ETIMEDOUT;
 	if (ret)
 		return ret;
 
@@ -146,7 +147,7 @@ static void keep_socket(struct r3ring_producer *producer, int fd)
 {
 	pthread_mutex_lock(&producer->socket_lock);
 	producer->socket = fd;
-	if (r3ring_load_relaxed_u32(&producer->stopping))
+	if (r3ring_load_relaxed_u32(&producer->stopping) && !producer_sees_through(producer))
 		shutdown(fd, SHUT_RDWR);
 	pthread_mutex_unlock(&producer->socket_lock);
 }

@@ -271,7 +271,7 @@ static void hand_over(struct r3ring_producer *producer)
 static void give_up_buffer(struct r3ring_producer *producer)
 {
 	if (producer->buffer.kind != R3RING_BUFFER_CUDA_IPC ||
-	    producer_wait_for_hangup(producer, LET_GO_TIMEOUT_MS))
+	    (!producer->unanswered && producer_wait_for_hangup(producer, LET_GO_TIMEOUT_MS)))
 		return;
 	producer_log(producer, R3RING_LOG_WARN,
 		     "closed, but r3ringd has not let go of the capture buffer: its %" PRIu64

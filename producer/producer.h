@@ -92,7 +92,8 @@ struct r3ring_producer {
 	uint64_t generation;   /* atomic; 0 while disconnected */
 	uint32_t bound_layers; /* atomic */
 	uint64_t last_generation;
-	int refusal; /* why the newest try to connect again failed; logged when it changes */
+	bool unanswered; /* the newest daemon was shown the buffer and never said a word */
+	int refusal;     /* why the newest try to connect again failed; logged when it changes */
 	pthread_mutex_t socket_lock;
 	int socket; /* under socket_lock, so that close can hang up */
 
@@ -149,6 +150,13 @@ int producer_connect(struct r3ring_producer *producer, bool again, struct r3ring
 /* Waits for at most @timeout_ms until the daemon hangs up, as it does once it has let
  * go of the buffer of a producer that closed. Returns whether it has. */
 bool producer_wait_for_hangup(struct r3ring_producer *producer, int timeout_ms);
+
+/* Whether a handshake is seen through though the producer closes: the daemon may have
+ * opened the buffer, and is to say when it has let go. */
+static inline bool producer_sees_through(const struct r3ring_producer *producer)
+{
+	return producer->buffer.kind == R3RING_BUFFER_CUDA_IPC;
+}
 
 /* Closes the socket and notes that no daemon is connected. */
 void producer_disconnect(struct r3ring_producer *producer);

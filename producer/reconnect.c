@@ -182,7 +182,8 @@ void producer_helper_stop(struct r3ring_producer *producer)
 	pthread_mutex_lock(&producer->socket_lock);
 	r3ring_store_relaxed_u32(&producer->stopping, 1);
 	/* A handshake that is going on ends; one that is done has served. */
-	if (!r3ring_load_relaxed_u32(&producer->connected) && producer->socket >= 0)
+	if (!r3ring_load_relaxed_u32(&producer->connected) && producer->socket >= 0 &&
+	    !producer_sees_through(producer))
 		shutdown(producer->socket, SHUT_RDWR);
 	pthread_mutex_unlock(&producer->socket_lock);
 	producer_helper_kick(producer);

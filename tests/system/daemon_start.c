@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "channel/namespaces.h"
 #include "channel/socket.h"
 #include "tests/support/container.h"
 #include "tests/support/daemon.h"
@@ -128,6 +129,8 @@ Test(daemon_config, a_bad_value_is_told_with_its_line)
 	expect_config_error("\nmax-readers = many\n", ":2: max-readers = 'many'");
 	expect_config_error("lossless-policy = wait\n", ":1: lossless-policy = 'wait'");
 	expect_config_error("stall-limit = 0\n", ":1: stall-limit = '0'");
+	expect_config_error("release-gpu = maybe\n",
+			    ":1: release-gpu = 'maybe': must be yes or no");
 }
 
 Test(daemon_config, a_line_without_equals_is_told)
@@ -141,6 +144,17 @@ Test(daemon_config, a_file_that_is_not_there_is_named)
 
 	cr_expect_eq(test_daemon_run(&daemon_a, args), 2);
 	cr_expect(strstr(daemon_a.log, "/nowhere/r3ringd.conf: No such file"));
+}
+
+Test(daemon_config, a_switch_has_a_value_in_the_file_only)
+{
+	char path[64];
+
+	write_config(path, "release-gpu = yes\nallow-mps = no\n");
+	test_daemon_start(&daemon_a, (const char *[]){"--config", path, "--allow-mps", NULL});
+	unlink(path);
+	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+	expect_usage((const char *[]){"--release-gpu", "yes", NULL}, "unexpected argument 'yes'");
 }
 
 Test(daemon_config, hangup_reads_the_file_again)
@@ -162,6 +176,32 @@ Test(daemon_config, hangup_reads_the_file_again)
 	kill(daemon_a.pid, SIGHUP);
 	cr_expect(test_daemon_said(&daemon_a, "the old one holds"));
 	unlink(path);
+	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+}
+
+/* ---- who it is ---------------------------------------------------------- */
+
+Test(daemon_identity, failure_31_its_namespaces_are_told_before_a_buffer_is_made)
+{
+	const struct namespaces own = namespaces_of_this_process();
+	struct r3ring_message whois = {.type = R3RING_MSG_WHOIS};
+	const struct r3ring_identity_message *identity;
+	struct r3ring_error err = {0};
+	struct socket_inbox inbox;
+	int fd;
+
+	test_daemon_start(&daemon_a, (const char *[]){NULL});
+	fd = socket_connect(daemon_a.dir, &err);
+	cr_assert_geq(fd, 0, "%s", err.text);
+	cr_assert_eq(socket_ask(fd, &whois, sizeof(whois), NULL, 0, NULL, 0, &inbox,
+				R3RING_MSG_IDENTITY, sizeof(*identity), 20000, &err),
+		     0, "%s", err.text);
+	identity = (const void *)inbox.u.bytes;
+	cr_expect_neq(own.pid, 0);
+	cr_expect_eq(identity->pid_namespace, own.pid);
+	cr_expect_neq(own.ipc, 0);
+	cr_expect_eq(identity->ipc_namespace, own.ipc);
+	close(fd);
 	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
 }
 

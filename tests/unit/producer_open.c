@@ -193,6 +193,20 @@ Test(producer_open, a_buffer_smaller_than_the_largest_step_is_refused)
 	assert_refused(&options, "buffer_bytes is 64; a step of max_rows 64 needs");
 }
 
+Test(producer_open, what_is_asked_of_a_gpu_is_one_of_its_choices)
+{
+	struct r3ring_producer_options options = fake_service_options(&service);
+
+	options.buffer_export = "pigeon";
+	assert_refused(&options, "buffer_export is \"pigeon\"; \"auto\", \"ipc\" and \"fd\"");
+	options.buffer_export = "fd";
+	options.order = "whistle";
+	assert_refused(&options, "order is \"whistle\"; \"bell\" and \"event\"");
+	options.order = "event";
+	options.side_stream = 2;
+	assert_refused(&options, "side_stream is 2");
+}
+
 Test(producer_open, an_unknown_device_is_refused)
 {
 	struct r3ring_producer_options options = fake_service_options(&service);
