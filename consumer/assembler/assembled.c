@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which row counts at a position, and what its cells hold. */
+#include <errno.h>
+#include <string.h>
+
+#include "consumer/assembler/assembled.h"
+
+#define ROWS_MAX 64u /* channels that have a row of one position */
+
+/* The rows of one position, of one attempt. */
+struct chosen {
+	const struct pass *pass; /* NULL: no pass is known to have consumed the token */
+	struct row *row[ROWS_MAX];
+	const struct layer_map *map[ROWS_MAX];
+	uint32_t rows;
+	uint8_t cause; /* of cells of which no row says why */
+};
+
+/* ---- choosing ----------------------------------------------------------- */
+
+static const struct layer_map *map_of(const struct r3ring_assembled *assembled,
+				      const struct row *row)
+{
+	for (uint32_t i = 0; i < assembled->maps; i++)
+		if (assembled->map[i].pool == row->pool)
+			return &assembled->map[i];
+	return NULL;
+}
+
+static bool rows_of_pass(const struct r3ring_assembled *assembled, const struct pass *pass,
+			 uint32_t position, struct chosen *chosen)
+{
+	for (const struct part *part = assembled->request->part; part; part = part->next) {
+		const struct attempt *attempt = part_find_attempt(part, pass->number);
+		struct row *row = attempt ? attempt_row(attempt, position) : NULL;
+
+		if (!row || chosen->rows == ROWS_MAX)
+			continue;
+		chosen->map[chosen->rows] = map_of(assembled, row);
+		chosen->row[chosen->rows++] = row;
+	}
+	if (chosen->rows)
+		chosen->pass = pass;
+	return chosen->rows > 0;
+}
+
+/* A pass that sampled, and kept what it sampled, consumed all tokens before the last. */
+static bool must_have_run(const struct pass *pass, uint32_t position)
+{
+	return pass->kept != R3RING_UNKNOWN_U32 && pass->kept > pass->prompt &&
+	       position + 1 < pass->kept;
+}
+
+static void choose_first(const struct r3ring_assembled *assembled, uint32_t position,
+			 struct chosen *chosen)
+{
+	for (uint32_t i = 0; i < assembled->passes; i++) {
+		const struct pass *pass = &assembled->pass[i];
+
+		if (position >= pass->kept)
+			continue;
+		if (rows_of_pass(assembled, pass, position, chosen))
+			return;
+		/* A later pass over the token is not the one that sampled. */
+		if (must_have_run(pass, position))
+			return;
+	}
+}
+
+static void choose_latest(const struct r3ring_assembled *assembled, uint32_t position,
+			  struct chosen *chosen)
+{
+	for (uint32_t i = assembled->passes; i-- > 0;)
+		if (position < assembled->pass[i].kept &&
+		    rows_of_pass(assembled, &assembled->pass[i], position, chosen))
+			return;
+}
+
+static uint8_t cause_of_none(const struct r3ring_assembled *assembled, uint32_t position)
+{
+	if (assembled->info.flags & R3RING_ASSEMBLED_EVICTED)
+		return R3RING_MISSING_EVICTED;
+	if (position + 1 == assembled->info.tokens)
+		return R3RING_MISSING_NOT_FED;
+	for (const struct part *part = assembled->request->part; part; part = part->next)
+		if (part->gap)
+			return part->gap;
+	return R3RING_MISSING_NOT_RUN;
+}
+
+static void choose(const struct r3ring_assembled *assembled, uint32_t position,
+		   struct chosen *chosen)
+{
+	chosen->pass = NULL;
+	chosen->rows = 0;
+	if (assembled->policy == R3RING_ROWS_FIRST)
+		choose_first(assembled, position, chosen);
+	else
+		choose_latest(assembled, position, chosen);
+	chosen->cause = chosen->rows ? R3RING_MISSING_OTHER_LAYERS
+				     : cause_of_none(assembled, position);
+}
+
+/* ---- one cell ----------------------------------------------------------- */
+
+struct cell {
+	const uint16_t *ids; /* NULL: missing */
+	uint8_t cause;
+	uint32_t channel[2]; /* of a conflict */
+	uint64_t step[2];
+};
+
+static void cell_conflict(struct cell *cell, const struct row *first, uint32_t channel,
+			  uint64_t step)
+{
+	cell->ids = NULL;
+	cell->cause = R3RING_CAUSE_CONFLICT;
+	cell->channel[0] = first->pool->channel;
+	cell->step[0] = first->step;
+	cell->channel[1] = channel;
+	cell->step[1] = step;
+}
+
+/* What was lost is told before what was nobody's to have. */
+static bool says_more(uint8_t cause, uint8_t before)
+{
+	return before == R3RING_MISSING_OTHER_LAYERS ||
+	       (before == R3RING_MISSING_EXTERNAL && cause != R3RING_MISSING_OTHER_LAYERS);
+}
+
+static void cell_read(const struct r3ring_assembled *assembled, const struct chosen *chosen,
+		      uint32_t layer, struct cell *cell)
+{
+	const uint32_t top_k = assembled->info.top_k;
+	const struct row *from = NULL;
+
+	*cell = (struct cell){.cause = chosen->cause};
+	for (uint32_t i = 0; i < chosen->rows; i++) {
+		struct row *row = chosen->row[i];
+		uint16_t place = chosen->map[i] ? chosen->map[i]->to_row[layer] : LAYER_ELSEWHERE;
+		uint8_t cause;
+
+		if (place == LAYER_ELSEWHERE)
+			continue;
+		cause = row_cell_cause(row, place);
+		if (cause == R3RING_CAUSE_CONFLICT) {
+			cell_conflict(cell, row, row->conflict_channel, row->conflict_step);
+			return;
+		}
+		if (cause) {
+			if (!cell->ids && says_more(cause, cell->cause))
+				cell->cause = cause;
+			continue;
+		}
+		if (from && from->weight_version == row->weight_version &&
+		    memcmp(cell->ids, row_ids(row) + (size_t)place * top_k,
+			   top_k * sizeof(uint16_t))) {
+			cell_conflict(cell, from, row->pool->channel, row->step);
+			return;
+		}
+		if (from)
+			continue;
+		from = row;
+		cell->ids = row_ids(row) + (size_t)place * top_k;
+		cell->cause = 0;
+	}
+}
+
+/* ---- accounts ----------------------------------------------------------- */
+
+static void note_conflict(struct r3ring_assembled_info *info, uint32_t position, uint32_t layer,
+			  const struct cell *cell)
+{
+	info->conflicts++;
+	if (info->conflicts_told == R3RING_CONFLICTS_TOLD)
+		return;
+	info->conflict[info->conflicts_told++] = (struct r3ring_conflict){
+		.position = position,
+		.layer = (uint16_t)layer,
+		.channel = {cell->channel[0], cell->channel[1]},
+		.step = {cell->step[0], cell->step[1]},
+	};
+}
+
+static void note_steps(struct r3ring_assembled_info *info, const struct chosen *chosen)
+{
+	for (uint32_t i = 0; i < chosen->rows; i++) {
+		uint64_t step = chosen->row[i]->step;
+
+		if (!step)
+			continue;
+		if (!info->begin_step || step < info->begin_step)
+			info->begin_step = step;
+		if (step > info->end_step)
+			info->end_step = step;
+	}
+}
+
+void assembled_count(struct r3ring_assembled *assembled)
+{
+	struct r3ring_assembled_info *info = &assembled->info;
+	struct chosen chosen;
+	struct cell cell;
+
+	info->cells = (uint64_t)info->tokens * assembled->layers;
+	for (uint32_t position = 0; position < info->tokens; position++) {
+		choose(assembled, position, &chosen);
+		note_steps(info, &chosen);
+		for (uint32_t layer = 0; layer < assembled->layers; layer++) {
+			cell_read(assembled, &chosen, layer, &cell);
+			info->cells_valid += cell.ids != NULL;
+			info->cells_missing[cell.cause] += cell.ids == NULL;
+			if (cell.cause == R3RING_CAUSE_CONFLICT)
+				note_conflict(info, position, layer, &cell);
+		}
+	}
+}
+
+const struct r3ring_assembled_info *r3ring_assembled_get_info(
+	const struct r3ring_assembled *assembled)
+{
+	return &assembled->info;
+}
+
+/* ---- reading ------------------------------------------------------------ */
+
+/* A row of one channel that has all layers, and all of them valid. */
+static const uint16_t *whole_row(const struct r3ring_assembled *assembled,
+				 const struct chosen *chosen)
+{
+	struct row *row = chosen->rows == 1 ? chosen->row[0] : NULL;
+
+	if (!row || row->empty || row->causes || !chosen->map[0] || !chosen->map[0]->same ||
+	    !row_cell_valid(row, assembled->layers - 1))
+		return NULL;
+	return row_ids(row);
+}
+
+struct range {
+	uint32_t layer, layers, top_k;
+	size_t to; /* row of the output */
+};
+
+static void read_whole(const struct range *range, const uint16_t *ids,
+		       const struct r3ring_assembled_rows *rows)
+{
+	const size_t cells = range->to * range->layers;
+
+	if (rows->ids)
+		memcpy(rows->ids + cells * range->top_k, ids + (size_t)range->layer * range->top_k,
+		       (size_t)range->layers * range->top_k * sizeof(uint16_t));
+	if (rows->valid)
+		memset(rows->valid + cells, 1, range->layers);
+	if (rows->cause)
+		memset(rows->cause + cells, 0, range->layers);
+}
+
+static void read_cells(const struct r3ring_assembled *assembled, const struct range *range,
+		       const struct chosen *chosen, const struct r3ring_assembled_rows *rows)
+{
+	const size_t bytes = range->top_k * sizeof(uint16_t);
+	struct cell cell;
+
+	for (uint32_t i = 0; i < range->layers; i++) {
+		const size_t place = range->to * range->layers + i;
+
+		cell_read(assembled, chosen, range->layer + i, &cell);
+		if (rows->ids && cell.ids)
+			memcpy(rows->ids + place * range->top_k, cell.ids, bytes);
+		else if (rows->ids)
+			memset(rows->ids + place * range->top_k, 0xFF, bytes);
+		if (rows->valid)
+			rows->valid[place] = cell.ids != NULL;
+		if (rows->cause)
+			rows->cause[place] = cell.cause;
+	}
+}
+
+int r3ring_assembled_read(const struct r3ring_assembled *assembled, uint32_t position,
+			  uint32_t positions, uint32_t layer, uint32_t layers,
+			  const struct r3ring_assembled_rows *rows)
+{
+	const struct r3ring_assembled_info *info = &assembled->info;
+
+	if (position > info->tokens || positions > info->tokens - position ||
+	    layer > assembled->layers || layers > assembled->layers - layer)
+		return -ERANGE;
+	for (uint32_t i = 0; i < positions; i++) {
+		struct range range = {layer, layers, info->top_k, i};
+		struct chosen chosen;
+		const uint16_t *whole;
+
+		choose(assembled, position + i, &chosen);
+		whole = whole_row(assembled, &chosen);
+		if (whole)
+			read_whole(&range, whole, rows);
+		else
+			read_cells(assembled, &range, &chosen, rows);
+		if (rows->weight_version)
+			rows->weight_version[i] = chosen.rows ? chosen.row[0]->weight_version : 0;
+		if (rows->attempt)
+			rows->attempt[i] = chosen.pass ? chosen.pass->number : 0;
+	}
+	return 0;
+}

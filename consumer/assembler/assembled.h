@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An assembled request: the rows of its parts as they came, and how to choose among
+ * them. What counts at a position is decided when it is read.
+ */
+#ifndef CONSUMER_ASSEMBLER_ASSEMBLED_H
+#define CONSUMER_ASSEMBLER_ASSEMBLED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <r3ring/assembler.h>
+
+#include "consumer/assembler/requests.h"
+
+#define LAYER_ELSEWHERE UINT16_MAX
+
+/* One attempt of the request, as all channels together know it. */
+struct pass {
+	uint16_t number;
+	uint32_t prompt;
+	uint32_t kept; /* tokens that were kept of it; unknown: all */
+};
+
+/* Where a schema's rows have the request's layers. */
+struct layer_map {
+	const struct row_pool *pool;
+	uint16_t *to_row; /* [layers of the request] or LAYER_ELSEWHERE */
+	bool same;        /* the very same layers in the same order */
+};
+
+struct r3ring_assembled {
+	struct r3ring_assembled *next;
+	struct request *request;
+	uint64_t bytes;      /* of its rows, */
+	uint64_t *bytes_out; /* and of all that were given out and not freed */
+	enum r3ring_row_policy policy;
+	struct pass *pass; /* [passes], by number */
+	uint32_t passes;
+	struct r3ring_layer_entry *layer; /* [layers] */
+	uint32_t layers;
+	struct layer_map *map; /* [maps] */
+	uint32_t maps;
+	struct r3ring_assembled_info info;
+};
+
+/* Fills the accounts in info: cells, causes, conflicts, steps. */
+void assembled_count(struct r3ring_assembled *assembled);
+
+#endif

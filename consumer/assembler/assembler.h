@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The assembler's parts:
+ *
+ *	feed.c      a record becomes an item of its channel's queue, or fills one
+ *	steps.c     open steps: rows, layers, spans, what came of them
+ *	settle.c    items in the ring's order
+ *	lives.c     requests begin, go on, end; keyframes; eviction
+ *	place.c     a step's rows get positions in requests and keys
+ *	give.c      a request that is ready: which rows count, and their union
+ *	rows.c requests.c keys.c    what they work on
+ *
+ * A channel's items are settled in the order in which they came. A step that waits for
+ * late spans holds up those behind it, since a later step may find its keys; how many
+ * wait is bounded.
+ */
+#ifndef CONSUMER_ASSEMBLER_ASSEMBLER_H
+#define CONSUMER_ASSEMBLER_ASSEMBLER_H
+
+#include <r3ring/assembler.h>
+
+#include "consumer/assembler/keys.h"
+#include "consumer/assembler/requests.h"
+#include "consumer/assembler/rows.h"
+
+enum item_type {
+	ITEM_STEP,
+	ITEM_RECORD, /* REQUEST, KEY_COPY or LOST, as it was */
+	ITEM_READY,  /* the generation's first record */
+	ITEM_KEYFRAME_END,
+	ITEM_GAP,
+	ITEM_GENERATION,
+};
+
+/* A step from STEP to STEP_END. */
+struct step {
+	struct r3ring_step_record head;
+	struct row_pool *pool;
+	uint32_t rows;      /* valid ones of this rank, from head.row_begin on */
+	struct row **row;   /* [rows]; NULL when memory was out */
+	uint32_t *came;     /* [layers] rows that came */
+	uint64_t *parts;    /* [layers][part_words] a bit each record that came */
+	uint32_t part_rows; /* rows of a record */
+	uint32_t part_words;
+	uint8_t *cause; /* [layers] of a layer that is missing, 0 while none was told */
+	struct r3ring_span *span;
+	uint64_t *key;
+	uint32_t spans, keys;
+	int32_t *position; /* [rows] as the device had them, -1 unknown; NULL without ROWS */
+	bool map_known;    /* false: spans could not be kept */
+	bool ended;
+};
+
+struct item {
+	struct item *prev, *next;
+	enum item_type type;
+	uint64_t keyframe;           /* that it belongs to, 0 for none */
+	struct r3ring_record record; /* ITEM_RECORD: its pointers lead into `payload` */
+	void *payload;
+	struct step step;
+};
+
+struct channel {
+	char *name;
+	uint32_t index;
+	bool draft;
+	bool copy; /* of a primary's rows */
+	bool schema_seen;
+	bool ready; /* its beginning or a whole keyframe was settled */
+	uint64_t generation;
+	struct r3ring_schema_record schema;
+	struct row_pool *pool;  /* of the schema, among `pools` */
+	struct row_pool *pools; /* all that were */
+	struct part *parts;     /* live, by handle */
+	struct part *suspended; /* of the generation before, until a keyframe names them */
+	struct key_store keys;
+	struct item *items;      /* waiting, oldest first */
+	uint32_t waiting;        /* steps among them */
+	uint64_t weight_version; /* of the newest step that was settled */
+	uint64_t keyframes;      /* begun */
+	uint64_t keyframe_seq;
+	uint32_t keyframe_left; /* records of it that are to come */
+};
+
+struct r3ring_assembler {
+	struct r3ring_assembler_options options;
+	struct r3ring_assembler_stats stats;
+	struct channel **channel; /* [channels] */
+	uint32_t channels;
+	bool model_known;
+	char model[R3RING_MODEL_NAME_MAX + 1];
+	uint32_t experts;
+	uint16_t top_k;
+	struct request *requests; /* by id */
+	struct request *quiet;    /* the one that was touched longest ago */
+	struct request *touched;  /* the one that was touched last */
+	struct r3ring_assembled *given_first, *given_last;
+	uint64_t bytes_out; /* of rows that were given out: they are the user's to free */
+};
+
+/* steps.c */
+int step_open(struct step *step, struct row_pool *pool, const struct r3ring_record *record,
+	      uint32_t part_rows);
+void step_release(struct step *step);
+void step_layer(struct step *step, const struct r3ring_record *record, uint32_t experts);
+void step_rows(struct step *step, const struct r3ring_record *record);
+void step_spans(struct step *step, const struct r3ring_record *record);
+void step_end(struct step *step, const struct r3ring_record *record);
+void step_lost(struct step *step, uint8_t cause);
+/* Decides of every cell whether it is valid, or why not. */
+void step_seal(struct step *step);
+/* Whether nothing of its spans is to be waited for. */
+bool step_map_settled(const struct step *step);
+
+/* settle.c: @all: also what still waits for spans. */
+void channel_settle(struct r3ring_assembler *assembler, struct channel *channel, bool all);
+void item_free(struct item *item);
+
+/* lives.c: requests begin and end */
+int request_begin(struct r3ring_assembler *assembler, struct channel *channel,
+		  const struct item *item);
+void request_end(struct r3ring_assembler *assembler, struct channel *channel,
+		 const struct r3ring_record *record);
+void requests_keyframe(struct r3ring_assembler *assembler, struct channel *channel,
+		       uint64_t keyframe);
+void requests_suspend(struct r3ring_assembler *assembler, struct channel *channel);
+void requests_gap(struct channel *channel, uint8_t cause);
+struct part *part_of(const struct channel *channel, uint64_t handle);
+void request_touch(struct r3ring_assembler *assembler, struct request *request);
+void requests_make_room(struct r3ring_assembler *assembler);
+void requests_flush(struct r3ring_assembler *assembler);
+
+/* place.c */
+void step_place(struct r3ring_assembler *assembler, struct channel *channel, struct step *step);
+/* Spans that replace those of a step that was settled already. */
+void spans_place_again(struct r3ring_assembler *assembler, struct channel *channel,
+		       const struct r3ring_record *record);
+void keys_copy(struct channel *channel, const struct r3ring_record *record,
+	       uint64_t weight_version);
+
+/* give.c: makes an assembled request of it and frees what is not needed any more. */
+void request_give(struct r3ring_assembler *assembler, struct request *request, uint32_t flags);
+
+#endif

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A request that is ready becomes an assembled one: layers, length and accounts. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "consumer/assembler/assembled.h"
+#include "consumer/assembler/assembler.h"
+
+/* ---- passes ------------------------------------------------------------- */
+
+static struct pass *pass_of(struct r3ring_assembled *assembled, uint16_t number)
+{
+	uint32_t place = assembled->passes;
+	struct pass *pass = assembled->pass;
+
+	for (uint32_t i = 0; i < assembled->passes; i++)
+		if (pass[i].number == number)
+			return &pass[i];
+	pass = realloc(pass, (assembled->passes + 1) * sizeof(*pass));
+	if (!pass)
+		return NULL;
+	assembled->pass = pass;
+	while (place > 0 && pass[place - 1].number > number)
+		place--;
+	memmove(&pass[place + 1], &pass[place], (assembled->passes - place) * sizeof(*pass));
+	assembled->passes++;
+	pass[place] = (struct pass){.number = number, .kept = R3RING_UNKNOWN_U32};
+	return &pass[place];
+}
+
+/* Channels that knew the request may know different things of an attempt. */
+static int passes_find(struct r3ring_assembled *assembled)
+{
+	for (const struct part *part = assembled->request->part; part; part = part->next) {
+		for (uint32_t i = 0; i < part->attempts; i++) {
+			const struct attempt *attempt = &part->attempt[i];
+			struct pass *pass = pass_of(assembled, attempt->number);
+
+			if (!pass)
+				return -1;
+			if (attempt->prompt > pass->prompt)
+				pass->prompt = attempt->prompt;
+			if (attempt->accepted != R3RING_UNKNOWN_U32 &&
+			    (pass->kept == R3RING_UNKNOWN_U32 || attempt->accepted > pass->kept))
+				pass->kept = attempt->accepted;
+		}
+	}
+	/* What the next attempt was fed as its prompt is what was kept of this one. */
+	for (uint32_t i = 0; i + 1 < assembled->passes; i++)
+		if (assembled->pass[i].kept == R3RING_UNKNOWN_U32)
+			assembled->pass[i].kept = assembled->pass[i + 1].prompt;
+	return 0;
+}
+
+/* ---- layers ------------------------------------------------------------- */
+
+static int by_kind_and_number(const void *a, const void *b)
+{
+	const struct r3ring_layer_entry *first = a, *second = b;
+	int mtp = (first->kind == R3RING_LAYER_MTP) - (second->kind == R3RING_LAYER_MTP);
+
+	if (mtp)
+		return mtp;
+	if (first->layer_id != second->layer_id)
+		return first->layer_id < second->layer_id ? -1 : 1;
+	return first->kind - second->kind;
+}
+
+static int layers_add(struct r3ring_assembled *assembled, const struct row_pool *pool)
+{
+	struct r3ring_layer_entry *layer =
+		realloc(assembled->layer, (assembled->layers + pool->layers) * sizeof(*layer));
+
+	if (!layer)
+		return -1;
+	assembled->layer = layer;
+	for (uint32_t i = 0; i < pool->layers; i++) {
+		uint32_t j = 0;
+
+		while (j < assembled->layers && by_kind_and_number(&layer[j], &pool->layer[i]))
+			j++;
+		if (j == assembled->layers)
+			layer[assembled->layers++] = pool->layer[i];
+	}
+	return 0;
+}
+
+static int map_add(struct r3ring_assembled *assembled, const struct row_pool *pool)
+{
+	struct layer_map *map = realloc(assembled->map, (assembled->maps + 1) * sizeof(*map));
+
+	if (!map)
+		return -1;
+	assembled->map = map;
+	map[assembled->maps] = (struct layer_map){.pool = pool};
+	assembled->maps++;
+	return layers_add(assembled, pool);
+}
+
+static bool map_known(const struct r3ring_assembled *assembled, const struct row_pool *pool)
+{
+	for (uint32_t i = 0; i < assembled->maps; i++)
+		if (assembled->map[i].pool == pool)
+			return true;
+	return false;
+}
+
+/* All schemas that the request's channels had. */
+static int maps_find(struct r3ring_assembler *assembler, struct r3ring_assembled *assembled)
+{
+	for (const struct part *part = assembled->request->part; part; part = part->next) {
+		const struct row_pool *pool = assembler->channel[part->channel]->pools;
+
+		for (; pool; pool = pool->next)
+			if (!map_known(assembled, pool) && map_add(assembled, pool) < 0)
+				return -1;
+	}
+	return 0;
+}
+
+static int maps_fill(struct r3ring_assembled *assembled)
+{
+	if (assembled->layers)
+		qsort(assembled->layer, assembled->layers, sizeof(*assembled->layer),
+		      by_kind_and_number);
+	for (uint32_t i = 0; i < assembled->maps; i++) {
+		struct layer_map *map = &assembled->map[i];
+
+		map->to_row = malloc((assembled->layers + 1) * sizeof(*map->to_row));
+		if (!map->to_row)
+			return -1;
+		map->same = map->pool->layers == assembled->layers;
+		for (uint32_t layer = 0; layer < assembled->layers; layer++) {
+			map->to_row[layer] = LAYER_ELSEWHERE;
+			for (uint32_t j = 0; j < map->pool->layers; j++)
+				if (!by_kind_and_number(&map->pool->layer[j],
+							&assembled->layer[layer]))
+					map->to_row[layer] = (uint16_t)j;
+			map->same &= map->to_row[layer] == layer;
+		}
+	}
+	return 0;
+}
+
+/* ---- length and accounts ------------------------------------------------ */
+
+static uint32_t last_position(const struct request *request)
+{
+	uint32_t end = 0;
+
+	for (const struct part *part = request->part; part; part = part->next)
+		for (uint32_t i = 0; i < part->attempts; i++)
+			if (part->attempt[i].positions > end)
+				end = part->attempt[i].positions;
+	return end;
+}
+
+static void length_find(struct r3ring_assembled *assembled,
+			const struct r3ring_assembler *assembler)
+{
+	struct r3ring_assembled_info *info = &assembled->info;
+	const struct pass *last = assembled->passes ? &assembled->pass[assembled->passes - 1]
+						    : NULL;
+
+	if (last && last->kept != R3RING_UNKNOWN_U32) {
+		info->tokens = last->kept;
+	} else {
+		info->tokens = last_position(assembled->request);
+		info->flags |= R3RING_ASSEMBLED_LENGTH_GUESSED;
+	}
+	if (info->tokens > assembler->options.max_tokens)
+		info->tokens = assembler->options.max_tokens;
+	info->prompt_tokens = assembled->pass ? assembled->pass[0].prompt : 0;
+}
+
+static void info_fill(struct r3ring_assembled *assembled, const struct r3ring_assembler *assembler,
+		      uint32_t flags)
+{
+	struct r3ring_assembled_info *info = &assembled->info;
+	const struct request *request = assembled->request;
+
+	info->flags = flags;
+	info->id = request->text[0];
+	info->session = request->text[1];
+	info->turn = request->text[2];
+	info->sample = request->text[3];
+	info->model = assembler->model;
+	info->experts = assembler->experts;
+	info->top_k = assembler->top_k;
+	info->attempts = assembled->passes;
+	info->layers = (uint16_t)assembled->layers;
+	info->layer = assembled->layer;
+	length_find(assembled, assembler);
+	assembled_count(assembled);
+}
+
+/* A row that several hold counts for each. */
+static uint64_t bytes_of(const struct request *request)
+{
+	uint64_t bytes = 0;
+
+	for (const struct part *part = request->part; part; part = part->next)
+		for (uint32_t i = 0; i < part->attempts; i++)
+			for (uint32_t j = 0; j < part->attempt[i].positions; j++)
+				if (part->attempt[i].row[j])
+					bytes += row_bytes(part->attempt[i].row[j]);
+	return bytes;
+}
+
+void request_give(struct r3ring_assembler *assembler, struct request *request, uint32_t flags)
+{
+	struct r3ring_assembled *assembled = calloc(1, sizeof(*assembled));
+
+	if (!assembled) {
+		request_free(request);
+		return;
+	}
+	assembled->request = request;
+	assembled->bytes = bytes_of(request);
+	assembled->bytes_out = &assembler->bytes_out;
+	assembler->bytes_out += assembled->bytes;
+	assembled->policy = assembler->options.policy;
+	if (passes_find(assembled) < 0 || maps_find(assembler, assembled) < 0 ||
+	    maps_fill(assembled) < 0) {
+		r3ring_assembled_free(assembled);
+		return;
+	}
+	info_fill(assembled, assembler, flags);
+	if (assembler->given_last)
+		assembler->given_last->next = assembled;
+	else
+		assembler->given_first = assembled;
+	assembler->given_last = assembled;
+	assembler->stats.requests_given++;
+}
+
+struct r3ring_assembled *r3ring_assembler_take(struct r3ring_assembler *assembler)
+{
+	struct r3ring_assembled *assembled = assembler->given_first;
+
+	if (!assembled)
+		return NULL;
+	assembler->given_first = assembled->next;
+	if (!assembled->next)
+		assembler->given_last = NULL;
+	assembled->next = NULL;
+	return assembled;
+}
+
+void r3ring_assembled_free(struct r3ring_assembled *assembled)
+{
+	if (!assembled)
+		return;
+	*assembled->bytes_out -= assembled->bytes;
+	for (uint32_t i = 0; i < assembled->maps; i++)
+		free(assembled->map[i].to_row);
+	free(assembled->map);
+	free(assembled->layer);
+	free(assembled->pass);
+	request_free(assembled->request);
+	free(assembled);
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests begin, go on in other attempts, channels and generations, and end. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A table that cannot grow refuses the entry and goes on. */
+#define HASH_NONFATAL_OOM 1
+#include "consumer/assembler/assembler.h"
+
+/* ---- tables ------------------------------------------------------------- */
+
+struct part *part_of(const struct channel *channel, uint64_t handle)
+{
+	struct part *part;
+
+	HASH_FIND(hh, channel->parts, &handle, sizeof(handle), part);
+	return part;
+}
+
+static struct part *suspended_part(const struct channel *channel, uint64_t handle)
+{
+	struct part *part;
+
+	HASH_FIND(hh, channel->suspended, &handle, sizeof(handle), part);
+	return part;
+}
+
+static int part_enlist(struct channel *channel, struct part *part)
+{
+	unsigned int before = HASH_COUNT(channel->parts);
+
+	HASH_ADD(hh, channel->parts, handle, sizeof(part->handle), part);
+	part->live = HASH_COUNT(channel->parts) > before;
+	return part->live ? 0 : -ENOMEM;
+}
+
+static void part_delist(struct channel *channel, struct part *part)
+{
+	if (!part->live)
+		return;
+	if (part_of(channel, part->handle) == part)
+		HASH_DEL(channel->parts, part);
+	else if (suspended_part(channel, part->handle) == part)
+		HASH_DEL(channel->suspended, part);
+	part->live = false;
+}
+
+static struct request *request_find(const struct r3ring_assembler *assembler, const char *id,
+				    size_t len)
+{
+	struct request *request;
+
+	HASH_FIND(hh, assembler->requests, id, len, request);
+	return request;
+}
+
+/* ---- the order of their last signs of life ------------------------------ */
+
+static void order_leave(struct r3ring_assembler *assembler, struct request *request)
+{
+	if (request->older)
+		request->older->newer = request->newer;
+	else
+		assembler->quiet = request->newer;
+	if (request->newer)
+		request->newer->older = request->older;
+	else
+		assembler->touched = request->older;
+	request->older = NULL;
+	request->newer = NULL;
+}
+
+static void order_join(struct r3ring_assembler *assembler, struct request *request)
+{
+	request->older = assembler->touched;
+	if (assembler->touched)
+		assembler->touched->newer = request;
+	else
+		assembler->quiet = request;
+	assembler->touched = request;
+}
+
+void request_touch(struct r3ring_assembler *assembler, struct request *request)
+{
+	if (assembler->touched == request)
+		return;
+	order_leave(assembler, request);
+	order_join(assembler, request);
+}
+
+/* ---- out of the tables, to the user ------------------------------------- */
+
+static void let_go(struct r3ring_assembler *assembler, struct request *request, uint32_t flags)
+{
+	for (struct part *part = request->part; part; part = part->next)
+		part_delist(assembler->channel[part->channel], part);
+	order_leave(assembler, request);
+	HASH_DEL(assembler->requests, request);
+	assembler->stats.requests_live--;
+	if (!request->over)
+		flags |= R3RING_ASSEMBLED_UNFINISHED;
+	if (request->guessed)
+		flags |= R3RING_ASSEMBLED_LENGTH_GUESSED;
+	if (request->aborted)
+		flags |= R3RING_ASSEMBLED_ABORTED;
+	request_give(assembler, request, flags);
+}
+
+static uint32_t size_of(struct r3ring_coordinate coordinate)
+{
+	return coordinate.size ? coordinate.size : 1;
+}
+
+/* How many channels know a request of this one. */
+static uint32_t ends_needed(const struct r3ring_assembler *assembler, const struct channel *channel)
+{
+	const struct r3ring_coordinates *rank = &channel->schema.rank;
+
+	if (assembler->options.min_ends)
+		return assembler->options.min_ends;
+	return size_of(rank->pp) * size_of(rank->sp) * size_of(rank->cp);
+}
+
+static void give_if_over(struct r3ring_assembler *assembler, const struct channel *channel,
+			 struct request *request)
+{
+	uint32_t ends = 0;
+
+	if (!request->over)
+		return;
+	for (const struct part *part = request->part; part; part = part->next) {
+		if (part->live)
+			return;
+		ends++;
+	}
+	if (ends >= ends_needed(assembler, channel))
+		let_go(assembler, request, 0);
+}
+
+/* ---- begin -------------------------------------------------------------- */
+
+static struct request *request_new(struct r3ring_assembler *assembler,
+				   const struct r3ring_record *record)
+{
+	struct request *request = request_create(record);
+	unsigned int before = HASH_COUNT(assembler->requests);
+
+	if (!request)
+		return NULL;
+	HASH_ADD_KEYPTR(hh, assembler->requests, request->text[0], strlen(request->text[0]),
+			request);
+	if (HASH_COUNT(assembler->requests) == before) {
+		request_free(request);
+		return NULL;
+	}
+	order_join(assembler, request);
+	assembler->stats.requests_live++;
+	return request;
+}
+
+static struct part *part_on(struct request *request, const struct channel *channel)
+{
+	struct part *part = request->part;
+
+	while (part && part->channel != channel->index)
+		part = part->next;
+	return part;
+}
+
+/* Whether an attempt that begins anew is of another request with the same text id. */
+static bool is_another(struct request *request, const struct channel *channel,
+		       const struct item *item)
+{
+	const struct part *part = part_on(request, channel);
+
+	if (!part || !part->attempts || item->keyframe)
+		return false;
+	if (request->over)
+		return true;
+	return item->record.u.request.head.attempt <= part->attempt[part->attempts - 1].number;
+}
+
+static struct request *request_of(struct r3ring_assembler *assembler, const struct channel *channel,
+				  const struct item *item)
+{
+	const struct r3ring_record *record = &item->record;
+	struct request *request =
+		request_find(assembler, record->u.request.id, record->u.request.head.id_len);
+
+	if (request && is_another(request, channel, item)) {
+		let_go(assembler, request, 0);
+		request = NULL;
+	}
+	return request ? request : request_new(assembler, record);
+}
+
+int request_begin(struct r3ring_assembler *assembler, struct channel *channel,
+		  const struct item *item)
+{
+	const struct r3ring_request_record *head = &item->record.u.request.head;
+	struct request *request = request_of(assembler, channel, item);
+	struct part *part = request ? request_part(request, channel->index) : NULL;
+	struct attempt *attempt;
+	struct part *other;
+
+	if (!part)
+		return -ENOMEM;
+	/* Known from a keyframe only: what it did before was not seen. */
+	if (item->keyframe && !part->attempts && !part->live)
+		part->gap = R3RING_MISSING_GAP;
+	if (!channel->ready)
+		part->gap = R3RING_MISSING_GAP;
+	part->keyframe = item->keyframe;
+	attempt = part_attempt(part, head->attempt);
+	if (!attempt)
+		return -ENOMEM;
+	attempt->prompt = head->prompt_tokens;
+	request_touch(assembler, request);
+	if (part->live && part->handle == head->handle && part_of(channel, head->handle) == part)
+		return 0;
+	part_delist(channel, part);
+	/* A handle said of two requests is neither's any more. */
+	other = part_of(channel, head->handle);
+	if (other)
+		part_delist(channel, other);
+	part->handle = head->handle;
+	return part_enlist(channel, part);
+}
+
+/* ---- end ---------------------------------------------------------------- */
+
+static void part_over(struct r3ring_assembler *assembler, struct channel *channel,
+		      struct part *part, bool final)
+{
+	struct request *request = part->request;
+
+	part_delist(channel, part);
+	request->over |= final;
+	give_if_over(assembler, channel, request);
+}
+
+void request_end(struct r3ring_assembler *assembler, struct channel *channel,
+		 const struct r3ring_record *record)
+{
+	const struct r3ring_request_record *head = &record->u.request.head;
+	struct part *part = part_of(channel, head->handle);
+	struct attempt *attempt;
+
+	if (!part)
+		return;
+	attempt = part_attempt(part, head->attempt);
+	if (attempt) {
+		attempt->ended = true;
+		attempt->accepted = head->accepted_tokens;
+	}
+	part->request->aborted |= head->reason == R3RING_END_ABORTED;
+	request_touch(assembler, part->request);
+	part_over(assembler, channel, part, head->reason != R3RING_END_PREEMPTED);
+}
+
+/* ---- keyframes, generations, gaps --------------------------------------- */
+
+/* Parts that nobody names any more have ended, be it in a gap or with a generation. */
+static void suspended_over(struct r3ring_assembler *assembler, struct channel *channel)
+{
+	struct part *part, *next;
+
+	HASH_ITER (hh, channel->suspended, part, next) {
+		part->request->guessed = true;
+		part_over(assembler, channel, part, true);
+	}
+}
+
+void requests_keyframe(struct r3ring_assembler *assembler, struct channel *channel,
+		       uint64_t keyframe)
+{
+	struct part *part, *next;
+
+	HASH_ITER (hh, channel->parts, part, next) {
+		if (part->keyframe != keyframe) {
+			part->request->guessed = true;
+			part_over(assembler, channel, part, true);
+		}
+	}
+	suspended_over(assembler, channel);
+}
+
+void requests_suspend(struct r3ring_assembler *assembler, struct channel *channel)
+{
+	/* Of two generations ago: no keyframe of the last one named them. */
+	suspended_over(assembler, channel);
+	channel->suspended = channel->parts;
+	channel->parts = NULL;
+}
+
+void requests_gap(struct channel *channel, uint8_t cause)
+{
+	struct part *part, *next;
+
+	HASH_ITER (hh, channel->parts, part, next) {
+		part->gap = cause;
+	}
+	HASH_ITER (hh, channel->suspended, part, next) {
+		part->gap = cause;
+	}
+}
+
+/* ---- room, and the end of all ------------------------------------------- */
+
+void requests_make_room(struct r3ring_assembler *assembler)
+{
+	if (assembler->stats.bytes <= assembler->options.max_bytes + assembler->bytes_out)
+		return;
+	if (assembler->quiet) {
+		assembler->stats.requests_evicted++;
+		let_go(assembler, assembler->quiet, R3RING_ASSEMBLED_EVICTED);
+		return;
+	}
+	for (uint32_t i = 0; i < assembler->channels; i++)
+		key_store_clear(&assembler->channel[i]->keys);
+}
+
+void requests_flush(struct r3ring_assembler *assembler)
+{
+	while (assembler->quiet)
+		let_go(assembler, assembler->quiet, 0);
+}

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A step's rows get their positions: in the requests of its spans, and behind the keys
+ * of a prefix cache. First what was loaded from elsewhere erases its keys, then what was
+ * computed sets its own, then what was cached is looked up.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "consumer/assembler/assembler.h"
+
+/* A step's span at work. */
+struct placing {
+	struct r3ring_assembler *assembler;
+	struct channel *channel;
+	const struct step *step;
+	const struct r3ring_span *span;
+	const uint64_t *key; /* [span->keys] */
+	struct attempt *attempt;
+	uint32_t counted; /* leading rows that count */
+};
+
+/* ---- one position ------------------------------------------------------- */
+
+static void tell_conflict(struct row *kept, const struct row *other, uint32_t layer)
+{
+	row_cell_spoil(kept, layer, R3RING_CAUSE_CONFLICT);
+	kept->conflict_step = other->step;
+	kept->conflict_channel = other->pool->channel;
+}
+
+/* Two passes of one attempt and weight version over one token must agree. */
+static void compare(struct r3ring_assembler *assembler, struct row *kept, struct row *other)
+{
+	const uint32_t top_k = kept->pool->top_k;
+
+	if (kept->pool != other->pool)
+		return;
+	for (uint32_t layer = 0; layer < kept->pool->layers; layer++) {
+		const size_t place = (size_t)layer * top_k;
+
+		if (!row_cell_valid(kept, layer) || !row_cell_valid(other, layer) ||
+		    !memcmp(row_ids(kept) + place, row_ids(other) + place,
+			    top_k * sizeof(uint16_t)))
+			continue;
+		tell_conflict(kept, other, layer);
+		assembler->stats.conflicts++;
+	}
+}
+
+/* Whether a row stands for no pass, so that one that comes later is the first. */
+static bool is_no_pass(const struct row *row)
+{
+	return row->empty &&
+	       (row->cause == R3RING_MISSING_EXTERNAL || row->cause == R3RING_MISSING_UNKNOWN_KEY ||
+		row->cause == R3RING_MISSING_SPANS);
+}
+
+/* @row is borrowed. */
+static void put(struct r3ring_assembler *assembler, struct attempt *attempt, uint32_t position,
+		struct row *row)
+{
+	struct row *kept = attempt_row(attempt, position);
+
+	if (position >= assembler->options.max_tokens || attempt_reach(attempt, position) < 0)
+		return;
+	if (kept == row || (kept && is_no_pass(row)))
+		return;
+	if (kept && !is_no_pass(kept)) {
+		if (kept->weight_version == row->weight_version) {
+			if (!kept->empty && !row->empty)
+				compare(assembler, kept, row);
+			return;
+		}
+		if (assembler->options.policy == R3RING_ROWS_FIRST)
+			return;
+	}
+	attempt_put(attempt, position, row_hold(row));
+	assembler->stats.rows_placed++;
+}
+
+/* ---- computed ----------------------------------------------------------- */
+
+static struct row *span_row(const struct placing *placing, uint32_t i)
+{
+	const struct step *step = placing->step;
+	uint64_t row = (uint64_t)placing->span->row + i;
+
+	if (i >= placing->counted || row < step->head.row_begin ||
+	    row - step->head.row_begin >= step->rows)
+		return NULL;
+	return step->row[row - step->head.row_begin];
+}
+
+static uint32_t span_position(const struct placing *placing, uint32_t i)
+{
+	const struct step *step = placing->step;
+	uint32_t said = placing->span->position + i;
+	uint64_t row = (uint64_t)placing->span->row + i;
+	int32_t seen;
+
+	if (!step->position || row < step->head.row_begin ||
+	    row - step->head.row_begin >= step->rows)
+		return said;
+	seen = step->position[row - step->head.row_begin];
+	if (seen < 0 || (uint32_t)seen == said)
+		return said;
+	placing->assembler->stats.rows_moved++;
+	return (uint32_t)seen;
+}
+
+static void place_computed(const struct placing *placing)
+{
+	struct row *lost = NULL;
+
+	for (uint32_t i = 0; i < placing->span->rows; i++) {
+		struct row *row = span_row(placing, i);
+
+		if (row)
+			put(placing->assembler, placing->attempt, span_position(placing, i), row);
+	}
+	placing->assembler->stats.rows_rejected += placing->span->rows - placing->counted;
+	/* How many were accepted never came: one of them may be each token's pass. */
+	if (!(placing->span->flags & R3RING_SPAN_DRAFT) ||
+	    placing->span->accepted != R3RING_UNKNOWN_U32)
+		return;
+	lost = row_take_empty(placing->step->pool, R3RING_MISSING_SPANS);
+	for (uint32_t i = 0; lost && i < placing->span->rows; i++)
+		put(placing->assembler, placing->attempt, placing->span->position + i, lost);
+	row_drop(lost);
+}
+
+/* ---- keys --------------------------------------------------------------- */
+
+static struct key_name name_of(const struct placing *placing, uint32_t i)
+{
+	const struct r3ring_step_record *head = &placing->step->head;
+	struct key_name name;
+
+	memset(&name, 0, sizeof(name));
+	name.key = placing->key[i];
+	name.kind = head->key_kind;
+	name.tokens = head->tokens_per_key;
+	if (head->key_kind == R3RING_KEYS_BLOCK_HASH)
+		name.weight_version = head->weight_version;
+	return name;
+}
+
+/* Position of the first token of the span's key @i. */
+static uint64_t key_position(const struct placing *placing, uint32_t i)
+{
+	uint32_t tokens = placing->step->head.tokens_per_key;
+
+	return ((uint64_t)placing->span->position / tokens + i) * tokens;
+}
+
+/* Tokens of the block that this span did not run are the request's own, or those that
+ * the key had of it already. */
+static void set_key(const struct placing *placing, uint32_t i)
+{
+	const struct key_name name = name_of(placing, i);
+	struct key *key = key_make(&placing->channel->keys, &name);
+	uint64_t first = key_position(placing, i);
+	bool own;
+
+	if (!key)
+		return;
+	own = key->owner == placing->attempt->serial && key->position == first;
+	key->owner = placing->attempt->serial;
+	key->position = first;
+	for (uint32_t token = 0; token < name.tokens; token++) {
+		uint64_t position = first + token;
+
+		if (position >= placing->span->position &&
+		    position < (uint64_t)placing->span->position + placing->span->rows)
+			key_set(key, token,
+				span_row(placing, (uint32_t)(position - placing->span->position)));
+		else if (!own || position > placing->span->position)
+			key_set(key, token, attempt_row(placing->attempt, (uint32_t)position));
+	}
+}
+
+static void erase_keys(const struct placing *placing)
+{
+	for (uint32_t i = 0; i < placing->span->keys; i++) {
+		const struct key_name name = name_of(placing, i);
+
+		key_erase(&placing->channel->keys, &name);
+	}
+}
+
+void keys_copy(struct channel *channel, const struct r3ring_record *record, uint64_t weight_version)
+{
+	const struct r3ring_key_copy_record *head = &record->u.key_copy.head;
+
+	for (uint32_t i = 0; i < head->pairs; i++) {
+		struct key_name name;
+		struct key *from, *to;
+
+		memset(&name, 0, sizeof(name));
+		name.kind = head->key_kind;
+		name.tokens = head->tokens_per_key;
+		if (head->key_kind == R3RING_KEYS_BLOCK_HASH)
+			name.weight_version = weight_version;
+		name.key = record->u.key_copy.pairs[i].to;
+		to = key_make(&channel->keys, &name);
+		name.key = record->u.key_copy.pairs[i].from;
+		from = key_find(&channel->keys, &name);
+		if (!to)
+			continue;
+		to->owner = 0;
+		for (uint32_t token = 0; token < head->tokens_per_key; token++)
+			key_set(to, token, from ? from->row[token] : NULL);
+	}
+}
+
+/* ---- cached, external --------------------------------------------------- */
+
+static struct row *cached_row(const struct placing *placing, uint32_t i)
+{
+	uint32_t tokens = placing->step->head.tokens_per_key;
+	uint32_t position = placing->span->position + i;
+	uint32_t index;
+	struct key_name name;
+	struct key *key;
+
+	if (!placing->span->keys || !tokens)
+		return NULL;
+	index = position / tokens - placing->span->position / tokens;
+	if (index >= placing->span->keys)
+		return NULL;
+	name = name_of(placing, index);
+	key = key_find(&placing->channel->keys, &name);
+	return key ? key->row[position % tokens] : NULL;
+}
+
+static void place_elsewhere(const struct placing *placing)
+{
+	bool cached = placing->span->kind == R3RING_SPAN_CACHED;
+	struct row *unknown = row_take_empty(
+		placing->step->pool, cached ? R3RING_MISSING_UNKNOWN_KEY : R3RING_MISSING_EXTERNAL);
+
+	for (uint32_t i = 0; i < placing->span->rows; i++) {
+		struct row *row = cached ? cached_row(placing, i) : NULL;
+
+		if (!row)
+			row = unknown;
+		if (row)
+			put(placing->assembler, placing->attempt, placing->span->position + i, row);
+	}
+	row_drop(unknown);
+}
+
+/* ---- a step ------------------------------------------------------------- */
+
+enum phase { ERASE, COMPUTE, LOOK_UP };
+
+static void place_span(const struct placing *placing, enum phase phase)
+{
+	const struct r3ring_span *span = placing->span;
+	bool computed = span->kind == R3RING_SPAN_COMPUTED;
+
+	if (phase == ERASE && span->kind == R3RING_SPAN_EXTERNAL)
+		erase_keys(placing);
+	if (phase == COMPUTE && computed) {
+		place_computed(placing);
+		for (uint32_t i = 0; placing->step->head.tokens_per_key && i < span->keys; i++)
+			set_key(placing, i);
+	}
+	if (phase == LOOK_UP && !computed)
+		place_elsewhere(placing);
+}
+
+static uint32_t rows_counted(const struct r3ring_span *span)
+{
+	if (!(span->flags & R3RING_SPAN_DRAFT))
+		return span->rows;
+	if (span->accepted == R3RING_UNKNOWN_U32)
+		return 0;
+	return span->accepted < span->rows ? span->accepted : span->rows;
+}
+
+/* Nobody's span, or one whose place never came: its keys hold something unknown. */
+static void place_nowhere(const struct placing *placing, struct part *part, enum phase phase)
+{
+	if (phase != ERASE)
+		return;
+	if (placing->span->kind != R3RING_SPAN_CACHED)
+		erase_keys(placing);
+	if (part)
+		part->gap = R3RING_MISSING_SPANS;
+	else if (placing->span->kind == R3RING_SPAN_COMPUTED &&
+		 !(placing->step->head.flags & R3RING_STEP_WARMUP))
+		placing->assembler->stats.rows_unattributed += placing->span->rows;
+}
+
+static void place_phase(struct r3ring_assembler *assembler, struct channel *channel,
+			const struct step *step, enum phase phase)
+{
+	bool lost = (step->head.flags & R3RING_STEP_SPANS_FOLLOW) || !step->map_known;
+	const uint64_t *key = step->key;
+
+	for (uint32_t i = 0; i < step->spans; key += step->span[i].keys, i++) {
+		struct placing placing = {
+			.assembler = assembler,
+			.channel = channel,
+			.step = step,
+			.span = &step->span[i],
+			.key = key,
+			.counted = rows_counted(&step->span[i]),
+		};
+		struct part *part = part_of(channel, placing.span->request);
+		bool warmup = step->head.flags & R3RING_STEP_WARMUP;
+
+		if (part && !lost && !warmup)
+			placing.attempt = part_attempt(part, placing.span->attempt);
+		if (!placing.attempt) {
+			place_nowhere(&placing, warmup ? NULL : part, phase);
+			continue;
+		}
+		if (phase == ERASE)
+			request_touch(assembler, part->request);
+		place_span(&placing, phase);
+	}
+}
+
+void step_place(struct r3ring_assembler *assembler, struct channel *channel, struct step *step)
+{
+	if (step->head.key_kind == R3RING_KEYS_SLOT && !step->map_known)
+		key_store_forget_slots(&channel->keys);
+	for (enum phase phase = ERASE; phase <= LOOK_UP; phase++)
+		place_phase(assembler, channel, step, phase);
+}
+
+/* ---- spans that come later than their step ------------------------------- */
+
+/* The part's rows of a step, out of their positions again. */
+static void take_back(struct part *part, struct step *step, struct row **row)
+{
+	for (uint32_t i = 0; i < part->attempts; i++) {
+		struct attempt *attempt = &part->attempt[i];
+
+		for (uint32_t position = 0; position < attempt->positions; position++) {
+			struct row *placed = attempt->row[position];
+
+			if (!placed || placed->step != step->head.step ||
+			    placed->pool != step->pool || placed->number >= step->rows)
+				continue;
+			row_drop(row[placed->number]);
+			row[placed->number] = placed;
+			step->head.weight_version = placed->weight_version;
+			attempt->row[position] = NULL;
+		}
+	}
+}
+
+void spans_place_again(struct r3ring_assembler *assembler, struct channel *channel,
+		       const struct r3ring_record *record)
+{
+	struct step step = {
+		.head = {.step = record->u.spans.head.step,
+			 .weight_version = channel->weight_version},
+		.pool = channel->pool,
+		.rows = channel->schema.max_rows,
+		.map_known = true,
+	};
+
+	/* What was found under keys meanwhile may have been of other positions. */
+	key_store_clear(&channel->keys);
+	step.row = calloc(step.rows, sizeof(*step.row));
+	step_spans(&step, record);
+	for (uint32_t i = 0; step.row && step.map_known && i < step.spans; i++) {
+		struct part *part = part_of(channel, step.span[i].request);
+
+		if (part)
+			take_back(part, &step, step.row);
+	}
+	if (step.row)
+		step_place(assembler, channel, &step);
+	step_release(&step);
+}

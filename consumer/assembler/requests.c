@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "consumer/assembler/requests.h"
+
+#define POSITIONS_MIN 64u
+
+static char *text_of(const char *text, uint16_t len)
+{
+	char *copy = malloc((size_t)len + 1);
+
+	if (!copy)
+		return NULL;
+	memcpy(copy, text, len);
+	copy[len] = '\0';
+	return copy;
+}
+
+struct request *request_create(const struct r3ring_record *record)
+{
+	const struct r3ring_request_record *head = &record->u.request.head;
+	struct request *request = calloc(1, sizeof(*request));
+
+	if (!request)
+		return NULL;
+	request->text[0] = text_of(record->u.request.id, head->id_len);
+	request->text[1] = text_of(record->u.request.session, head->session_len);
+	request->text[2] = text_of(record->u.request.turn, head->turn_len);
+	request->text[3] = text_of(record->u.request.sample, head->sample_len);
+	for (int i = 0; i < 4; i++) {
+		if (!request->text[i]) {
+			request_free(request);
+			return NULL;
+		}
+	}
+	return request;
+}
+
+static void part_free(struct part *part)
+{
+	for (uint32_t i = 0; i < part->attempts; i++) {
+		for (uint32_t position = 0; position < part->attempt[i].positions; position++)
+			row_drop(part->attempt[i].row[position]);
+		free(part->attempt[i].row);
+	}
+	free(part->attempt);
+	free(part);
+}
+
+void request_free(struct request *request)
+{
+	struct part *part;
+
+	if (!request)
+		return;
+	while ((part = request->part)) {
+		request->part = part->next;
+		part_free(part);
+	}
+	for (int i = 0; i < 4; i++)
+		free(request->text[i]);
+	free(request);
+}
+
+struct part *request_part(struct request *request, uint32_t channel)
+{
+	struct part *part;
+
+	for (part = request->part; part; part = part->next)
+		if (part->channel == channel)
+			return part;
+	part = calloc(1, sizeof(*part));
+	if (!part)
+		return NULL;
+	part->request = request;
+	part->channel = channel;
+	part->next = request->part;
+	request->part = part;
+	return part;
+}
+
+struct attempt *part_find_attempt(const struct part *part, uint16_t number)
+{
+	for (uint32_t i = part->attempts; i-- > 0;)
+		if (part->attempt[i].number == number)
+			return &part->attempt[i];
+	return NULL;
+}
+
+struct attempt *part_attempt(struct part *part, uint16_t number)
+{
+	static _Thread_local uint64_t serials;
+	struct attempt *attempt = part_find_attempt(part, number);
+	uint32_t place = part->attempts;
+
+	if (attempt)
+		return attempt;
+	attempt = realloc(part->attempt, (part->attempts + 1) * sizeof(*attempt));
+	if (!attempt)
+		return NULL;
+	part->attempt = attempt;
+	while (place > 0 && attempt[place - 1].number > number)
+		place--;
+	memmove(&attempt[place + 1], &attempt[place], (part->attempts - place) * sizeof(*attempt));
+	part->attempts++;
+	attempt[place] = (struct attempt){
+		.serial = ++serials,
+		.number = number,
+		.accepted = R3RING_UNKNOWN_U32,
+	};
+	return &attempt[place];
+}
+
+int attempt_reach(struct attempt *attempt, uint32_t position)
+{
+	uint32_t capacity = attempt->capacity ? attempt->capacity : POSITIONS_MIN;
+	struct row **row;
+
+	if (position < attempt->positions)
+		return 0;
+	while (capacity <= position)
+		capacity *= 2;
+	if (capacity > attempt->capacity) {
+		row = realloc(attempt->row, capacity * sizeof(*row));
+		if (!row)
+			return -ENOMEM;
+		attempt->row = row;
+		attempt->capacity = capacity;
+	}
+	memset(attempt->row + attempt->positions, 0,
+	       (position + 1 - attempt->positions) * sizeof(*attempt->row));
+	attempt->positions = position + 1;
+	return 0;
+}
+
+void attempt_put(struct attempt *attempt, uint32_t position, struct row *row)
+{
+	row_drop(attempt->row[position]);
+	attempt->row[position] = row;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows: one token's ids in all layers of a channel. A row belongs to whoever refers to
+ * it: positions of requests, keys of a prefix cache. It is filled while its step is
+ * open and not changed after that, but for cells that turn out to be in conflict.
+ */
+#ifndef CONSUMER_ASSEMBLER_ROWS_H
+#define CONSUMER_ASSEMBLER_ROWS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <r3ring/record.h>
+
+/* The rows of one schema of one channel; lives until the assembler goes. */
+struct row_pool {
+	struct row_pool *next;
+	uint32_t channel;
+	uint32_t layers;
+	uint32_t top_k;
+	uint32_t words;                   /* of 64 layers each */
+	struct r3ring_layer_entry *layer; /* [layers] */
+	struct row *spare;                /* given back, to be taken again */
+	uint32_t spares;
+	uint64_t *bytes; /* of all rows of the assembler */
+};
+
+struct row {
+	struct row_pool *pool;
+	struct row *next; /* spare */
+	uint64_t step;
+	uint64_t weight_version;
+	uint32_t refs;
+	uint32_t number;           /* row of the step */
+	uint8_t empty;             /* no ids: every cell is missing, of `cause` */
+	uint8_t cause;             /* of missing cells without one of their own */
+	uint32_t conflict_channel; /* who contradicted it last, where a cell is in conflict */
+	uint64_t conflict_step;
+	uint8_t *causes;  /* [layers], NULL when no cell has one of its own */
+	uint64_t valid[]; /* [words] a bit each layer, then uint16_t ids[layers][top_k] */
+};
+
+struct row_pool *row_pool_create(const struct r3ring_schema_record *schema,
+				 const struct r3ring_layer_entry *layers, uint32_t channel,
+				 uint64_t *bytes);
+void row_pool_destroy(struct row_pool *pool); /* no row of it may be held */
+
+/* With one reference; no cell is valid. NULL when memory is out. */
+struct row *row_take(struct row_pool *pool);
+/* All cells missing; to be shared by the rows of a step that have nothing else. */
+struct row *row_take_empty(struct row_pool *pool, uint8_t cause);
+void row_drop(struct row *row);
+
+size_t row_bytes(const struct row *row);
+
+static inline struct row *row_hold(struct row *row)
+{
+	row->refs++;
+	return row;
+}
+
+static inline uint16_t *row_ids(struct row *row)
+{
+	return (uint16_t *)(void *)(row->valid + row->pool->words);
+}
+
+static inline bool row_cell_valid(const struct row *row, uint32_t layer)
+{
+	return !row->empty && ((row->valid[layer / 64] >> (layer % 64)) & 1);
+}
+
+/* Why a cell is missing; 0 where it is not. */
+uint8_t row_cell_cause(const struct row *row, uint32_t layer);
+
+/* Makes a cell missing. Without memory for its cause the whole row is. */
+void row_cell_spoil(struct row *row, uint32_t layer, uint8_t cause);
+
+#endif

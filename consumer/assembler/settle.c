@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Items of a channel, settled in the ring's order. */
+#include <stdlib.h>
+
+#include <utlist.h>
+
+#include "consumer/assembler/assembler.h"
+
+void item_free(struct item *item)
+{
+	if (item->type == ITEM_STEP)
+		step_release(&item->step);
+	free(item->payload);
+	free(item);
+}
+
+/* ---- steps -------------------------------------------------------------- */
+
+static bool ends_later(const struct item *item, uint64_t handle)
+{
+	for (item = item->next; item; item = item->next)
+		if (item->type == ITEM_RECORD && item->record.type == R3RING_REQUEST &&
+		    item->record.u.request.head.event == R3RING_REQUEST_END &&
+		    item->record.u.request.head.handle == handle)
+			return true;
+	return false;
+}
+
+/* Spans of a request that has ended do not come any more. */
+static bool map_may_come(const struct item *item)
+{
+	const struct step *step = &item->step;
+	bool all = step->head.flags & R3RING_STEP_SPANS_FOLLOW;
+
+	if (all && !step->spans)
+		return true;
+	for (uint32_t i = 0; i < step->spans; i++) {
+		const struct r3ring_span *span = &step->span[i];
+
+		if (!all &&
+		    (!(span->flags & R3RING_SPAN_DRAFT) || span->accepted != R3RING_UNKNOWN_U32))
+			continue;
+		if (!ends_later(item, span->request))
+			return true;
+	}
+	return false;
+}
+
+static bool step_ready(const struct r3ring_assembler *assembler, const struct channel *channel,
+		       const struct item *item)
+{
+	const struct step *step = &item->step;
+
+	if (!step->ended)
+		return false;
+	if (step_map_settled(step) || channel->waiting > assembler->options.late_steps)
+		return true;
+	return !map_may_come(item);
+}
+
+static void settle_step(struct r3ring_assembler *assembler, struct channel *channel,
+			struct item *item)
+{
+	struct step *step = &item->step;
+
+	if (!step_map_settled(step) || !step->map_known)
+		assembler->stats.spans_late++;
+	channel->waiting--;
+	channel->weight_version = step->head.weight_version;
+	step_seal(step);
+	if (channel->ready)
+		step_place(assembler, channel, step);
+	else
+		assembler->stats.rows_unattributed += step->rows;
+}
+
+/* ---- the others --------------------------------------------------------- */
+
+static void settle_record(struct r3ring_assembler *assembler, struct channel *channel,
+			  const struct item *item)
+{
+	const struct r3ring_record *record = &item->record;
+
+	switch (record->type) {
+	case R3RING_REQUEST:
+		/* Without memory its rows are nobody's, which is counted. */
+		if (record->u.request.head.event == R3RING_REQUEST_BEGIN)
+			request_begin(assembler, channel, item);
+		else
+			request_end(assembler, channel, record);
+		break;
+	case R3RING_KEY_COPY:
+		keys_copy(channel, record, channel->weight_version);
+		break;
+	case R3RING_LOST:
+		if (record->u.lost.spans_unknown) {
+			key_store_forget_slots(&channel->keys);
+			requests_gap(channel, (uint8_t)record->u.lost.cause);
+		}
+		break;
+	default:
+		break;
+	}
+}
+
+static void settle(struct r3ring_assembler *assembler, struct channel *channel, struct item *item)
+{
+	switch (item->type) {
+	case ITEM_STEP:
+		settle_step(assembler, channel, item);
+		break;
+	case ITEM_RECORD:
+		settle_record(assembler, channel, item);
+		break;
+	case ITEM_READY:
+		channel->ready = true;
+		break;
+	case ITEM_KEYFRAME_END:
+		channel->ready = true;
+		requests_keyframe(assembler, channel, item->keyframe);
+		break;
+	case ITEM_GAP:
+		key_store_forget_slots(&channel->keys);
+		requests_gap(channel, R3RING_MISSING_GAP);
+		break;
+	case ITEM_GENERATION:
+		channel->ready = false;
+		key_store_clear(&channel->keys);
+		requests_suspend(assembler, channel);
+		break;
+	}
+}
+
+void channel_settle(struct r3ring_assembler *assembler, struct channel *channel, bool all)
+{
+	struct item *item;
+
+	while ((item = channel->items)) {
+		if (item->type == ITEM_STEP && !all && !step_ready(assembler, channel, item))
+			return;
+		settle(assembler, channel, item);
+		DL_DELETE(channel->items, item);
+		item_free(item);
+	}
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Open steps: what came of a step, until it is settled. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "consumer/assembler/assembler.h"
+
+/* ---- opening ------------------------------------------------------------ */
+
+static uint32_t valid_rows(const struct r3ring_step_record *head)
+{
+	uint32_t end = head->valid_end < head->row_end ? head->valid_end : head->row_end;
+
+	return end > head->row_begin ? end - head->row_begin : 0;
+}
+
+static int map_keep(struct step *step, const struct r3ring_span *spans, uint32_t span_count,
+		    const uint64_t *keys, uint32_t key_count)
+{
+	struct r3ring_span *span;
+	uint64_t *key;
+
+	span = realloc(step->span, (step->spans + span_count + 1) * sizeof(*span));
+	if (!span)
+		return -ENOMEM;
+	step->span = span;
+	key = realloc(step->key, (step->keys + key_count + 1) * sizeof(*key));
+	if (!key)
+		return -ENOMEM;
+	step->key = key;
+	if (span_count)
+		memcpy(span + step->spans, spans, span_count * sizeof(*span));
+	if (key_count)
+		memcpy(key + step->keys, keys, key_count * sizeof(*key));
+	step->spans += span_count;
+	step->keys += key_count;
+	return 0;
+}
+
+/* Rows that find no memory are missing; the step goes on. */
+static void take_rows(struct step *step, struct row_pool *pool)
+{
+	bool empty = step->head.flags & (R3RING_STEP_DROPPED | R3RING_STEP_WARMUP);
+	struct row *shared = NULL;
+
+	for (uint32_t i = 0; i < step->rows; i++) {
+		if (empty) {
+			step->row[i] = shared ? row_hold(shared)
+					      : row_take_empty(pool, R3RING_CAUSE_BUFFER_FULL);
+			shared = step->row[i];
+		} else {
+			step->row[i] = row_take(pool);
+		}
+		if (!step->row[i])
+			continue;
+		step->row[i]->step = step->head.step;
+		step->row[i]->number = step->head.row_begin + i;
+		step->row[i]->weight_version = step->head.weight_version;
+	}
+}
+
+int step_open(struct step *step, struct row_pool *pool, const struct r3ring_record *record,
+	      uint32_t part_rows)
+{
+	const struct r3ring_step_record *head = &record->u.step.head;
+	uint32_t parts;
+
+	*step = (struct step){.head = *head, .pool = pool, .part_rows = part_rows ? part_rows : 1};
+	step->rows = valid_rows(head);
+	parts = (head->row_end - head->row_begin) / step->part_rows + 1;
+	step->part_words = (parts + 63) / 64;
+	step->row = calloc(step->rows + 1, sizeof(*step->row));
+	step->came = calloc(pool->layers, sizeof(*step->came));
+	step->parts = calloc((size_t)pool->layers * step->part_words, sizeof(*step->parts));
+	step->cause = calloc(pool->layers, sizeof(*step->cause));
+	step->map_known = map_keep(step, record->u.step.spans, head->spans, record->u.step.keys,
+				   head->keys) == 0;
+	if (!step->row || !step->came || !step->parts || !step->cause || !step->map_known) {
+		step_release(step);
+		return -ENOMEM;
+	}
+	take_rows(step, pool);
+	return 0;
+}
+
+void step_release(struct step *step)
+{
+	for (uint32_t i = 0; step->row && i < step->rows; i++)
+		row_drop(step->row[i]);
+	free(step->row);
+	free(step->came);
+	free(step->parts);
+	free(step->cause);
+	free(step->span);
+	free(step->key);
+	free(step->position);
+	step->row = NULL;
+}
+
+/* ---- layers ------------------------------------------------------------- */
+
+/* Cells with an id that is no expert; the record has some. */
+static void spoil_strangers(struct row *row, uint32_t layer, const uint16_t *ids, uint32_t top_k,
+			    uint32_t experts)
+{
+	for (uint32_t k = 0; k < top_k; k++)
+		if (ids[k] >= experts) {
+			row_cell_spoil(row, layer, R3RING_MISSING_NO_EXPERT);
+			return;
+		}
+}
+
+static void fill_rows(struct step *step, const struct r3ring_layer_record *head,
+		      const uint16_t *ids, uint32_t first, uint32_t rows)
+{
+	const size_t place = (size_t)head->layer_index * head->top_k;
+	const size_t bytes = head->top_k * sizeof(uint16_t);
+
+	for (uint32_t i = 0; i < rows; i++) {
+		struct row *row = step->row[first + i];
+
+		if (row && !row->empty)
+			memcpy(row_ids(row) + place, ids + (size_t)i * head->top_k, bytes);
+	}
+}
+
+/* A record that came twice, or lies beyond the step, is not of this step. */
+static bool layer_fits(struct step *step, const struct r3ring_layer_record *head)
+{
+	const struct row_pool *pool = step->pool;
+	uint32_t first = head->row - step->head.row_begin;
+	uint32_t part = first / step->part_rows;
+	uint64_t *word, bit;
+
+	if (head->layer_index >= pool->layers || head->top_k != pool->top_k ||
+	    pool->layer[head->layer_index].layer_id != head->layer_id ||
+	    pool->layer[head->layer_index].kind != head->kind || head->row < step->head.row_begin ||
+	    first % step->part_rows || head->rows > step->head.row_end - head->row ||
+	    head->row > step->head.row_end)
+		return false;
+	word = &step->parts[(size_t)head->layer_index * step->part_words + part / 64];
+	bit = UINT64_C(1) << (part % 64);
+	if (*word & bit)
+		return false;
+	*word |= bit;
+	return true;
+}
+
+void step_layer(struct step *step, const struct r3ring_record *record, uint32_t experts)
+{
+	const struct r3ring_layer_record *head = &record->u.layer.head;
+	const uint16_t *ids = record->u.layer.ids;
+	uint64_t missing = 0, strangers = 0;
+	uint32_t first, rows;
+
+	if (!layer_fits(step, head))
+		return;
+	first = head->row - step->head.row_begin;
+	rows = first < step->rows ? step->rows - first : 0;
+	if (rows > head->rows)
+		rows = head->rows;
+	step->came[head->layer_index] += rows;
+	fill_rows(step, head, ids, first, rows);
+	r3ring_ids_check(ids, rows, head->top_k, experts, &missing, &strangers);
+	if (!missing && !strangers)
+		return;
+	for (uint32_t i = 0; i < rows; i++)
+		if (step->row[first + i] && !step->row[first + i]->empty)
+			spoil_strangers(step->row[first + i], head->layer_index,
+					ids + (size_t)i * head->top_k, head->top_k, experts);
+}
+
+/* ---- rows, spans, end --------------------------------------------------- */
+
+void step_rows(struct step *step, const struct r3ring_record *record)
+{
+	const struct r3ring_rows_record *head = &record->u.rows.head;
+
+	if (!record->u.rows.positions || head->row < step->head.row_begin)
+		return;
+	if (!step->position) {
+		step->position = malloc((step->rows + 1) * sizeof(*step->position));
+		if (!step->position)
+			return;
+		memset(step->position, 0xFF, (step->rows + 1) * sizeof(*step->position));
+	}
+	for (uint32_t i = 0; i < head->rows; i++) {
+		uint32_t row = head->row - step->head.row_begin + i;
+
+		if (row < step->rows)
+			step->position[row] = record->u.rows.positions[i];
+	}
+}
+
+/* Drops the spans, and their keys, of the requests that @spans name anew. */
+static void map_forget(struct step *step, const struct r3ring_span *spans, uint32_t count)
+{
+	uint32_t kept = 0, kept_keys = 0, key = 0;
+
+	for (uint32_t i = 0; i < step->spans; i++) {
+		struct r3ring_span span = step->span[i];
+		bool again = false;
+
+		for (uint32_t j = 0; j < count && !again; j++)
+			again = spans[j].request == span.request;
+		if (!again) {
+			memmove(step->key + kept_keys, step->key + key,
+				span.keys * sizeof(*step->key));
+			kept_keys += span.keys;
+			step->span[kept++] = span;
+		}
+		key += span.keys;
+	}
+	step->spans = kept;
+	step->keys = kept_keys;
+}
+
+void step_spans(struct step *step, const struct r3ring_record *record)
+{
+	const struct r3ring_spans_record *head = &record->u.spans.head;
+
+	if (head->flags & R3RING_SPANS_REPLACE) {
+		/* MORE: the rest of spans that replaced theirs already. */
+		if (!(head->flags & R3RING_SPANS_MORE))
+			map_forget(step, record->u.spans.spans, head->spans);
+		step->head.flags &= ~(uint32_t)R3RING_STEP_SPANS_FOLLOW;
+	}
+	if (head->keys) {
+		step->head.key_kind = head->key_kind;
+		step->head.tokens_per_key = head->tokens_per_key;
+	}
+	if (map_keep(step, record->u.spans.spans, head->spans, record->u.spans.keys, head->keys))
+		step->map_known = false;
+}
+
+static void layer_lost(struct step *step, const struct r3ring_missing_layer *missing)
+{
+	for (uint32_t i = 0; i < step->pool->layers; i++)
+		if (step->pool->layer[i].layer_id == missing->layer_id &&
+		    step->pool->layer[i].kind == missing->kind)
+			step->cause[i] = (uint8_t)missing->cause;
+}
+
+void step_end(struct step *step, const struct r3ring_record *record)
+{
+	for (uint32_t i = 0; i < record->u.step_end.head.missing; i++)
+		layer_lost(step, &record->u.step_end.missing[i]);
+	step->ended = true;
+}
+
+void step_lost(struct step *step, uint8_t cause)
+{
+	for (uint32_t i = 0; i < step->pool->layers; i++)
+		if (!step->cause[i])
+			step->cause[i] = cause;
+	for (uint32_t i = 0; i < step->rows; i++)
+		if (step->row[i])
+			step->row[i]->cause = cause;
+	step->ended = true;
+}
+
+/* ---- sealing ------------------------------------------------------------ */
+
+static bool part_came(const struct step *step, uint32_t layer, uint32_t row)
+{
+	uint32_t part = row / step->part_rows;
+
+	return (step->parts[(size_t)layer * step->part_words + part / 64] >> (part % 64)) & 1;
+}
+
+/* A layer of which something is missing, row by row. */
+static void seal_layer(struct step *step, uint32_t layer)
+{
+	uint8_t cause = step->cause[layer] ? step->cause[layer] : R3RING_MISSING_GAP;
+
+	for (uint32_t i = 0; i < step->rows; i++) {
+		struct row *row = step->row[i];
+
+		if (!row || row->empty)
+			continue;
+		/* What STEP_END takes back did not come. */
+		if (step->cause[layer] || !part_came(step, layer, i))
+			row_cell_spoil(row, layer, cause);
+	}
+}
+
+void step_seal(struct step *step)
+{
+	const struct row_pool *pool = step->pool;
+
+	for (uint32_t i = 0; i < step->rows; i++) {
+		struct row *row = step->row[i];
+
+		if (!row || row->empty)
+			continue;
+		for (uint32_t layer = 0; layer < pool->layers; layer += 64) {
+			uint32_t rest = pool->layers - layer;
+
+			row->valid[layer / 64] = rest < 64 ? (UINT64_C(1) << rest) - 1 : UINT64_MAX;
+		}
+		for (uint32_t layer = 0; row->causes && layer < pool->layers; layer++)
+			if (row->causes[layer])
+				row_cell_spoil(row, layer, row->causes[layer]);
+	}
+	for (uint32_t layer = 0; layer < pool->layers; layer++)
+		if (step->cause[layer] || step->came[layer] != step->rows)
+			seal_layer(step, layer);
+}
+
+bool step_map_settled(const struct step *step)
+{
+	if (step->head.flags & R3RING_STEP_SPANS_FOLLOW)
+		return false;
+	for (uint32_t i = 0; i < step->spans; i++)
+		if ((step->span[i].flags & R3RING_SPAN_DRAFT) &&
+		    step->span[i].accepted == R3RING_UNKNOWN_U32)
+			return false;
+	return true;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The assembler: from records to requests. Joins STEP, SPANS, LAYER, ROWS and
+ * REQUEST of any number of channels of one model into each request's
+ * routes[tokens][layers][top_k], and says of every cell that is not there why.
+ *
+ *	create -> channel x channels -> { feed, take, ... free } ... -> flush -> destroy
+ *
+ * Row p of a request is the routing of the pass that consumed token p. Positions come
+ * from spans (or from ROWS, which win), never from the order of arrival. What is not
+ * known for certain is missing.
+ *
+ * Nothing here reads a ring or a file: whoever feeds it does.
+ */
+#ifndef R3RING_ASSEMBLER_H
+#define R3RING_ASSEMBLER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <r3ring/record.h>
+#include <r3ring/ring.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct r3ring_assembler;
+
+/* Why a cell (a token's ids in a layer) is missing; below it enum r3ring_cause. */
+enum r3ring_missing_cause {
+	R3RING_MISSING_GAP = 32,     /* the reader lost records, or came late */
+	R3RING_MISSING_EXTERNAL,     /* the KV came from elsewhere */
+	R3RING_MISSING_UNKNOWN_KEY,  /* from a prefix cache, under a key nobody remembers */
+	R3RING_MISSING_NO_EXPERT,    /* an id was no expert */
+	R3RING_MISSING_NOT_RUN,      /* no pass is known to have consumed the token */
+	R3RING_MISSING_NOT_FED,      /* the last token sampled, never fed back */
+	R3RING_MISSING_SPANS,        /* positions or accepted counts never came */
+	R3RING_MISSING_EVICTED,      /* memory was needed for others */
+	R3RING_MISSING_OTHER_LAYERS, /* no channel that was fed has the layer */
+	R3RING_MISSING_CAUSES,
+};
+
+/* "external", "unknown_key", ...; also those of enum r3ring_cause. Never NULL. */
+R3RING_API const char *r3ring_missing_cause_name(uint32_t cause);
+
+/* Which of several passes over one token counts. */
+enum r3ring_row_policy {
+	R3RING_ROWS_FIRST = 0, /* the first whose consumed token was kept: what sampled */
+	R3RING_ROWS_LATEST = 1,
+};
+
+struct r3ring_assembler_options {
+	size_t size; /* sizeof(struct r3ring_assembler_options) */
+	enum r3ring_row_policy policy;
+	uint32_t max_tokens; /* positions of a request; 0: 2^20 */
+	uint64_t max_bytes;  /* of rows held; 0: 1 GiB. Beyond it the request that has been
+			      * quiet longest is given out as EVICTED */
+	uint64_t max_keys;   /* prefix cache keys held; 0: 2^16. Beyond it the one not used
+			      * for longest is forgotten, and counted */
+	uint32_t late_steps; /* steps that one waits for spans that follow; 0: 64 */
+	uint32_t min_ends;   /* channels that must tell of a request's end before it is given
+			      * out; 0: pipeline stages x sequence and context shards, by the
+			      * schema. Disaggregated prefill and decode: the sum of both */
+};
+
+/*
+ * @assembler: receives the handle; untouched on failure.
+ * @options:   copied; NULL for all zero.
+ *
+ * Returns 0, -EINVAL (an option, named), -ENOMEM. One thread; pairs with
+ * r3ring_assembler_destroy(). What was taken must be freed before that.
+ */
+R3RING_API int r3ring_assembler_create(struct r3ring_assembler **assembler,
+				       const struct r3ring_assembler_options *options,
+				       struct r3ring_error *err);
+R3RING_API void r3ring_assembler_destroy(struct r3ring_assembler *assembler);
+
+/*
+ * Announces a channel, "INSTANCE/RANK[.draft]". A draft model's records are taken
+ * and forgotten: its routes are not its target's.
+ * Returns its index (0, 1, ...; the same again for a known name), -EINVAL (no name of
+ * a channel), -ENOMEM.
+ */
+R3RING_API int r3ring_assembler_channel(struct r3ring_assembler *assembler, const char *name);
+
+/*
+ * Takes the next record of a channel: one that was read and checked, copied out of
+ * the ring (r3ring_reader_read()) and decoded. All types may be given, in the
+ * channel's order.
+ *
+ * Returns 0, -EINVAL (no such channel), -EPROTO (the channel is of another model, or
+ * another number of experts or ids than those before; the record is refused),
+ * -ENOMEM (what the record said is missing).
+ */
+R3RING_API int r3ring_assembler_feed(struct r3ring_assembler *assembler, uint32_t channel,
+				     const struct r3ring_view *view,
+				     const struct r3ring_record *record);
+
+/* Tells that records of the channel were lost by whoever reads it. */
+R3RING_API void r3ring_assembler_gap(struct r3ring_assembler *assembler, uint32_t channel);
+
+/* No more records come: what waits for late spans is settled, and every request is
+ * given out as it is, unfinished ones flagged so. */
+R3RING_API void r3ring_assembler_flush(struct r3ring_assembler *assembler);
+
+struct r3ring_assembler_stats {
+	uint64_t requests_live;
+	uint64_t requests_given;
+	uint64_t requests_evicted;
+	uint64_t rows_placed;       /* rows that got a position in a request */
+	uint64_t rows_unattributed; /* rows of requests nobody announced */
+	uint64_t rows_rejected;     /* draft rows that were not accepted */
+	uint64_t rows_moved;        /* ROWS had another position than the span */
+	uint64_t spans_late;        /* steps whose spans never came */
+	uint64_t conflicts;         /* cells */
+	uint64_t keys;              /* held */
+	uint64_t keys_forgotten;    /* for want of room */
+	uint64_t bytes;             /* of rows held */
+};
+
+R3RING_API void r3ring_assembler_get_stats(const struct r3ring_assembler *assembler,
+					   struct r3ring_assembler_stats *stats);
+
+/* ---- a request that is assembled --------------------------------------- */
+
+struct r3ring_assembled;
+
+enum r3ring_assembled_flags {
+	R3RING_ASSEMBLED_UNFINISHED = 1u << 0,     /* no end was seen */
+	R3RING_ASSEMBLED_LENGTH_GUESSED = 1u << 1, /* nobody said how many tokens were kept */
+	R3RING_ASSEMBLED_EVICTED = 1u << 2,
+	R3RING_ASSEMBLED_ABORTED = 1u << 3,
+};
+
+struct r3ring_conflict {
+	uint32_t position;
+	uint16_t layer; /* index in the request's layers */
+	uint16_t reserved;
+	uint32_t channel[2]; /* as r3ring_assembler_channel() numbered them */
+	uint64_t step[2];
+};
+
+#define R3RING_CONFLICTS_TOLD 16u
+
+struct r3ring_assembled_info {
+	const char *id;
+	const char *session, *turn, *sample; /* "" for none */
+	const char *model;
+	uint32_t tokens; /* rows: prompt plus returned tokens; the last has a row only
+			  * where it was fed back */
+	uint32_t prompt_tokens;
+	uint32_t attempts;
+	uint32_t flags; /* enum r3ring_assembled_flags */
+	uint32_t experts;
+	uint16_t top_k;
+	uint16_t layers;
+	const struct r3ring_layer_entry *layer; /* [layers], by kind and model layer number */
+	uint64_t cells;                         /* tokens x layers */
+	uint64_t cells_valid;
+	uint64_t cells_missing[R3RING_MISSING_CAUSES]; /* by cause */
+	uint64_t begin_step, end_step;                 /* first and last step with a row of it */
+	uint32_t conflicts;                            /* cells of cause conflict */
+	uint32_t conflicts_told;
+	struct r3ring_conflict conflict[R3RING_CONFLICTS_TOLD]; /* [conflicts_told], the first */
+};
+
+/* The next request that is ready, or NULL. The caller owns it. */
+R3RING_API struct r3ring_assembled *r3ring_assembler_take(struct r3ring_assembler *assembler);
+R3RING_API void r3ring_assembled_free(struct r3ring_assembled *assembled);
+
+/* Valid until it is freed. */
+R3RING_API const struct r3ring_assembled_info *r3ring_assembled_get_info(
+	const struct r3ring_assembled *assembled);
+
+/* Where r3ring_assembled_read() puts what it reads; each may be NULL. */
+struct r3ring_assembled_rows {
+	uint16_t *ids;            /* [positions][layers][top_k]; R3RING_MISSING where missing */
+	uint8_t *valid;           /* [positions][layers] 1 or 0 */
+	uint8_t *cause;           /* [positions][layers] 0 or enum r3ring_missing_cause */
+	uint64_t *weight_version; /* [positions]; 0 where no layer is there */
+	uint16_t *attempt;        /* [positions] whose row it is */
+};
+
+/*
+ * Reads a range of positions and layers.
+ *
+ * Returns 0, or -ERANGE (beyond the request's tokens or layers).
+ */
+R3RING_API int r3ring_assembled_read(const struct r3ring_assembled *assembled, uint32_t position,
+				     uint32_t positions, uint32_t layer, uint32_t layers,
+				     const struct r3ring_assembled_rows *rows);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

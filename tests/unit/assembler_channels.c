@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Several channels know of one request: stages, shards, copies, prefill and decode. */
+#include <errno.h>
+
+#include "tests/unit/assembler_fixture.h"
+
+static struct feed first, second;
+
+static void open_channels(void)
+{
+	feed_create(&first, NULL);
+	second = feed_channel(&first, "test/1");
+}
+
+static void close_channels(void)
+{
+	feed_destroy(&first);
+}
+
+TestSuite(assembler_channels, .init = open_channels, .fini = close_channels);
+
+static struct r3ring_span rows_of(uint64_t request, uint8_t kind, uint32_t position, uint32_t rows)
+{
+	return (struct r3ring_span){.request = request,
+				    .position = position,
+				    .rows = rows,
+				    .accepted = R3RING_UNKNOWN_U32,
+				    .kind = kind};
+}
+
+static void run(struct feed *on, uint64_t handle, uint64_t step, uint32_t position, uint32_t rows)
+{
+	const struct r3ring_span one = rows_of(handle, R3RING_SPAN_COMPUTED, position, rows);
+
+	feed_whole(on, step, rows, &one, 1);
+}
+
+Test(assembler_channels, failure_9_pipeline_stages_are_merged_by_layer)
+{
+	const struct r3ring_assembled_info *info;
+	struct r3ring_assembled *got;
+
+	first.rank.pp = (struct r3ring_coordinate){0, 2};
+	second.rank.pp = (struct r3ring_coordinate){1, 2};
+	second.first_layer = FEED_LAYERS;
+	second.salt = 1;
+	feed_schema(&first);
+	feed_schema(&second);
+	feed_begin(&first, 1, "a", 2, 0);
+	run(&first, 1, 1, 0, 2);
+	feed_end(&first, 1, R3RING_END_FINISHED, 0, 3);
+	cr_assert_null(r3ring_assembler_take(first.assembler), "the other stage is not done");
+	feed_begin(&second, 5, "a", 2, 0);
+	run(&second, 5, 7, 0, 2);
+	feed_end(&second, 5, R3RING_END_FINISHED, 0, 3);
+	got = take(&first, "a");
+	info = r3ring_assembled_get_info(got);
+	cr_assert_eq(info->layers, 2 * FEED_LAYERS);
+	cr_assert_eq(info->cells_valid, 2 * 2 * FEED_LAYERS);
+	for (uint32_t layer = 0; layer < FEED_LAYERS; layer++) {
+		cr_assert_eq(info->layer[FEED_LAYERS + layer].layer_id,
+			     (int32_t)(FEED_LAYERS + layer));
+		for (uint32_t k = 0; k < FEED_TOP_K; k++) {
+			uint16_t ids[FEED_TOP_K];
+			const struct r3ring_assembled_rows rows = {.ids = ids};
+
+			cr_assert_eq(
+				r3ring_assembled_read(got, 1, 1, FEED_LAYERS + layer, 1, &rows), 0);
+			cr_assert_eq(ids[k], feed_id(1, 7, 1, layer, k));
+		}
+		cr_assert_eq(cell_of(got, 1, layer, 0, 1, 1), 0);
+	}
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_channels, failure_9_layers_that_overlap_and_differ_are_a_conflict)
+{
+	struct r3ring_assembled *got;
+
+	first.rank.pp = (struct r3ring_coordinate){0, 2};
+	second.rank.pp = (struct r3ring_coordinate){1, 2};
+	second.salt = 1;
+	feed_schema(&first);
+	feed_schema(&second);
+	feed_begin(&first, 1, "a", 1, 0);
+	feed_begin(&second, 1, "a", 1, 0);
+	run(&first, 1, 1, 0, 1);
+	run(&second, 1, 1, 0, 1);
+	feed_end(&first, 1, R3RING_END_FINISHED, 0, 2);
+	feed_end(&second, 1, R3RING_END_FINISHED, 0, 2);
+	got = take(&first, "a");
+	assert_missing(got, 0, R3RING_CAUSE_CONFLICT);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_channels, failure_8_shards_of_a_step_are_merged_by_row)
+{
+	const struct r3ring_span one = rows_of(1, R3RING_SPAN_COMPUTED, 0, 8);
+	struct r3ring_assembled *got;
+
+	first.rank.sp = (struct r3ring_coordinate){0, 2};
+	second.rank.sp = (struct r3ring_coordinate){1, 2};
+	first.row_end = 4;
+	second.row_begin = 4;
+	second.row_end = 8;
+	feed_schema(&first);
+	feed_schema(&second);
+	feed_begin(&first, 1, "a", 8, 0);
+	feed_begin(&second, 1, "a", 8, 0);
+	feed_whole(&first, 1, 8, &one, 1);
+	feed_end(&first, 1, R3RING_END_FINISHED, 0, 9);
+	feed_whole(&second, 1, 8, &one, 1);
+	feed_end(&second, 1, R3RING_END_FINISHED, 0, 9);
+	got = take(&first, "a");
+	for (uint32_t position = 0; position < 8; position++)
+		assert_row(got, position, 1, position);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_channels, failure_8_a_shard_that_is_absent_is_missing_and_not_taken_for_the_whole)
+{
+	const struct r3ring_span one = rows_of(1, R3RING_SPAN_COMPUTED, 0, 8);
+	struct r3ring_assembled *got;
+
+	first.rank.sp = (struct r3ring_coordinate){0, 2};
+	first.row_end = 4;
+	feed_schema(&first);
+	feed_begin(&first, 1, "a", 8, 0);
+	feed_whole(&first, 1, 8, &one, 1);
+	feed_end(&first, 1, R3RING_END_FINISHED, 0, 9);
+	r3ring_assembler_flush(first.assembler);
+	got = take(&first, "a");
+	assert_row(got, 3, 1, 3);
+	assert_missing(got, 4, R3RING_MISSING_NOT_RUN);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_channels, failure_47_copies_of_tensor_parallel_ranks_are_left_out)
+{
+	struct r3ring_assembled *got;
+
+	second.replica = 1;
+	second.salt = 1;
+	feed_schema(&first);
+	feed_schema(&second);
+	feed_begin(&first, 1, "a", 1, 0);
+	feed_begin(&second, 1, "a", 1, 0);
+	run(&first, 1, 1, 0, 1);
+	run(&second, 1, 1, 0, 1);
+	feed_end(&first, 1, R3RING_END_FINISHED, 0, 2);
+	got = take(&first, "a");
+	assert_row(got, 0, 1, 0);
+	cr_assert_eq(r3ring_assembled_get_info(got)->conflicts, 0);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_channels, failure_18_prefill_and_decode_of_two_engines_are_joined)
+{
+	const struct r3ring_assembler_options options = {.size = sizeof(options), .min_ends = 2};
+	struct feed prefill, decode;
+	const struct r3ring_span loaded = rows_of(1, R3RING_SPAN_EXTERNAL, 0, 4);
+	struct r3ring_assembled *got;
+
+	feed_create(&prefill, &options);
+	decode = feed_channel(&prefill, "decode/0");
+	feed_schema(&prefill);
+	feed_schema(&decode);
+	feed_begin(&prefill, 3, "a", 4, 0);
+	run(&prefill, 3, 1, 0, 4);
+	feed_end(&prefill, 3, R3RING_END_FINISHED, 0, 4);
+	cr_assert_null(r3ring_assembler_take(prefill.assembler));
+	feed_begin(&decode, 1, "a", 4, 0);
+	feed_whole(&decode, 1, 1, &loaded, 1);
+	run(&decode, 1, 2, 4, 1);
+	feed_end(&decode, 1, R3RING_END_FINISHED, 0, 6);
+	got = take(&prefill, "a");
+	for (uint32_t position = 0; position < 4; position++)
+		assert_row(got, position, 1, position);
+	assert_row(got, 4, 2, 0);
+	r3ring_assembled_free(got);
+	feed_destroy(&prefill);
+}
+
+Test(assembler_channels, a_channel_of_another_model_is_refused)
+{
+	struct r3ring_layer_entry layer = {0};
+	struct r3ring_record record = {.type = R3RING_SCHEMA};
+	const struct r3ring_view view = {.seq = 1, .generation = 1, .type = R3RING_SCHEMA};
+
+	feed_schema(&first);
+	record.u.schema.head = (struct r3ring_schema_record){
+		.layers = 1, .experts = 8, .top_k = 2, .rows_per_record = 1, .model = "other"};
+	record.u.schema.layers = &layer;
+	cr_assert_eq(r3ring_assembler_feed(first.assembler, second.channel, &view, &record),
+		     -EPROTO);
+}
+
+Test(assembler_channels, a_preempted_request_may_go_on_at_another_rank)
+{
+	const struct r3ring_span again = {
+		.request = 8, .rows = 3, .attempt = 1, .accepted = R3RING_UNKNOWN_U32};
+	struct r3ring_assembled *got;
+
+	feed_schema(&first);
+	feed_schema(&second);
+	feed_begin(&first, 1, "a", 2, 0);
+	run(&first, 1, 1, 0, 2);
+	feed_end(&first, 1, R3RING_END_PREEMPTED, 0, 3);
+	feed_begin(&second, 8, "a", 3, 1);
+	feed_whole(&second, 4, 3, &again, 1);
+	feed_end(&second, 8, R3RING_END_FINISHED, 1, 4);
+	got = take(&first, "a");
+	assert_row(got, 1, 1, 1);
+	assert_row(got, 2, 4, 2);
+	r3ring_assembled_free(got);
+}
