@@ -161,13 +161,17 @@ void cuda_vmm_free(struct device *device, struct device_buffer *buffer)
 {
 	const struct cuda_driver *driver = cuda_driver(NULL);
 	CUdeviceptr at = (CUdeviceptr)(uintptr_t)buffer->base;
+	CUresult code;
 
 	if (!driver)
 		return;
-	cuda_check_release(device, (cudaError_t)driver->mem_unmap(at, buffer->mapped),
-			   "cuMemUnmap");
-	cuda_check_release(device, (cudaError_t)driver->mem_address_free(at, buffer->mapped),
-			   "cuMemAddressFree");
+	code = driver->mem_unmap(at, buffer->mapped);
+	cuda_check_release(device, (cudaError_t)code, "cuMemUnmap");
+	/* Addresses with memory behind them must not be given back. */
+	if (code == CUDA_SUCCESS)
+		cuda_check_release(device,
+				   (cudaError_t)driver->mem_address_free(at, buffer->mapped),
+				   "cuMemAddressFree");
 	release(driver, device, buffer);
 	if (!device->options.imports && buffer->fd >= 0)
 		close(buffer->fd);

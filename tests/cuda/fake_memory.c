@@ -16,7 +16,12 @@
 
 #define BYTES 65536u
 
-TestSuite(fake_memory, .init = machine_make, .fini = machine_check, .timeout = 60);
+static void finish(void)
+{
+	machine_check();
+}
+
+TestSuite(fake_memory, .init = machine_make, .timeout = 60);
 
 static cudaStream_t make_stream(void)
 {
@@ -47,7 +52,7 @@ static void copy(void *to, const void *from, cudaStream_t stream)
 	cr_assert_eq(cudaMemcpyAsync(to, from, BYTES, cudaMemcpyDefault, stream), cudaSuccess);
 }
 
-Test(fake_memory, what_is_copied_there_and_back_is_the_same)
+MACHINE_TEST(fake_memory, what_is_copied_there_and_back_is_the_same)
 {
 	cudaStream_t stream = make_stream();
 	uint8_t *from = make_pinned(), *to = make_pinned();
@@ -63,7 +68,7 @@ Test(fake_memory, what_is_copied_there_and_back_is_the_same)
 	cr_expect_eq(fakecuda_work().copied_bytes, 2 * BYTES);
 }
 
-Test(fake_memory, an_asynchronous_copy_of_unregistered_memory_is_found)
+MACHINE_TEST(fake_memory, an_asynchronous_copy_of_unregistered_memory_is_found)
 {
 	static uint8_t pageable[BYTES];
 	cudaStream_t stream = make_stream();
@@ -73,7 +78,7 @@ Test(fake_memory, an_asynchronous_copy_of_unregistered_memory_is_found)
 	machine_expect("is not registered");
 }
 
-Test(fake_memory, memory_registered_in_part_only_is_found)
+MACHINE_TEST(fake_memory, memory_registered_in_part_only_is_found)
 {
 	static uint8_t partly[BYTES];
 	cudaStream_t stream = make_stream();
@@ -84,7 +89,7 @@ Test(fake_memory, memory_registered_in_part_only_is_found)
 	machine_expect("is not registered");
 }
 
-Test(fake_memory, a_use_after_free_is_found_and_spoils_the_context)
+MACHINE_TEST(fake_memory, a_use_after_free_is_found_and_spoils_the_context)
 {
 	cudaStream_t stream = make_stream();
 	uint8_t *host = make_pinned();
@@ -97,7 +102,7 @@ Test(fake_memory, a_use_after_free_is_found_and_spoils_the_context)
 	machine_expect("use after free");
 }
 
-Test(fake_memory, a_copy_beyond_the_end_is_found)
+MACHINE_TEST(fake_memory, a_copy_beyond_the_end_is_found)
 {
 	cudaStream_t stream = make_stream();
 	uint8_t *host = make_pinned();
@@ -107,7 +112,7 @@ Test(fake_memory, a_copy_beyond_the_end_is_found)
 	machine_expect("is too short");
 }
 
-Test(fake_memory, what_is_freed_twice_is_found)
+MACHINE_TEST(fake_memory, what_is_freed_twice_is_found)
 {
 	void *device = make_device();
 
@@ -116,7 +121,7 @@ Test(fake_memory, what_is_freed_twice_is_found)
 	machine_expect("not allocated");
 }
 
-Test(fake_memory, the_cpu_cannot_touch_device_memory)
+MACHINE_TEST(fake_memory, the_cpu_cannot_touch_device_memory)
 {
 	uint8_t *device = make_device();
 	pid_t child = fork();
@@ -130,7 +135,7 @@ Test(fake_memory, the_cpu_cannot_touch_device_memory)
 	cr_expect(!WIFEXITED(status) || WEXITSTATUS(status) != 0);
 }
 
-Test(fake_memory, the_gpus_address_of_registered_memory_is_another_than_the_cpus)
+MACHINE_TEST(fake_memory, the_gpus_address_of_registered_memory_is_another_than_the_cpus)
 {
 	static uint8_t bells[BYTES];
 	void *mapped;
@@ -143,7 +148,7 @@ Test(fake_memory, the_gpus_address_of_registered_memory_is_another_than_the_cpus
 	machine_expect("not registered");
 }
 
-Test(fake_memory, what_is_not_given_back_is_counted)
+MACHINE_TEST(fake_memory, what_is_not_given_back_is_counted)
 {
 	struct fakecuda_usage before = fakecuda_usage(), during, after;
 	size_t free_before, free_during, free_after, total;
@@ -166,7 +171,7 @@ Test(fake_memory, what_is_not_given_back_is_counted)
 	cr_expect_eq(free_before, free_after);
 }
 
-Test(fake_memory, more_than_the_gpu_has_is_refused)
+MACHINE_TEST(fake_memory, more_than_the_gpu_has_is_refused)
 {
 	void *device;
 
@@ -250,7 +255,7 @@ static void vmm_allow(const struct vmm *vmm, CUdeviceptr address)
 	cr_assert_eq(vmm->set_access(address, GRAIN, &both, 1), CUDA_SUCCESS);
 }
 
-Test(fake_memory, memory_by_descriptor_is_the_same_at_both_addresses)
+MACHINE_TEST(fake_memory, memory_by_descriptor_is_the_same_at_both_addresses)
 {
 	struct vmm vmm = vmm_find();
 	CUmemGenericAllocationHandle memory = vmm_memory(&vmm), imported;
@@ -283,7 +288,7 @@ Test(fake_memory, memory_by_descriptor_is_the_same_at_both_addresses)
 	cr_expect_eq(fakecuda_usage().reserved, 0);
 }
 
-Test(fake_memory, mapped_memory_without_access_is_found)
+MACHINE_TEST(fake_memory, mapped_memory_without_access_is_found)
 {
 	struct vmm vmm = vmm_find();
 	CUdeviceptr address = vmm_mapped(&vmm, vmm_memory(&vmm));
@@ -295,7 +300,7 @@ Test(fake_memory, mapped_memory_without_access_is_found)
 	machine_expect("cuMemSetAccess");
 }
 
-Test(fake_memory, memory_by_descriptor_has_no_interprocess_handle)
+MACHINE_TEST(fake_memory, memory_by_descriptor_has_no_interprocess_handle)
 {
 	struct vmm vmm = vmm_find();
 	CUdeviceptr address = vmm_mapped(&vmm, vmm_memory(&vmm));
@@ -305,7 +310,7 @@ Test(fake_memory, memory_by_descriptor_has_no_interprocess_handle)
 		     cudaErrorInvalidValue);
 }
 
-Test(fake_memory, a_size_that_is_no_multiple_of_the_granularity_is_refused)
+MACHINE_TEST(fake_memory, a_size_that_is_no_multiple_of_the_granularity_is_refused)
 {
 	struct vmm vmm = vmm_find();
 	const CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,

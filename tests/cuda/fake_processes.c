@@ -135,7 +135,7 @@ static void read_what_the_parent_wrote(void)
 	shared->results[2] = cudaIpcCloseMemHandle(device);
 }
 
-Test(fake_processes, memory_is_shared_by_its_handle)
+MACHINE_TEST(fake_processes, memory_is_shared_by_its_handle)
 {
 	cudaStream_t stream;
 	void *device;
@@ -157,7 +157,7 @@ Test(fake_processes, memory_is_shared_by_its_handle)
 	cr_expect_eq(cudaFree(device), cudaSuccess);
 }
 
-Test(fake_processes, memory_that_is_freed_while_another_process_has_it_open_is_found)
+MACHINE_TEST(fake_processes, memory_that_is_freed_while_another_process_has_it_open_is_found)
 {
 	void *device;
 
@@ -171,7 +171,7 @@ Test(fake_processes, memory_that_is_freed_while_another_process_has_it_open_is_f
 	await_child();
 }
 
-Test(fake_processes, a_handle_that_is_opened_where_it_was_made_is_found)
+MACHINE_TEST(fake_processes, a_handle_that_is_opened_where_it_was_made_is_found)
 {
 	void *device;
 
@@ -187,7 +187,7 @@ static void export_and_die(void)
 	reach(1);
 }
 
-Test(fake_processes, memory_of_a_process_that_has_ended_cannot_be_opened)
+MACHINE_TEST(fake_processes, memory_of_a_process_that_has_ended_cannot_be_opened)
 {
 	void *device;
 
@@ -207,7 +207,7 @@ static void open_on_the_other_gpu(void)
 	cudaIpcOpenMemHandle(&device, shared->memory, cudaIpcMemLazyEnablePeerAccess);
 }
 
-Test(fake_processes, memory_that_is_opened_on_another_gpu_is_found)
+MACHINE_TEST(fake_processes, memory_that_is_opened_on_another_gpu_is_found)
 {
 	setenv("FAKECUDA_GPUS", "2", 1);
 	start_child(open_on_the_other_gpu);
@@ -237,7 +237,7 @@ static void read_all_the_time(void)
 	copy_until_found(make_pinned(0), device);
 }
 
-Test(fake_processes, memory_that_two_processes_use_at_the_same_time_is_found)
+MACHINE_TEST(fake_processes, memory_that_two_processes_use_at_the_same_time_is_found)
 {
 	void *device;
 
@@ -274,7 +274,7 @@ static void wait_for_the_parents_event(void)
 	reach(3);
 }
 
-Test(fake_processes, an_event_orders_what_two_processes_do)
+MACHINE_TEST(fake_processes, an_event_orders_what_two_processes_do)
 {
 	cudaStream_t stream;
 	cudaEvent_t event;
@@ -302,7 +302,7 @@ Test(fake_processes, an_event_orders_what_two_processes_do)
 	cr_expect_eq(shared->seen, 0x42);
 }
 
-Test(fake_processes, only_an_event_without_timing_goes_between_processes)
+MACHINE_TEST(fake_processes, only_an_event_without_timing_goes_between_processes)
 {
 	cudaIpcEventHandle_t handle;
 	cudaEvent_t event;
@@ -334,7 +334,7 @@ static unsigned int gpu_of(int device)
 	return 99;
 }
 
-Test(fake_processes, visible_devices_are_those_that_are_named_in_their_order)
+MACHINE_TEST(fake_processes, visible_devices_are_those_that_are_named_in_their_order)
 {
 	char list[64];
 	int count;
@@ -354,7 +354,7 @@ Test(fake_processes, visible_devices_are_those_that_are_named_in_their_order)
 	cr_expect_eq(cudaGetDeviceCount(&count), cudaErrorNoDevice);
 }
 
-Test(fake_processes, a_machine_without_driver_says_so)
+MACHINE_TEST(fake_processes, a_machine_without_driver_says_so)
 {
 	int count = 7, version = 7;
 
@@ -367,7 +367,7 @@ Test(fake_processes, a_machine_without_driver_says_so)
 
 /* ---- failures ----------------------------------------------------------- */
 
-Test(fake_processes, the_nth_call_fails_and_no_other)
+MACHINE_TEST(fake_processes, the_nth_call_fails_and_no_other)
 {
 	void *memory;
 
@@ -381,7 +381,7 @@ Test(fake_processes, the_nth_call_fails_and_no_other)
 	cr_expect_eq(fakecuda_calls("cudaMalloc"), 3);
 }
 
-Test(fake_processes, work_that_fails_spoils_all_later_calls)
+MACHINE_TEST(fake_processes, work_that_fails_spoils_all_later_calls)
 {
 	cudaStream_t stream;
 	void *device;
@@ -408,7 +408,7 @@ static void fail_and_look_away(void)
 		poll(NULL, 0, 1);
 }
 
-Test(fake_processes, a_failed_gpu_that_nobody_looked_at_is_found)
+MACHINE_TEST(fake_processes, a_failed_gpu_that_nobody_looked_at_is_found)
 {
 	start_child(fail_and_look_away);
 	await_child();
@@ -422,7 +422,7 @@ static void fail_by_environment(void)
 	shared->results[shared->seen++] = cudaMalloc(&memory, 1);
 }
 
-Test(fake_processes, what_the_environment_lets_fail_fails_once_on_the_machine)
+MACHINE_TEST(fake_processes, what_the_environment_lets_fail_fails_once_on_the_machine)
 {
 	setenv("FAKECUDA_FAIL", "cudaMalloc:1:cudaErrorMemoryAllocation", 1);
 	for (unsigned int i = 0; i < 2; i++) {

@@ -17,7 +17,12 @@
 
 #define BYTES 4096u
 
-TestSuite(fake_streams, .init = machine_make, .fini = machine_check, .timeout = 60);
+static void finish(void)
+{
+	machine_check();
+}
+
+TestSuite(fake_streams, .init = machine_make, .timeout = 60);
 
 static cudaStream_t stream_a, stream_b;
 static cudaEvent_t event_a, event_b;
@@ -57,7 +62,7 @@ static void synchronize(void)
 
 /* ---- order -------------------------------------------------------------- */
 
-Test(fake_streams, two_streams_that_write_the_same_without_order_are_found)
+MACHINE_TEST(fake_streams, two_streams_that_write_the_same_without_order_are_found)
 {
 	set_up();
 	copy(device, host_a, stream_a);
@@ -66,7 +71,7 @@ Test(fake_streams, two_streams_that_write_the_same_without_order_are_found)
 	machine_expect("missing dependency");
 }
 
-Test(fake_streams, a_read_without_order_is_found_whichever_came_first)
+MACHINE_TEST(fake_streams, a_read_without_order_is_found_whichever_came_first)
 {
 	set_up();
 	copy(device, host_a, stream_a);
@@ -75,7 +80,7 @@ Test(fake_streams, a_read_without_order_is_found_whichever_came_first)
 	machine_expect("missing dependency");
 }
 
-Test(fake_streams, the_finding_names_call_stream_and_place)
+MACHINE_TEST(fake_streams, the_finding_names_call_stream_and_place)
 {
 	set_up();
 	copy(device, host_a, stream_a);
@@ -85,7 +90,7 @@ Test(fake_streams, the_finding_names_call_stream_and_place)
 	machine_expect("lane");
 }
 
-Test(fake_streams, streams_that_an_event_orders_are_not_found)
+MACHINE_TEST(fake_streams, streams_that_an_event_orders_are_not_found)
 {
 	set_up();
 	memset(host_a, 1, BYTES);
@@ -100,7 +105,7 @@ Test(fake_streams, streams_that_an_event_orders_are_not_found)
 	cr_expect_eq(host_b[BYTES - 1], 1);
 }
 
-Test(fake_streams, an_event_recorded_too_early_orders_nothing)
+MACHINE_TEST(fake_streams, an_event_recorded_too_early_orders_nothing)
 {
 	set_up();
 	cr_assert_eq(cudaEventRecord(event_a, stream_a), cudaSuccess);
@@ -111,7 +116,7 @@ Test(fake_streams, an_event_recorded_too_early_orders_nothing)
 	machine_expect("missing dependency");
 }
 
-Test(fake_streams, what_the_host_has_seen_to_be_done_is_ordered)
+MACHINE_TEST(fake_streams, what_the_host_has_seen_to_be_done_is_ordered)
 {
 	set_up();
 	copy(device, host_a, stream_a);
@@ -121,7 +126,7 @@ Test(fake_streams, what_the_host_has_seen_to_be_done_is_ordered)
 	synchronize();
 }
 
-Test(fake_streams, the_default_stream_waits_for_blocking_streams_and_they_for_it)
+MACHINE_TEST(fake_streams, the_default_stream_waits_for_blocking_streams_and_they_for_it)
 {
 	cudaStream_t blocking;
 
@@ -158,7 +163,7 @@ static void run_two_streams(void)
 	synchronize();
 }
 
-Test(fake_streams, a_stream_is_done_in_order_and_two_of_them_in_any)
+MACHINE_TEST(fake_streams, a_stream_is_done_in_order_and_two_of_them_in_any)
 {
 	unsigned int other_first = 0;
 
@@ -178,7 +183,7 @@ Test(fake_streams, a_stream_is_done_in_order_and_two_of_them_in_any)
 	cr_expect_lt(other_first, 40);
 }
 
-Test(fake_streams, a_destroyed_stream_or_event_that_is_used_is_found)
+MACHINE_TEST(fake_streams, a_destroyed_stream_or_event_that_is_used_is_found)
 {
 	set_up();
 	cr_assert_eq(cudaStreamDestroy(stream_a), cudaSuccess);
@@ -208,7 +213,7 @@ static void capture_begin(void)
 	cr_assert_eq(cudaStreamBeginCapture(stream_a, cudaStreamCaptureModeGlobal), cudaSuccess);
 }
 
-Test(fake_streams, what_is_captured_is_done_at_each_launch_and_not_before)
+MACHINE_TEST(fake_streams, what_is_captured_is_done_at_each_launch_and_not_before)
 {
 	cudaGraphExec_t exec;
 
@@ -231,7 +236,7 @@ Test(fake_streams, what_is_captured_is_done_at_each_launch_and_not_before)
 	cr_expect_eq(fakecuda_usage().graphs, 0);
 }
 
-Test(fake_streams, branches_of_a_graph_keep_their_order)
+MACHINE_TEST(fake_streams, branches_of_a_graph_keep_their_order)
 {
 	cudaGraphExec_t exec;
 
@@ -250,7 +255,7 @@ Test(fake_streams, branches_of_a_graph_keep_their_order)
 	cr_expect_eq(cudaGraphExecDestroy(exec), cudaSuccess);
 }
 
-Test(fake_streams, branches_of_a_graph_without_order_are_found)
+MACHINE_TEST(fake_streams, branches_of_a_graph_without_order_are_found)
 {
 	cudaGraphExec_t exec;
 
@@ -267,7 +272,7 @@ Test(fake_streams, branches_of_a_graph_without_order_are_found)
 	machine_expect("missing dependency");
 }
 
-Test(fake_streams, a_branch_that_never_joins_again_spoils_the_capture)
+MACHINE_TEST(fake_streams, a_branch_that_never_joins_again_spoils_the_capture)
 {
 	cudaGraph_t graph;
 
@@ -287,7 +292,7 @@ static void expect_forbidden(cudaError_t error)
 	machine_expect("illegal while a stream is being captured");
 }
 
-Test(fake_streams, calls_that_no_capture_allows_are_found)
+MACHINE_TEST(fake_streams, calls_that_no_capture_allows_are_found)
 {
 	void *memory;
 
@@ -308,7 +313,7 @@ static void *query(void *error)
 	return NULL;
 }
 
-Test(fake_streams, another_threads_call_spoils_a_global_capture_and_no_other)
+MACHINE_TEST(fake_streams, another_threads_call_spoils_a_global_capture_and_no_other)
 {
 	cudaError_t error;
 	pthread_t thread;
@@ -328,7 +333,7 @@ Test(fake_streams, another_threads_call_spoils_a_global_capture_and_no_other)
 	cr_expect_eq(cudaGraphDestroy(graph), cudaSuccess);
 }
 
-Test(fake_streams, the_default_stream_spoils_the_capture_of_a_blocking_stream)
+MACHINE_TEST(fake_streams, the_default_stream_spoils_the_capture_of_a_blocking_stream)
 {
 	enum cudaStreamCaptureStatus status;
 	cudaStream_t blocking;
@@ -344,7 +349,7 @@ Test(fake_streams, the_default_stream_spoils_the_capture_of_a_blocking_stream)
 	machine_expect("default stream");
 }
 
-Test(fake_streams, waiting_in_a_capture_for_what_is_outside_is_found)
+MACHINE_TEST(fake_streams, waiting_in_a_capture_for_what_is_outside_is_found)
 {
 	cudaGraph_t graph;
 
@@ -371,7 +376,7 @@ static cudaError_t launch_end(void *control, void *buffer, cudaStream_t stream)
 				(dim3){CUDA_BLOCK_THREADS, 1, 1}, parameters, 0, stream);
 }
 
-Test(fake_streams, the_code_of_a_kernel_that_is_first_loaded_in_a_capture_is_found)
+MACHINE_TEST(fake_streams, the_code_of_a_kernel_that_is_first_loaded_in_a_capture_is_found)
 {
 	set_up();
 	capture_begin();
@@ -380,7 +385,7 @@ Test(fake_streams, the_code_of_a_kernel_that_is_first_loaded_in_a_capture_is_fou
 	machine_expect("loaded while a stream is captured");
 }
 
-Test(fake_streams, a_kernel_that_is_given_a_host_address_is_found)
+MACHINE_TEST(fake_streams, a_kernel_that_is_given_a_host_address_is_found)
 {
 	static struct extent_control control = {.offset = EXTENT_NONE};
 
@@ -391,7 +396,7 @@ Test(fake_streams, a_kernel_that_is_given_a_host_address_is_found)
 	machine_expect("no address of the GPU's");
 }
 
-Test(fake_streams, a_kernel_in_a_program_that_may_only_copy_is_found)
+MACHINE_TEST(fake_streams, a_kernel_in_a_program_that_may_only_copy_is_found)
 {
 	setenv("FAKECUDA_COPIES_ONLY", program_invocation_short_name, 1);
 	set_up();
@@ -404,7 +409,7 @@ Test(fake_streams, a_kernel_in_a_program_that_may_only_copy_is_found)
 
 /* ---- serving ------------------------------------------------------------ */
 
-Test(fake_streams, calls_that_wait_or_allocate_while_the_engine_serves_are_found)
+MACHINE_TEST(fake_streams, calls_that_wait_or_allocate_while_the_engine_serves_are_found)
 {
 	void *memory;
 

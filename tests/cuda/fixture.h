@@ -4,6 +4,20 @@
 #ifndef TESTS_CUDA_FIXTURE_H
 #define TESTS_CUDA_FIXTURE_H
 
+/*
+ * A test with finish(), of its file, as the last thing that it does: what is found wrong
+ * in a suite's `fini` is only printed and does not count. There it is called once more,
+ * after a test that ended early.
+ */
+#define MACHINE_TEST(suite, name)                                                                  \
+	static void suite##_##name##_body(void);                                                   \
+	Test(suite, name)                                                                          \
+	{                                                                                          \
+		suite##_##name##_body();                                                           \
+		finish();                                                                          \
+	}                                                                                          \
+	static void suite##_##name##_body(void)
+
 /* Makes the machine; before any CUDA call and any process of it. r3ringd may only copy
  * on it. Its seed is FAKECUDA_SEED, if that is set. Its directory goes with the process. */
 void machine_make(void);

@@ -132,17 +132,22 @@ const char *kernel_work_name(const struct kernel_work *run)
 
 /* ---- what it uses ------------------------------------------------------- */
 
-/* The control block; the buffer's place. */
-static bool resolve_common(struct work *work, struct kernel_work *run, const uint8_t *buffer,
-			   bool write, uint8_t **usable_buffer, struct extent_control **control)
+static struct extent_control *resolve_control(struct work *work, const struct kernel_work *run,
+					      bool write)
 {
-	*control = work_use(work, run->args.control, sizeof(**control), write, false);
-	*usable_buffer = *control ? work_use(work, buffer, 0, true, false) : NULL;
-	if (!*usable_buffer)
-		return false;
+	return work_use(work, run->args.control, sizeof(struct extent_control), write, false);
+}
+
+/* Only of a step that is armed: others know no buffer. */
+static uint8_t *resolve_buffer(struct work *work, struct kernel_work *run, const uint8_t *buffer)
+{
+	uint8_t *usable = work_use(work, buffer, 0, true, false);
+
+	if (!usable)
+		return NULL;
 	run->buffer = region_of_device(buffer);
 	run->buffer_at = (uintptr_t)buffer - run->buffer->device;
-	return true;
+	return usable;
 }
 
 static uint8_t *resolve_bells(struct work *work, const uint8_t *bells,
@@ -168,13 +173,14 @@ static bool start_begin(struct work *work, struct kernel_work *run)
 	const struct kernel_begin_args *given = &run->args.begin;
 	struct kernel_begin_args *args = &run->resolved.begin;
 
-	if (!resolve_common(work, run, given->buffer, true, &args->buffer, &args->control))
-		return false;
-	if (given->next.offset == EXTENT_NONE)
-		return true;
+	args->control = resolve_control(work, run, true);
+	if (!args->control || given->next.offset == EXTENT_NONE)
+		return args->control;
+	args->buffer = resolve_buffer(work, run, given->buffer);
 	args->bells = resolve_bells(work, given->bells, &given->geometry, &given->next);
-	return args->bells && use_extent(work, given->buffer, given->next.offset,
-					 extent_counters_bytes(&given->geometry), true, false);
+	return args->buffer && args->bells &&
+	       use_extent(work, given->buffer, given->next.offset,
+			  extent_counters_bytes(&given->geometry), true, false);
 }
 
 /* The rows that a launch writes, from the first to the last byte. */
@@ -227,13 +233,17 @@ static bool start_capture(struct work *work, struct kernel_work *run)
 	struct kernel_launch launch;
 	uint64_t first, last;
 
-	if (!resolve_common(work, run, given->buffer, false, &args->buffer, &control))
-		return false;
+	control = resolve_control(work, run, false);
 	args->control = control;
+	if (!control || control->offset == EXTENT_NONE)
+		return control;
+	args->buffer = resolve_buffer(work, run, given->buffer);
+	args->bells = resolve_bells(work, given->bells, &given->geometry, control);
+	if (!args->buffer || !args->bells)
+		return false;
 	if (!kernel_capture_plan(args, &launch))
 		return true;
-	args->bells = resolve_bells(work, given->bells, &given->geometry, control);
-	if (!args->bells || !use_ids(work, given, args, &launch))
+	if (!use_ids(work, given, args, &launch))
 		return false;
 	rows_range(&launch, launch.first, launch.last, &first, &last);
 	if (!layer_is_complete(&launch) &&
@@ -252,11 +262,11 @@ static bool start_rows(struct work *work, struct kernel_work *run)
 	struct extent_control *control;
 	uint64_t bytes, first;
 
-	if (!resolve_common(work, run, given->buffer, false, &args->buffer, &control))
-		return false;
+	control = resolve_control(work, run, false);
 	args->control = control;
-	if (control->offset == EXTENT_NONE || !g->captures_rows)
-		return true;
+	if (!control || control->offset == EXTENT_NONE || !g->captures_rows)
+		return control;
+	args->buffer = resolve_buffer(work, run, given->buffer);
 	bytes = kernel_extent_rows(control) * sizeof(int32_t);
 	if (given->positions)
 		args->positions = work_use(work, given->positions, bytes, false, false);
@@ -266,7 +276,7 @@ static bool start_rows(struct work *work, struct kernel_work *run)
 		return false;
 	args->bells = resolve_bells(work, given->bells, g, control);
 	first = extent_positions_offset(g, kernel_extent_rows(control));
-	return args->bells &&
+	return args->buffer && args->bells &&
 	       use_extent(work, given->buffer, control->offset + first,
 			  extent_bytes(g, kernel_extent_rows(control)) - first, true, false);
 }
@@ -276,13 +286,14 @@ static bool start_end(struct work *work, struct kernel_work *run)
 	const struct kernel_end_args *given = &run->args.end;
 	struct kernel_end_args *args = &run->resolved.end;
 
-	if (!resolve_common(work, run, given->buffer, true, &args->buffer, &args->control))
-		return false;
-	if (args->control->offset == EXTENT_NONE)
-		return true;
+	args->control = resolve_control(work, run, true);
+	if (!args->control || args->control->offset == EXTENT_NONE)
+		return args->control;
+	args->buffer = resolve_buffer(work, run, given->buffer);
 	args->bells = resolve_bells(work, given->bells, &given->geometry, args->control);
-	return args->bells && use_extent(work, given->buffer, args->control->offset,
-					 extent_counters_bytes(&given->geometry), false, false);
+	return args->buffer && args->bells &&
+	       use_extent(work, given->buffer, args->control->offset,
+			  extent_counters_bytes(&given->geometry), false, false);
 }
 
 static void blocks_make(struct kernel_work *run)

@@ -111,6 +111,22 @@ static void forget_dead(struct machine *m)
 	}
 }
 
+static pid_t other_pid(pid_t pid)
+{
+	return pid == getpid() ? 0 : pid;
+}
+
+/* Of a program that executed another in its place, nothing is left on a GPU. */
+static void forget_former_self(struct machine *m)
+{
+	for (unsigned int i = 0; i < PROCESSES_MAX; i++)
+		m->processes[i].pid = other_pid(m->processes[i].pid);
+	for (unsigned int i = 0; i < IMPORTS_MAX; i++)
+		m->imports[i].pid = other_pid(m->imports[i].pid);
+	for (unsigned int i = 0; i < ACCESSES_MAX; i++)
+		m->accesses[i].pid = other_pid(m->accesses[i].pid);
+}
+
 struct machine *machine(void)
 {
 	pthread_mutex_lock(&open_lock);
@@ -118,6 +134,7 @@ struct machine *machine(void)
 		the_machine = map(getenv("FAKECUDA_DIR"));
 		machine_lock(the_machine);
 		own_number = ++the_machine->process_number;
+		forget_former_self(the_machine);
 		machine_unlock(the_machine);
 	}
 	pthread_mutex_unlock(&open_lock);
