@@ -307,7 +307,7 @@ $(PEERS): | $(call packages,peers)
 $(O)/tests/run-peers: $(PEERS_PLAIN) $(PEERS) $(INSIDE)
 	$(call say,LD)
 	$(Q)$(CXX) -o $@ $(sort $(filter %.o,$^)) $(filter %.a,$^) $(R3RING_LDFLAGS) $(PEER_LIBS) \
-		$(PROGRAM_LIBS)
+		$(PROGRAM_LIBS) $(CUDA_LIBS)
 
 # Starts the programs as well.
 $(O)/tests/run-demo: $(DEMO) $(INSIDE) | $(PROGRAMS)
@@ -398,6 +398,8 @@ bench: $(call packages,bench)
 bench-peers: $(call packages,build) $(call packages,peers)
 	+$(Q)$(submake) $(O)/tests/run-peers
 	$(Q)$(O)/tests/run-peers --json $(O)/peers.json $(BENCH_ARGS)
+	$(Q)tests/bench/peers/report.py --plot $(O)/peers.svg $(O)/peers.json > $(O)/peers.md
+	@echo 'results: $(O)/peers.json, a table $(O)/peers.md, a plot $(O)/peers.svg'
 
 # Everything at once for so long; tests run its short form.
 MINUTES ?= 10
