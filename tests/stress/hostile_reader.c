@@ -165,6 +165,8 @@ static int lie_in_turns(struct worker_page *page, const void *ctx)
 	const struct liar *liar = ctx;
 	uint64_t seed = liar->seed * 2654435761u | 1, lives = 0;
 
+	if (!status_becomes(liar->dir, liar->channel, status_is_there, 0))
+		return 1;
 	while (!r3ring_load_acquire_u64(&page->stop)) {
 		if (live(liar, (enum lie)(lives % LIES), &seed))
 			return 1;
@@ -267,21 +269,20 @@ static uint64_t run_for(struct engine *engine, const struct reader_worker *sibli
 	return longest / 1000000u;
 }
 
-static int run(const struct liar *liar, struct engine *engine, uint64_t seconds)
+static int run(const struct liar *liar, struct worker *hostile, struct engine *engine,
+	       uint64_t seconds)
 {
 	struct reader_worker lossless, lossy;
-	struct worker hostile;
 	uint64_t longest, lives;
 	int64_t steps;
 	int failures;
 
 	start_reader(&lossless, liar, R3RING_LOSSLESS);
 	start_reader(&lossy, liar, R3RING_LOSSY);
-	worker_start(&hostile, lie_in_turns, liar);
 	longest = run_for(engine, &lossless, seconds);
-	r3ring_store_release_u64(&hostile.page->stop, 1);
-	failures = expect(worker_wait(&hostile) == 0, "the hostile reader itself lives");
-	lives = hostile.page->progress;
+	r3ring_store_release_u64(&hostile->page->stop, 1);
+	failures = expect(worker_wait(hostile) == 0, "the hostile reader itself lives");
+	lives = hostile->page->progress;
 	steps = engine_settle(engine, liar->dir, liar->channel, ROWS);
 	printf("%llu lives of the liar, longest wait %llu ms, demoted %lld times\n",
 	       (unsigned long long)lives, (unsigned long long)longest,
@@ -302,6 +303,7 @@ int main(int argc, char **argv)
 	uint64_t seconds = argc > 1 ? (uint64_t)atoll(argv[1]) : 5;
 	static struct test_daemon daemon;
 	struct r3ring_error err;
+	struct worker hostile;
 	struct engine engine;
 	struct liar liar;
 	int failures;
@@ -312,11 +314,13 @@ int main(int argc, char **argv)
 	test_daemon_start(&daemon, args);
 	liar.dir = daemon.dir;
 	liar.channel = engine_channel(daemon.dir, BASE);
+	/* Before this process has threads: it makes some of its own. */
+	worker_start(&hostile, lie_in_turns, &liar);
 	if (engine_open(&engine, daemon.dir, engine_instance(daemon.dir, BASE), ROWS, &err)) {
 		printf("%s\n", err.text);
 		return 1;
 	}
-	failures = run(&liar, &engine, seconds);
+	failures = run(&liar, &hostile, &engine, seconds);
 	engine_close(&engine);
 	failures += expect(test_daemon_stop(&daemon) == 0, "the daemon ends in good order");
 	test_daemon_close(&daemon);

@@ -144,6 +144,8 @@ static void die(struct soak *soak, struct guest *guest)
 static void end_dump(struct soak *soak, struct guest *guest)
 {
 	expect(soak, !command_ended(&guest->dump), "a dump that follows goes on");
+	if (!guest->dump.pid)
+		printf("it ended with %d: %s\n", guest->dump.code, guest->dump.err);
 	command_free(&guest->dump);
 	*guest = (struct guest){0};
 }
