@@ -29,7 +29,8 @@
 #define ROWS 8u
 #define STALL_MS 200u
 #define SLACK_MS 2000u /* a busy machine */
-#define LIFE_MS 300u   /* longer than the stall limit: it is demoted, or moves */
+#define LIFE_MS 400u   /* longer than the stall limit: it is demoted, or moves */
+#define ROUNDS 12      /* at most, until every lie was told and one was demoted for it */
 
 enum lie {
 	LIE_BACK,
@@ -139,6 +140,7 @@ static int live(const struct liar *liar, enum lie lie, uint64_t *seed)
 		.channel = liar->channel,
 		.mode = R3RING_LOSSLESS,
 		.limit_bytes = 1, /* the least: it is soon waited for */
+		.stall_ms = STALL_MS,
 	};
 	struct life life = {.lie = lie, .seed = next_random(seed) | 1};
 	struct r3ring_reader *reader;
@@ -187,7 +189,6 @@ static void start_reader(struct reader_worker *reader, const struct liar *liar,
 				.runtime_dir = liar->dir,
 				.channel = liar->channel,
 				.mode = mode,
-				.stall_ms = STALL_MS,
 			},
 	};
 
@@ -269,6 +270,28 @@ static uint64_t run_for(struct engine *engine, const struct reader_worker *sibli
 	return longest / 1000000u;
 }
 
+static int64_t demotions(const struct liar *liar)
+{
+	return channel_figure(liar->dir, liar->channel, "readers_demoted");
+}
+
+/* The same until there is something to judge. */
+static uint64_t run_long_enough(const struct liar *liar, const struct worker *hostile,
+				struct engine *engine, const struct reader_worker *sibling,
+				uint64_t seconds)
+{
+	uint64_t longest = 0;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		uint64_t wait = run_for(engine, sibling, seconds);
+
+		longest = wait > longest ? wait : longest;
+		if (hostile->page->progress >= LIES && demotions(liar) > 0)
+			break;
+	}
+	return longest;
+}
+
 static int run(const struct liar *liar, struct worker *hostile, struct engine *engine,
 	       uint64_t seconds)
 {
@@ -279,19 +302,17 @@ static int run(const struct liar *liar, struct worker *hostile, struct engine *e
 
 	start_reader(&lossless, liar, R3RING_LOSSLESS);
 	start_reader(&lossy, liar, R3RING_LOSSY);
-	longest = run_for(engine, &lossless, seconds);
+	longest = run_long_enough(liar, hostile, engine, &lossless, seconds);
 	r3ring_store_release_u64(&hostile->page->stop, 1);
 	failures = expect(worker_wait(hostile) == 0, "the hostile reader itself lives");
 	lives = hostile->page->progress;
 	steps = engine_settle(engine, liar->dir, liar->channel, ROWS);
 	printf("%llu lives of the liar, longest wait %llu ms, demoted %lld times\n",
-	       (unsigned long long)lives, (unsigned long long)longest,
-	       (long long)channel_figure(liar->dir, liar->channel, "readers_demoted"));
+	       (unsigned long long)lives, (unsigned long long)longest, (long long)demotions(liar));
 	failures += expect(steps > 0, "the daemon goes on");
 	failures += expect(lives >= LIES, "every lie was told");
 	failures += expect(longest <= STALL_MS + SLACK_MS, "no wait beyond the stall limit");
-	failures += expect(channel_figure(liar->dir, liar->channel, "readers_demoted") > 0,
-			   "the liar is demoted");
+	failures += expect(demotions(liar) > 0, "the liar is demoted");
 	failures += judge_lossless(&lossless, (uint64_t)steps);
 	failures += judge_lossy(&lossy, (uint64_t)steps);
 	return failures;
@@ -299,7 +320,8 @@ static int run(const struct liar *liar, struct worker *hostile, struct engine *e
 
 int main(int argc, char **argv)
 {
-	static const char *const args[] = {"--ring-size", "8M", "--stall-limit", "200", NULL};
+	/* Who is honest is waited for, also on a busy machine. */
+	static const char *const args[] = {"--ring-size", "1M", "--stall-limit", "10000", NULL};
 	uint64_t seconds = argc > 1 ? (uint64_t)atoll(argv[1]) : 5;
 	static struct test_daemon daemon;
 	struct r3ring_error err;

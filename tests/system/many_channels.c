@@ -154,7 +154,7 @@ static void wait_for_engines(void)
 
 Test(many_channels, sixteen_readers_get_all_of_eight_channels)
 {
-	start_engines(NULL);
+	start_engines((const char *[]){"--ring-size", "4M", NULL});
 	start_readers();
 	r3ring_store_release_u64(go, 1);
 	wait_for_engines();
@@ -254,7 +254,7 @@ Test(many_channels, eight_channels_at_a_common_rate_are_served_alike)
 	struct timespec now;
 	time_t until;
 
-	start_engines(NULL);
+	start_engines((const char *[]){"--ring-size", "4M", NULL});
 	options.runtime_dir = daemon_a.dir;
 	options.instance = name;
 	cr_assert_eq(r3ring_instance_open(&instance, &options, &err), 0, "%s", err.text);

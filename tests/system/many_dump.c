@@ -16,7 +16,7 @@ static struct command tool;
 
 static void setup(void)
 {
-	ranks_start(&ranks, NULL);
+	ranks_start(&ranks, (const char *[]){"--ring-size", "4M", NULL});
 }
 
 static void teardown(void)

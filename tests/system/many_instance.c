@@ -28,7 +28,7 @@ static struct found found[CHANNELS_MAX];
 
 static void setup(void)
 {
-	ranks_start(&ranks, NULL);
+	ranks_start(&ranks, (const char *[]){"--ring-size", "4M", NULL});
 }
 
 static void teardown(void)
