@@ -226,6 +226,7 @@ static void cuda_stream_synchronize(struct device *device, void *stream)
 const struct device_ops device_cuda_ops = {
 	.name = "cuda",
 	.on_gpu = true,
+	.runtime_version = CUDART_VERSION,
 	.probe = cuda_probe,
 	.open = cuda_open,
 	.close = cuda_close,

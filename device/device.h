@@ -46,8 +46,9 @@ struct device_buffer {
 };
 
 struct device_ops {
-	const char *name; /* "host", "cuda" */
-	bool on_gpu;      /* its buffers are in a GPU's memory */
+	const char *name;    /* "host", "cuda" */
+	bool on_gpu;         /* its buffers are in a GPU's memory */
+	int runtime_version; /* of the CUDA runtime that is linked; 0: none */
 
 	/* Whether this machine has such a device: 0, or -ENODEV with what is missing
 	 * and the remedy. All else is there only where this says 0. */

@@ -30,6 +30,7 @@ static const struct check checks[] = {
 	{"runtime directory", doctor_check_runtime_dir},
 	{"daemon", doctor_check_daemon},
 	{"GPU", doctor_check_gpu},
+	{"GPU buffers", doctor_check_gpu_buffers},
 };
 
 #define CHECKS (sizeof(checks) / sizeof(checks[0]))

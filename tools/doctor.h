@@ -57,6 +57,9 @@ void doctor_check_daemon(struct doctor_finding *finding);
 
 /* doctor_gpu.c */
 void doctor_check_gpu(struct doctor_finding *finding);
+void doctor_check_gpu_buffers(struct doctor_finding *finding);
+
+/* doctor_driver.c */
 /* Whether the CUDA driver's library is there. */
 bool doctor_has_cuda(void);
 
