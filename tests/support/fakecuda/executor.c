@@ -171,7 +171,6 @@ static void accesses_begin(struct work *work)
 		struct machine_access access = {.identity = range->region->identity,
 						.from = range->from,
 						.to = range->to,
-						.pid = getpid(),
 						.write = range->write};
 		pid_t pid;
 

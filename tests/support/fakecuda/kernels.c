@@ -360,7 +360,7 @@ static bool block_range(const struct kernel_work *run, const struct block *block
 static void block_access(const struct work *work, struct block *block)
 {
 	const struct kernel_work *run = work->u.kernel;
-	struct machine_access access = {.pid = getpid(), .write = 1};
+	struct machine_access access = {.write = 1};
 	char other[64];
 	pid_t pid;
 

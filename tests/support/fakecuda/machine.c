@@ -38,6 +38,7 @@ struct machine {
 };
 
 static struct machine *the_machine;
+static int machine_fd = -1; /* with the locks that say who lives */
 static uint32_t own_number;
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -82,7 +83,7 @@ static struct machine *map(const char *dir)
 		make(mapped);
 	if (fd >= 0) {
 		flock(fd, LOCK_UN); /* the mapping would keep it */
-		close(fd);
+		machine_fd = fd;
 	}
 	return mapped;
 }
@@ -98,33 +99,38 @@ static void machine_unlock(struct machine *m)
 	pthread_mutex_unlock(&m->lock);
 }
 
-static bool is_dead(pid_t pid)
+/* A byte of the file for each process. The lock goes with its end, and also when it
+ * executes another program, with which all that it had on a GPU goes too. */
+static struct flock life_of(uint32_t number)
 {
-	return kill(pid, 0) < 0 && errno == ESRCH;
+	return (struct flock){.l_type = F_WRLCK,
+			      .l_whence = SEEK_SET,
+			      .l_start = (off_t)sizeof(struct machine) + number,
+			      .l_len = 1};
+}
+
+static void show_life(void)
+{
+	struct flock life = life_of(own_number);
+
+	if (machine_fd >= 0 && fcntl(machine_fd, F_OFD_SETLK, &life) < 0)
+		die("fcntl");
+}
+
+static bool is_dead(uint32_t number)
+{
+	struct flock life = life_of(number);
+
+	return machine_fd >= 0 && number != own_number &&
+	       fcntl(machine_fd, F_OFD_GETLK, &life) == 0 && life.l_type == F_UNLCK;
 }
 
 static void forget_dead(struct machine *m)
 {
 	for (unsigned int i = 0; i < PROCESSES_MAX; i++) {
-		if (m->processes[i].pid && is_dead(m->processes[i].pid))
+		if (m->processes[i].pid && is_dead(m->processes[i].number))
 			m->processes[i] = (struct machine_process){0};
 	}
-}
-
-static pid_t other_pid(pid_t pid)
-{
-	return pid == getpid() ? 0 : pid;
-}
-
-/* Of a program that executed another in its place, nothing is left on a GPU. */
-static void forget_former_self(struct machine *m)
-{
-	for (unsigned int i = 0; i < PROCESSES_MAX; i++)
-		m->processes[i].pid = other_pid(m->processes[i].pid);
-	for (unsigned int i = 0; i < IMPORTS_MAX; i++)
-		m->imports[i].pid = other_pid(m->imports[i].pid);
-	for (unsigned int i = 0; i < ACCESSES_MAX; i++)
-		m->accesses[i].pid = other_pid(m->accesses[i].pid);
 }
 
 struct machine *machine(void)
@@ -134,7 +140,7 @@ struct machine *machine(void)
 		the_machine = map(getenv("FAKECUDA_DIR"));
 		machine_lock(the_machine);
 		own_number = ++the_machine->process_number;
-		forget_former_self(the_machine);
+		show_life();
 		machine_unlock(the_machine);
 	}
 	pthread_mutex_unlock(&open_lock);
@@ -263,7 +269,7 @@ static struct machine_process *own_process(struct machine *m)
 	struct machine_process *spare = NULL;
 
 	for (unsigned int i = 0; i < PROCESSES_MAX; i++) {
-		if (m->processes[i].pid == getpid())
+		if (m->processes[i].pid && m->processes[i].number == own_number)
 			return &m->processes[i];
 		if (!m->processes[i].pid && !spare)
 			spare = &m->processes[i];
@@ -272,7 +278,7 @@ static struct machine_process *own_process(struct machine *m)
 		errno = ENOSPC;
 		die("too many processes");
 	}
-	*spare = (struct machine_process){.pid = getpid()};
+	*spare = (struct machine_process){.pid = getpid(), .number = own_number};
 	return spare;
 }
 
@@ -363,8 +369,9 @@ void machine_import_add(uint64_t identity)
 	for (unsigned int i = 0; i < IMPORTS_MAX && !added; i++) {
 		struct machine_import *import = &m->imports[i];
 
-		if (!import->pid || is_dead(import->pid)) {
-			*import = (struct machine_import){.identity = identity, .pid = getpid()};
+		if (!import->pid || is_dead(import->number)) {
+			*import = (struct machine_import){
+				.identity = identity, .pid = getpid(), .number = own_number};
 			added = true;
 		}
 	}
@@ -377,7 +384,8 @@ void machine_import_remove(uint64_t identity)
 
 	machine_lock(m);
 	for (unsigned int i = 0; i < IMPORTS_MAX; i++) {
-		if (m->imports[i].pid == getpid() && m->imports[i].identity == identity) {
+		if (m->imports[i].pid && m->imports[i].number == own_number &&
+		    m->imports[i].identity == identity) {
 			m->imports[i].pid = 0;
 			break;
 		}
@@ -394,8 +402,8 @@ pid_t machine_import_of(uint64_t identity)
 	for (unsigned int i = 0; i < IMPORTS_MAX && !found; i++) {
 		const struct machine_import *import = &m->imports[i];
 
-		if (import->pid && import->pid != getpid() && import->identity == identity &&
-		    !is_dead(import->pid))
+		if (import->pid && import->number != own_number && import->identity == identity &&
+		    !is_dead(import->number))
 			found = import->pid;
 	}
 	machine_unlock(m);
@@ -406,22 +414,25 @@ pid_t machine_import_of(uint64_t identity)
 
 static bool conflicts(const struct machine_access *a, const struct machine_access *b)
 {
-	return a->pid && a->pid != b->pid && a->identity == b->identity && (a->write || b->write) &&
-	       a->from < b->to && b->from < a->to;
+	return a->pid && a->number != b->number && a->identity == b->identity &&
+	       (a->write || b->write) && a->from < b->to && b->from < a->to;
 }
 
 pid_t machine_access_begin(const struct machine_access *access, uint32_t *entry, char *other)
 {
 	struct machine *m = machine();
+	struct machine_access mine = *access;
 	pid_t found = 0;
 
+	mine.pid = getpid();
+	mine.number = own_number;
 	*entry = 0;
 	machine_lock(m);
 	for (uint32_t i = 0; i <= m->accesses_used && i < ACCESSES_MAX; i++) {
 		struct machine_access *at = &m->accesses[i];
 
-		if (conflicts(at, access)) {
-			if (is_dead(at->pid)) {
+		if (conflicts(at, &mine)) {
+			if (is_dead(at->number)) {
 				at->pid = 0;
 			} else if (!found) {
 				found = at->pid;
@@ -429,7 +440,7 @@ pid_t machine_access_begin(const struct machine_access *access, uint32_t *entry,
 			}
 		}
 		if (!at->pid && !*entry) {
-			*at = *access;
+			*at = mine;
 			*entry = i + 1;
 		}
 	}

@@ -15,8 +15,10 @@
 #define MACHINE_GPU_BYTES (80ull << 30)
 #define MACHINE_CONTEXT_BYTES (300ull << 20)
 
+/* Processes are known by the number that they got when they came to the machine. */
 struct machine_process {
 	pid_t pid; /* 0: free */
+	uint32_t number;
 	uint64_t bytes[MACHINE_GPUS_MAX];
 };
 
@@ -30,15 +32,16 @@ struct machine_event {
 struct machine_import {
 	uint64_t identity;
 	pid_t pid; /* 0: free */
-	uint32_t unused;
+	uint32_t number;
 };
 
 /* Memory in use by work that runs. */
 struct machine_access {
 	uint64_t identity, from, to;
-	pid_t pid; /* 0: free */
+	pid_t pid; /* 0: free; with its number filled in by machine_access_begin() */
+	uint32_t number;
 	uint32_t write;
-	uint64_t work; /* within the process */
+	uint32_t unused;
 	char what[64];
 };
 
