@@ -196,7 +196,7 @@ $(FAKE)/%.o: %.c $(O)/flags
 	$(Q)$(CC) -Itests/support/fakecuda/include $(R3RING_CFLAGS) $(if $(CI),-Werror) -c -o $@ $<
 
 # Their loops are written to be vectorized; at -O2 compilers hold back.
-$(O)/kernels/convert.o $(O)/producer/span_block.o: private R3RING_CFLAGS += -O3
+$(O)/kernels/convert.o $(O)/producer/span_block.o $(O)/consumer/assembler/fill.o: private R3RING_CFLAGS += -O3
 
 # Warnings of the host's compiler are off: nvcc hands it code of its own making.
 $(KERNELS): $(O)/%.o: %.cu $(O)/nvcc-flags

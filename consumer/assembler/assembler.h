@@ -38,6 +38,7 @@ struct step {
 	struct row_pool *pool;
 	uint32_t rows;      /* valid ones of this rank, from head.row_begin on */
 	struct row **row;   /* [rows]; NULL when memory was out */
+	uint16_t **ids;     /* [rows] of each row; NULL where it has none */
 	uint32_t *came;     /* [layers] rows that came */
 	uint64_t *parts;    /* [layers][part_words] a bit each record that came */
 	uint32_t part_rows; /* rows of a record */

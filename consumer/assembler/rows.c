@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "consumer/assembler/rows.h"
 
-#define SPARES_MAX 4096u
+/* Rows are written a layer at a time, so all rows of a step lie in few pages: large ones
+ * where the kernel has them. */
+#define SLAB_BYTES (2u << 20)
+#define ROW_ALIGN 64u
+#define EXPECT_BYTES 1024u
 
-static size_t full_bytes(const struct row_pool *pool)
+static size_t align_up(size_t bytes)
 {
-	return sizeof(struct row) + pool->words * sizeof(uint64_t) +
-	       (size_t)pool->layers * pool->top_k * sizeof(uint16_t);
+	return (bytes + ROW_ALIGN - 1) / ROW_ALIGN * ROW_ALIGN;
 }
 
 struct row_pool *row_pool_create(const struct r3ring_schema_record *schema,
@@ -30,64 +35,93 @@ struct row_pool *row_pool_create(const struct r3ring_schema_record *schema,
 	pool->layers = schema->layers;
 	pool->top_k = schema->top_k;
 	pool->words = (schema->layers + 63) / 64;
+	pool->ids_offset = (uint32_t)align_up(sizeof(struct row) + pool->words * sizeof(uint64_t));
+	pool->row_bytes =
+		align_up(pool->ids_offset +
+			 (size_t)schema->layers * schema->top_k * sizeof(uint16_t) + ROW_STORE);
 	pool->bytes = bytes;
 	return pool;
 }
 
 void row_pool_destroy(struct row_pool *pool)
 {
-	struct row *row;
-
-	while ((row = pool->spare)) {
-		pool->spare = row->next;
-		free(row);
-	}
+	for (uint32_t i = 0; i < pool->slabs; i++)
+		free(pool->slab[i]);
+	free(pool->slab);
 	free(pool->layer);
 	free(pool);
 }
 
-static struct row *row_new(struct row_pool *pool, size_t bytes)
+/* Cuts another slab into spare rows. */
+static int pool_grow(struct row_pool *pool)
 {
-	struct row *row = pool->spare;
+	size_t bytes = pool->row_bytes > SLAB_BYTES ? pool->row_bytes : SLAB_BYTES;
+	void **slabs = realloc(pool->slab, (pool->slabs + 1) * sizeof(*slabs));
+	uint8_t *slab;
 
-	if (row && bytes == full_bytes(pool)) {
-		pool->spare = row->next;
-		pool->spares--;
-	} else {
-		row = malloc(bytes);
-		if (!row)
-			return NULL;
+	if (!slabs)
+		return -ENOMEM;
+	pool->slab = slabs;
+	bytes = (bytes + SLAB_BYTES - 1) / SLAB_BYTES * SLAB_BYTES;
+	slab = aligned_alloc(SLAB_BYTES, bytes);
+	if (!slab)
+		return -ENOMEM;
+	madvise(slab, bytes, MADV_HUGEPAGE); /* or not: only faster */
+	slabs[pool->slabs++] = slab;
+	for (size_t at = bytes / pool->row_bytes; at-- > 0;) {
+		struct row *row = (struct row *)(void *)(slab + at * pool->row_bytes);
+
+		row->next = pool->spare;
+		pool->spare = row;
 	}
+	return 0;
+}
+
+static void row_init(struct row *row, struct row_pool *pool, size_t bytes)
+{
 	*pool->bytes += bytes;
 	memset(row, 0, sizeof(*row));
 	row->pool = pool;
 	row->refs = 1;
-	return row;
+}
+
+/* Asks ahead for the row that is taken next: it was given back long ago. */
+static void row_expect(const struct row *row, size_t bytes)
+{
+	for (size_t at = 0; at < bytes && at < EXPECT_BYTES; at += ROW_ALIGN)
+		__builtin_prefetch((const uint8_t *)row + at, 1);
 }
 
 struct row *row_take(struct row_pool *pool)
 {
-	struct row *row = row_new(pool, full_bytes(pool));
+	struct row *row;
 
-	if (row)
-		memset(row->valid, 0, pool->words * sizeof(uint64_t));
+	if (!pool->spare && pool_grow(pool) < 0)
+		return NULL;
+	row = pool->spare;
+	pool->spare = row->next;
+	if (pool->spare)
+		row_expect(pool->spare, pool->row_bytes);
+	row_init(row, pool, pool->row_bytes);
+	memset(row->valid, 0, pool->words * sizeof(uint64_t));
 	return row;
 }
 
 struct row *row_take_empty(struct row_pool *pool, uint8_t cause)
 {
-	struct row *row = row_new(pool, sizeof(*row));
+	struct row *row = malloc(sizeof(*row));
 
-	if (row) {
-		row->empty = 1;
-		row->cause = cause;
-	}
+	if (!row)
+		return NULL;
+	row_init(row, pool, sizeof(*row));
+	row->empty = 1;
+	row->cause = cause;
 	return row;
 }
 
 size_t row_bytes(const struct row *row)
 {
-	return row->empty ? sizeof(*row) : full_bytes(row->pool);
+	return row->empty ? sizeof(*row) : row->pool->row_bytes;
 }
 
 void row_drop(struct row *row)
@@ -99,13 +133,12 @@ void row_drop(struct row *row)
 	pool = row->pool;
 	*pool->bytes -= row_bytes(row);
 	free(row->causes);
-	if (row->empty || pool->spares == SPARES_MAX) {
+	if (row->empty) {
 		free(row);
 		return;
 	}
 	row->next = pool->spare;
 	pool->spare = row;
-	pool->spares++;
 }
 
 uint8_t row_cell_cause(const struct row *row, uint32_t layer)

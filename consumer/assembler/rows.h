@@ -12,17 +12,22 @@
 
 #include <r3ring/record.h>
 
+#define ROW_STORE 32u
+
 /* The rows of one schema of one channel; lives until the assembler goes. */
 struct row_pool {
 	struct row_pool *next;
 	uint32_t channel;
 	uint32_t layers;
 	uint32_t top_k;
-	uint32_t words;                   /* of 64 layers each */
+	uint32_t words;      /* of 64 layers each */
+	uint32_t ids_offset; /* in a row */
+	uint32_t slabs;
+	size_t row_bytes;
 	struct r3ring_layer_entry *layer; /* [layers] */
 	struct row *spare;                /* given back, to be taken again */
-	uint32_t spares;
-	uint64_t *bytes; /* of all rows of the assembler */
+	void **slab;                      /* [slabs] that rows are cut from */
+	uint64_t *bytes;                  /* of all rows of the assembler */
 };
 
 struct row {
@@ -37,7 +42,8 @@ struct row {
 	uint32_t conflict_channel; /* who contradicted it last, where a cell is in conflict */
 	uint64_t conflict_step;
 	uint8_t *causes;  /* [layers], NULL when no cell has one of its own */
-	uint64_t valid[]; /* [words] a bit each layer, then uint16_t ids[layers][top_k] */
+	uint64_t valid[]; /* [words] a bit each layer; then uint16_t ids[layers][top_k], and
+			   * room for what a store of ROW_STORE bytes at their end says too much */
 };
 
 struct row_pool *row_pool_create(const struct r3ring_schema_record *schema,
@@ -61,7 +67,7 @@ static inline struct row *row_hold(struct row *row)
 
 static inline uint16_t *row_ids(struct row *row)
 {
-	return (uint16_t *)(void *)(row->valid + row->pool->words);
+	return (uint16_t *)(void *)((uint8_t *)row + row->pool->ids_offset);
 }
 
 static inline bool row_cell_valid(const struct row *row, uint32_t layer)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "consumer/assembler/assembler.h"
+#include "consumer/assembler/fill.h"
 
 /* ---- opening ------------------------------------------------------------ */
 
@@ -54,6 +55,7 @@ static void take_rows(struct step *step, struct row_pool *pool)
 		}
 		if (!step->row[i])
 			continue;
+		step->ids[i] = empty ? NULL : row_ids(step->row[i]);
 		step->row[i]->step = step->head.step;
 		step->row[i]->number = step->head.row_begin + i;
 		step->row[i]->weight_version = step->head.weight_version;
@@ -71,12 +73,14 @@ int step_open(struct step *step, struct row_pool *pool, const struct r3ring_reco
 	parts = (head->row_end - head->row_begin) / step->part_rows + 1;
 	step->part_words = (parts + 63) / 64;
 	step->row = calloc(step->rows + 1, sizeof(*step->row));
+	step->ids = calloc(step->rows + 1, sizeof(*step->ids));
 	step->came = calloc(pool->layers, sizeof(*step->came));
 	step->parts = calloc((size_t)pool->layers * step->part_words, sizeof(*step->parts));
 	step->cause = calloc(pool->layers, sizeof(*step->cause));
 	step->map_known = map_keep(step, record->u.step.spans, head->spans, record->u.step.keys,
 				   head->keys) == 0;
-	if (!step->row || !step->came || !step->parts || !step->cause || !step->map_known) {
+	if (!step->row || !step->ids || !step->came || !step->parts || !step->cause ||
+	    !step->map_known) {
 		step_release(step);
 		return -ENOMEM;
 	}
@@ -89,6 +93,7 @@ void step_release(struct step *step)
 	for (uint32_t i = 0; step->row && i < step->rows; i++)
 		row_drop(step->row[i]);
 	free(step->row);
+	free(step->ids);
 	free(step->came);
 	free(step->parts);
 	free(step->cause);
@@ -109,20 +114,6 @@ static void spoil_strangers(struct row *row, uint32_t layer, const uint16_t *ids
 			row_cell_spoil(row, layer, R3RING_MISSING_NO_EXPERT);
 			return;
 		}
-}
-
-static void fill_rows(struct step *step, const struct r3ring_layer_record *head,
-		      const uint16_t *ids, uint32_t first, uint32_t rows)
-{
-	const size_t place = (size_t)head->layer_index * head->top_k;
-	const size_t bytes = head->top_k * sizeof(uint16_t);
-
-	for (uint32_t i = 0; i < rows; i++) {
-		struct row *row = step->row[first + i];
-
-		if (row && !row->empty)
-			memcpy(row_ids(row) + place, ids + (size_t)i * head->top_k, bytes);
-	}
 }
 
 /* A record that came twice, or lies beyond the step, is not of this step. */
@@ -147,11 +138,15 @@ static bool layer_fits(struct step *step, const struct r3ring_layer_record *head
 	return true;
 }
 
+static bool next_is_to_come(const struct step *step, uint32_t layer)
+{
+	return layer + 1 == step->pool->layers || step->came[layer + 1] == 0;
+}
+
 void step_layer(struct step *step, const struct r3ring_record *record, uint32_t experts)
 {
 	const struct r3ring_layer_record *head = &record->u.layer.head;
 	const uint16_t *ids = record->u.layer.ids;
-	uint64_t missing = 0, strangers = 0;
 	uint32_t first, rows;
 
 	if (!layer_fits(step, head))
@@ -161,9 +156,9 @@ void step_layer(struct step *step, const struct r3ring_record *record, uint32_t 
 	if (rows > head->rows)
 		rows = head->rows;
 	step->came[head->layer_index] += rows;
-	fill_rows(step, head, ids, first, rows);
-	r3ring_ids_check(ids, rows, head->top_k, experts, &missing, &strangers);
-	if (!missing && !strangers)
+	fill_rows(step->ids + first, (size_t)head->layer_index * head->top_k, ids, rows,
+		  head->top_k, next_is_to_come(step, head->layer_index));
+	if (!fill_any_stranger(ids, (size_t)rows * head->top_k, experts))
 		return;
 	for (uint32_t i = 0; i < rows; i++)
 		if (step->row[first + i] && !step->row[first + i]->empty)
