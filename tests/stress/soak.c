@@ -194,8 +194,41 @@ static void begin_life(struct soak *soak)
 	soak->warm_kib = 0;
 }
 
+struct attaching {
+	const struct soak *soak;
+	pid_t pid;
+};
+
+static bool has_attached(const void *ctx)
+{
+	const struct attaching *attaching = ctx;
+	const struct soak *soak = attaching->soak;
+	json_t *object = channel_status(soak->daemon.dir, soak->channel);
+	const json_t *reader;
+	bool there = false;
+	size_t i;
+
+	json_array_foreach (json_object_get(object, "readers"), i, reader)
+		there |= json_integer_value(json_object_get(reader, "pid")) == attaching->pid;
+	json_decref(object);
+	return there;
+}
+
+/* A dump that finds no daemon when it begins does not wait for one. */
+static void await_dumps(struct soak *soak)
+{
+	for (unsigned int i = 0; i < GUESTS; i++) {
+		const struct attaching dump = {soak, soak->guests[i].dump.pid};
+
+		if (soak->guests[i].kind == GUEST_DUMP)
+			expect(soak, reader_worker_wait(has_attached, &dump, REST_MS),
+			       "a dump attaches");
+	}
+}
+
 static void restart_daemon(struct soak *soak)
 {
+	await_dumps(soak);
 	test_daemon_kill(&soak->daemon);
 	test_daemon_restart(&soak->daemon, daemon_args);
 	soak->restarts++;
