@@ -6,7 +6,7 @@
 //
 //	thread 0, 1	channel/lane.c lane_submit(), channel/pages.c pages_wake()
 //	thread 2	channel/pages.c pages_sleep(), with drain_idle() of
-//			capture_daemon/drain.c
+//			capture_daemon/drain_thread.c
 //
 // ring/gate.c gate_wake() and consumer/wait.c reader_sleep() have the same fences at
 // the same places.

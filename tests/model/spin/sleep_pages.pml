@@ -4,10 +4,11 @@
  * wake-up is a deadlock: the second that it sleeps at most is left out.
  *
  *	Producer	channel/lane.c lane_submit(), then channel/pages.c pages_wake()
- *	Drain		channel/pages.c pages_sleep(), capture_daemon/drain.c drain_idle()
+ *	Drain		channel/pages.c pages_sleep(); capture_daemon/drain_thread.c drain_run(),
+ *			drain_idle()
  *
  * With KILL the producer dies at any step; the daemon's main thread, which is told
- * of it (capture_daemon/drain.c drain_producer_gone()), then wakes the drain
+ * of it (capture_daemon/drain_state.c drain_producer_gone()), then wakes the drain
  * thread. A producer that dies between clearing `sleeping` and raising `wake` has
  * nobody wake it: then only the timeout does, which this variant therefore has.
  *
@@ -22,6 +23,7 @@
  * mutant WORD_LATE: `wake` loaded behind the second look
  * mutant NO_WORD: woken and the word not raised
  * mutant WAKE_EARLY: wakes in front of submitting
+ * mutant GONE_LATE -DKILL: whether the producer is gone is looked at behind the lanes
  * mutant NO_TIMEOUT -DKILL: sleeps on, where the producer died at the wrong step
  */
 #define ENTRIES 3
@@ -84,13 +86,23 @@ active proctype Main()
 active proctype Drain()
 {
 	byte taken[2], value;
+	bool was_gone;
 
 	do
 	:: taken[0] < submitted[0] -> taken[0]++
 	:: taken[1] < submitted[1] -> taken[1]++
-	:: IDLE ->
+#ifndef GONE_LATE
+	:: gone && !was_gone -> was_gone = true
+#endif
+	:: taken[0] == submitted[0] && taken[1] == submitted[1] ->
+#ifdef GONE_LATE
+		was_gone = gone;
+#endif
 		if
-		:: taken[0] == ENTRIES && taken[1] == ENTRIES -> break
+		:: was_gone ->
+			assert(taken[0] == submitted[0] && taken[1] == submitted[1]);
+			break
+		:: !was_gone && taken[0] == ENTRIES && taken[1] == ENTRIES -> break
 		:: else
 		fi;
 #ifndef WORD_LATE
@@ -125,6 +137,5 @@ active proctype Drain()
 		fi;
 		sleeping = false;
 		value = 0
-	:: gone && taken[0] == submitted[0] && taken[1] == submitted[1] -> break
 	od
 }
