@@ -17,7 +17,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <r3ring/atomic.h>
 #include <r3ring/reader_page.h>
 #include <r3ring/ring.h>
 
@@ -31,6 +30,7 @@
 
 struct reader {
 	struct r3ring_reader_page page;
+	struct r3ring_reader shipped; /* knows page and cursor alone */
 	const struct r3ring_segment *segment;
 	pthread_t thread;
 	uint64_t seed;
@@ -63,8 +63,7 @@ static bool holds(const struct r3ring_view *view)
 	return true;
 }
 
-static const char *take(struct reader *reader, struct r3ring_cursor *cursor,
-			const struct r3ring_view *view)
+static const char *take(struct reader *reader, const struct r3ring_view *view)
 {
 	if (view->seq != reader->got + 1)
 		return "a record was passed over";
@@ -72,11 +71,10 @@ static const char *take(struct reader *reader, struct r3ring_cursor *cursor,
 		return "a record changed while it was kept";
 	if (next_random(&reader->seed) % 64 == 0)
 		sched_yield();
-	if (r3ring_cursor_check(cursor))
+	if (r3ring_cursor_check(reader->shipped.cursor))
 		return "a record that was kept failed its check";
 	reader->got++;
-	/* Pairs with the acquire in the gate's follow(). */
-	r3ring_store_release_u64(&reader->page.cursor, view->seq + 1);
+	reader_tell_cursor(&reader->shipped);
 	return NULL;
 }
 
@@ -87,10 +85,12 @@ static void *read_all(void *arg)
 	struct r3ring_view view;
 	int rc = r3ring_cursor_open(&cursor, reader->segment, R3RING_LOSSY, R3RING_FROM_SEQ, 1);
 
+	reader->shipped.cursor = cursor;
+	reader->shipped.now.page = &reader->page;
 	while (!reader->failure && (rc == 0 || rc == 1)) {
 		rc = r3ring_cursor_next(cursor, &view);
 		if (rc == 1)
-			reader->failure = take(reader, cursor, &view);
+			reader->failure = take(reader, &view);
 		else if (rc == 0)
 			reader_sleep(&reader->page, cursor, 1000000000u);
 	}
