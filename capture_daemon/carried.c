@@ -10,9 +10,13 @@
 
 #include "capture_daemon/carried.h"
 
+#define MAGIC 0x315641454c523352ull
+
 /* The file: this, and behind each entry's head its payload. */
 struct carried_head {
+	uint64_t magic;
 	uint64_t generation;
+	uint64_t told_step;
 	uint64_t entries;
 };
 
@@ -35,10 +39,12 @@ static bool write_table(FILE *file, const struct live_payload *table, uint32_t t
 	return true;
 }
 
-static bool write_all(FILE *file, uint64_t generation, const struct live *live)
+static bool write_all(FILE *file, uint64_t generation, const struct live *live, uint64_t told_step)
 {
 	const struct carried_head head = {
+		.magic = MAGIC,
 		.generation = generation,
+		.told_step = told_step,
 		.entries = HASH_COUNT(live->maps) + HASH_COUNT(live->requests),
 	};
 
@@ -47,7 +53,8 @@ static bool write_all(FILE *file, uint64_t generation, const struct live *live)
 	       write_table(file, live->requests, R3RING_REQUEST);
 }
 
-static int write_file(int dir_fd, const char *name, uint64_t generation, const struct live *live)
+static int write_file(int dir_fd, const char *name, uint64_t generation, const struct live *live,
+		      uint64_t told_step)
 {
 	int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	FILE *file;
@@ -60,23 +67,23 @@ static int write_file(int dir_fd, const char *name, uint64_t generation, const s
 		close(fd);
 		return -ENOMEM;
 	}
-	whole = write_all(file, generation, live);
+	whole = write_all(file, generation, live, told_step);
 	return fclose(file) == 0 && whole ? 0 : -EIO;
 }
 
 int carried_store(struct runtime_dir *dir, const struct r3ring_channel_name *channel,
-		  uint64_t generation, const struct live *live)
+		  uint64_t generation, const struct live *live, uint64_t told_step)
 {
 	char name[NAME_MAX + 1], fresh[NAME_MAX + 1];
 	int r;
 
-	if (!live->maps && !live->requests) {
+	if (!live->maps && !live->requests && !told_step) {
 		carried_remove(dir, channel);
 		return 0;
 	}
 	runtime_dir_channel_file(channel, ".live", name, sizeof(name));
 	runtime_dir_channel_file(channel, ".live~", fresh, sizeof(fresh));
-	r = write_file(dir->generations_fd, fresh, generation, live);
+	r = write_file(dir->generations_fd, fresh, generation, live, told_step);
 	R3RING_TEST_POINT("carried written");
 	if (r == 0 && renameat(dir->generations_fd, fresh, dir->generations_fd, name) < 0)
 		r = -errno;
@@ -128,22 +135,23 @@ static int read_entry(FILE *file, struct live *live)
 	return r;
 }
 
-static int read_all(FILE *file, uint64_t generation, struct live *live)
+static int read_all(FILE *file, uint64_t generation, struct live *live, uint64_t *told_step)
 {
 	struct carried_head head;
 	int r = 0;
 
-	if (fread(&head, sizeof(head), 1, file) != 1)
+	if (fread(&head, sizeof(head), 1, file) != 1 || head.magic != MAGIC)
 		return -EBADMSG;
 	if (head.generation != generation)
 		return 0;
+	*told_step = head.told_step;
 	for (uint64_t i = 0; r == 0 && i < head.entries; i++)
 		r = read_entry(file, live);
 	return r;
 }
 
 int carried_read(struct runtime_dir *dir, const struct r3ring_channel_name *channel,
-		 uint64_t generation, struct live *live)
+		 uint64_t generation, struct live *live, uint64_t *told_step)
 {
 	char name[NAME_MAX + 1];
 	FILE *file;
@@ -158,7 +166,7 @@ int carried_read(struct runtime_dir *dir, const struct r3ring_channel_name *chan
 		close(fd);
 		return -ENOMEM;
 	}
-	r = read_all(file, generation, live);
+	r = read_all(file, generation, live, told_step);
 	fclose(file);
 	return r;
 }

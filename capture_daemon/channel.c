@@ -11,6 +11,7 @@
 
 #include <test_point.h>
 
+#include "capture_daemon/carried.h"
 #include "capture_daemon/clock.h"
 #include "capture_daemon/daemon.h"
 #include "capture_daemon/log.h"
@@ -34,6 +35,38 @@ struct channel *channel_find(struct daemon *daemon, const struct r3ring_channel_
 	return NULL;
 }
 
+struct channel *channel_find_generation(struct daemon *daemon,
+					const struct r3ring_channel_name *name, uint64_t generation)
+{
+	struct channel *channel;
+
+	DL_FOREACH(daemon->channels, channel)
+	{
+		if (same_name(&channel->name, name) &&
+		    r3ring_segment_get_header(channel->segment)->generation == generation)
+			return channel;
+	}
+	return NULL;
+}
+
+bool channel_draining(const struct channel *channel)
+{
+	return channel->drain.running;
+}
+
+bool channel_older_drain(const struct channel *channel)
+{
+	const struct channel *other;
+
+	DL_FOREACH(channel->daemon->channels, other)
+	{
+		if (other != channel && same_name(&other->name, &channel->name) &&
+		    channel_draining(other))
+			return true;
+	}
+	return false;
+}
+
 struct stall_policy channel_policy(const struct daemon *daemon)
 {
 	const struct options *options = &daemon->options;
@@ -43,11 +76,6 @@ struct stall_policy channel_policy(const struct daemon *daemon)
 		.limit_ns = options->stall_limit * NS_PER_MS,
 		.drop = options->lossless_policy == LOSSLESS_DROP,
 	};
-}
-
-bool channel_draining(const struct channel *channel)
-{
-	return channel->drain.running;
 }
 
 static void unwatch(struct channel *channel)
@@ -191,10 +219,32 @@ static void channel_free(struct channel *channel)
 	free(channel);
 }
 
+void channel_leave(const struct channel *channel)
+{
+	const struct drain *drain = &channel->drain;
+	int r = carried_store(&channel->daemon->dir, &channel->name,
+			      r3ring_segment_get_header(channel->segment)->generation,
+			      &drain->publisher.live, drain->told_step);
+
+	if (r < 0)
+		log_warn("channel %s: its live requests are not left to the next generation, rows "
+			 "of theirs will have no request: %s",
+			 channel->text, strerror(-r));
+}
+
 void channel_abandon(struct channel *channel)
 {
 	drain_stop(&channel->drain, 0);
 	channel_free(channel);
+}
+
+/* Once no older generation is drained any more, readers come to the newest. */
+static void tell_newest(const struct channel *channel)
+{
+	struct channel *newest = channel_find(channel->daemon, &channel->name);
+
+	if (newest && !channel_older_drain(newest))
+		drain_hold_on(&newest->drain);
 }
 
 void channel_retire(struct channel *channel, enum r3ring_closed_reason reason)
@@ -212,6 +262,7 @@ void channel_retire(struct channel *channel, enum r3ring_closed_reason reason)
 	if (channel->producer)
 		channel->producer->channel = NULL;
 	DL_DELETE(channel->daemon->channels, channel);
+	tell_newest(channel);
 	channel_free(channel);
 }
 

@@ -63,6 +63,11 @@ struct channel {
 /* The channel of that name which is not retiring; NULL when there is none. */
 struct channel *channel_find(struct daemon *daemon, const struct r3ring_channel_name *name);
 
+/* The one of that generation, also while it is retiring; NULL when there is none. */
+struct channel *channel_find_generation(struct daemon *daemon,
+					const struct r3ring_channel_name *name,
+					uint64_t generation);
+
 /*
  * Opens a new generation for the producer whose HELLO_PRODUCER is in the daemon's
  * inbox, answers with WELCOME, and retires the generation before.
@@ -86,6 +91,9 @@ void channel_producer_lost(struct channel *channel);
  */
 void channel_retire(struct channel *channel, enum r3ring_closed_reason reason);
 
+/* Leaves to its producer's next generation what this one has of requests and steps. */
+void channel_leave(const struct channel *channel);
+
 /* Lets go of a channel that never came to be. */
 void channel_abandon(struct channel *channel);
 
@@ -99,5 +107,7 @@ void channel_supersede(struct channel *channel, uint64_t generation, const char 
 struct stall_policy channel_policy(const struct daemon *daemon);
 
 bool channel_draining(const struct channel *channel);
+/* Whether another generation of the same name still is. */
+bool channel_older_drain(const struct channel *channel);
 
 #endif

@@ -299,14 +299,15 @@ static void log_device(void *ctx, enum r3ring_log_level level, const char *line)
 	log_line(level, "channel %s: %s", channel->text, line);
 }
 
-static int attach(struct channel *channel, struct hello *hello, struct r3ring_error *err)
+static int attach(struct channel *channel, struct hello *hello, uint64_t told_step,
+		  struct r3ring_error *err)
 {
 	const struct drain_options options = {
 		.hello = hello->message,
 		.pages_fd = *hello->pages_fd,
 		.buffer_fd = *hello->buffer_fd,
 		.imported_bytes = imported_bytes(hello->message),
-		.told_step = hello->orphan ? hello->orphan->drain.told_step : 0,
+		.told_step = told_step,
 		.policy = channel_policy(channel->daemon),
 		.device = {.imports = true,
 			   .releases_gpu = channel->daemon->options.release_gpu,
@@ -327,23 +328,29 @@ static int attach(struct channel *channel, struct hello *hello, struct r3ring_er
 }
 
 /*
- * What lived when the former daemon ended, in good order or not. One that was killed
- * before its new generation had all of it left both: a ring that its producer was not
- * welcomed to, and the file.
+ * What lived when the former generation was closed, and up to which step it was told. A
+ * daemon that was killed before a new generation had all of that left both: a ring that
+ * its producer was not welcomed to, and the file.
  */
 static void find_carried(const struct channel *channel, const struct hello *hello,
-			 struct live *carried)
+			 struct live *carried, uint64_t *told_step)
 {
 	const struct r3ring_hello_producer_message *message = hello->message;
+	uint64_t left = 0;
 	int r;
 
+	*told_step = 0;
 	if (hello->orphan) {
 		*carried = hello->orphan->drain.publisher.live;
 		hello->orphan->drain.publisher.live = (struct live){0};
+		*told_step = hello->orphan->drain.told_step;
 	}
 	if (message->reconnect != 1)
 		return;
-	r = carried_read(&channel->daemon->dir, &channel->name, message->last_generation, carried);
+	r = carried_read(&channel->daemon->dir, &channel->name, message->last_generation, carried,
+			 &left);
+	if (left > *told_step)
+		*told_step = left;
 	if (r < 0)
 		log_warn("channel %s: what the daemon before left of its live requests is not "
 			 "usable, rows of theirs may have no request: %s",
@@ -362,9 +369,9 @@ static void give_back(struct channel *channel, const struct hello *hello, struct
 	live_clear(carried);
 }
 
-static int begin_generation(struct channel *channel, struct hello *hello, struct r3ring_error *err)
+static int begin_generation(struct channel *channel, struct hello *hello, struct live *carried,
+			    struct r3ring_error *err)
 {
-	struct live carried = {0};
 	int r = next_segment(channel, hello, err);
 
 	if (r == 0)
@@ -372,26 +379,41 @@ static int begin_generation(struct channel *channel, struct hello *hello, struct
 	if (r < 0)
 		return r;
 	fill_schema(&hello->schema.u.schema.head, channel, &hello->sizes);
-	find_carried(channel, hello, &carried);
-	r = drain_begin(&channel->drain, channel->segment, &hello->schema, &carried, err);
-	if (r < 0) {
-		give_back(channel, hello, &carried);
+	r = drain_begin(&channel->drain, channel->segment, &hello->schema, carried, err);
+	if (r < 0)
 		return r;
-	}
 	R3RING_TEST_POINT("channel begun");
+	if (channel_older_drain(channel))
+		drain_hold_open_ended(&channel->drain);
 	/* Before the thread takes ends of these requests. */
 	carried_remove(&channel->daemon->dir, &channel->name);
 	return drain_launch(&channel->drain, err);
 }
 
+static int begin_anew(struct channel *channel, struct hello *hello, struct r3ring_error *err)
+{
+	struct live carried = {0};
+	uint64_t told_step;
+	int r;
+
+	find_carried(channel, hello, &carried, &told_step);
+	r = attach(channel, hello, told_step, err);
+	if (r == 0)
+		r = begin_generation(channel, hello, &carried, err);
+	if (r < 0)
+		give_back(channel, hello, &carried);
+	return r;
+}
+
 static int start_drain(struct channel *channel, struct hello *hello, struct r3ring_error *err)
 {
-	int r = attach(channel, hello, err);
+	int r;
 
+	if (!hello->same_ring)
+		return begin_anew(channel, hello, err);
+	r = attach(channel, hello, hello->orphan->drain.told_step, err);
 	if (r < 0)
 		return r;
-	if (!hello->same_ring)
-		return begin_generation(channel, hello, err);
 	/* Left by a daemon that was killed while it ended: the ring has all. */
 	carried_remove(&channel->daemon->dir, &channel->name);
 	return orphan_resume(hello->orphan, channel, err);

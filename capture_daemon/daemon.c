@@ -12,7 +12,6 @@
 
 #include <utlist.h>
 
-#include "capture_daemon/carried.h"
 #include "capture_daemon/clock.h"
 #include "capture_daemon/daemon.h"
 #include "capture_daemon/log.h"
@@ -210,22 +209,6 @@ int daemon_run(struct daemon *daemon)
 
 /* ---- closing ------------------------------------------------------------ */
 
-/* The producer lives, or may: it goes on with its requests under the next daemon. */
-static void leave_live(struct channel *channel)
-{
-	int r;
-
-	if (channel->retiring || (!channel->producer && channel->state != CHANNEL_ORPHAN))
-		return;
-	r = carried_store(&channel->daemon->dir, &channel->name,
-			  r3ring_segment_get_header(channel->segment)->generation,
-			  &channel->drain.publisher.live);
-	if (r < 0)
-		log_warn("channel %s: its live requests are not left to the next daemon, rows of "
-			 "theirs will have no request: %s",
-			 channel->text, strerror(-r));
-}
-
 static void close_channel(struct channel *channel)
 {
 	drain_stop(&channel->drain, 0);
@@ -235,7 +218,9 @@ static void close_channel(struct channel *channel)
 		DL_DELETE(channel->daemon->channels, channel);
 		return;
 	}
-	leave_live(channel);
+	/* The producer lives, or may: it goes on with its requests under the next daemon. */
+	if (!channel->retiring && (channel->producer || channel->state == CHANNEL_ORPHAN))
+		channel_leave(channel);
 	if (channel->producer) {
 		channel->producer->channel = NULL;
 		channel->producer = NULL;

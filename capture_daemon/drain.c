@@ -168,6 +168,9 @@ int drain_begin(struct drain *drain, struct r3ring_segment *segment,
 		r = publish_carried(&drain->publisher, carried);
 	if (r < 0)
 		return r3ring_error_set(err, r, "the ring refuses the schema: %s", strerror(-r));
+	/* Lossless readers read the generation before to its end, and then come here. */
+	if (r3ring_segment_get_header(segment)->generation > 1)
+		drain_hold(drain);
 	return 0;
 }
 

@@ -82,7 +82,7 @@ struct drain {
 	bool gpu_lost; /* no copy works any more: nothing is published */
 	bool goes_on;  /* in a dead daemon's ring: that is to be said first */
 	int held;      /* in the gate, for readers that have yet to come back; -1: nothing */
-	uint64_t hold_until_ns;
+	uint64_t hold_until_ns;              /* atomic */
 	struct r3ring_lost_record cut_short; /* steps that the producer's death cut */
 	struct r3ring_lost_record untold[R3RING_CAUSE_COUNT]; /* lost while the ring was full */
 	uint64_t untold_steps;                                /* in all of them */
@@ -142,6 +142,14 @@ int drain_resume(struct drain *drain, struct r3ring_error *err);
 
 /* Starts the thread, which takes from the producer's pages from here on. */
 int drain_launch(struct drain *drain, struct r3ring_error *err);
+
+/*
+ * While the generation before is drained, its lossless readers have not come here yet:
+ * what they will need is kept, though no single wait is longer than the stall limit.
+ * Then, for the stall limit from now. Any thread.
+ */
+void drain_hold_open_ended(struct drain *drain);
+void drain_hold_on(struct drain *drain);
 
 /* Tells the thread what became of the producer; it drains the rest and ends. */
 void drain_producer_gone(struct drain *drain, enum drain_producer how);
@@ -226,8 +234,8 @@ bool drain_may_copy(const struct drain *drain);
 bool drain_expired(const struct drain *drain);
 /* Admits readers that have registered. */
 void drain_admit_readers(struct drain *drain);
-/* Of the ring of a dead daemon nothing is overwritten until its lossless readers are
- * back, or the stall limit is over. */
+/* In a dead daemon's ring, and in a new generation, nothing is overwritten until lossless
+ * readers are back, or the stall limit is over. */
 void drain_hold(struct drain *drain);
 /* While the writer waits for a reader: whether it still may. @ctx: the struct drain. */
 bool drain_carry_on(void *ctx);

@@ -119,12 +119,22 @@ void drain_hold(struct drain *drain)
 	const struct gate_front front = writer_front(drain->publisher.writer);
 
 	drain->held = gate_hold(drain->publisher.stall.gate, &front);
-	drain->hold_until_ns = clock_now_ns() + drain->policy.limit_ns;
+	drain_hold_on(drain);
+}
+
+void drain_hold_on(struct drain *drain)
+{
+	r3ring_store_relaxed_u64(&drain->hold_until_ns, clock_now_ns() + drain->policy.limit_ns);
+}
+
+void drain_hold_open_ended(struct drain *drain)
+{
+	r3ring_store_relaxed_u64(&drain->hold_until_ns, UINT64_MAX);
 }
 
 static void let_go(struct drain *drain, uint64_t now)
 {
-	if (drain->held < 0 || now < drain->hold_until_ns)
+	if (drain->held < 0 || now < r3ring_load_relaxed_u64(&drain->hold_until_ns))
 		return;
 	gate_let_go(drain->publisher.stall.gate, drain->held);
 	drain->held = -1;

@@ -109,10 +109,23 @@ static bool awaits_nobody(const struct channel *channel)
 				  r3ring_segment_name(channel->segment));
 }
 
+static uint64_t generation_of(const struct channel *channel)
+{
+	return r3ring_segment_get_header(channel->segment)->generation;
+}
+
+/* The producer may know nothing of the newer one. */
+static void replace(struct channel *older, const struct channel *newer)
+{
+	if (older->state == CHANNEL_ORPHAN)
+		channel_leave(older);
+	channel_supersede(older, generation_of(newer), r3ring_segment_name(newer->segment));
+}
+
 static void insert(struct daemon *daemon, struct channel *channel)
 {
 	struct channel *other = channel_find(daemon, &channel->name);
-	uint64_t generation = r3ring_segment_get_header(channel->segment)->generation;
+	uint64_t generation = generation_of(channel);
 
 	DL_APPEND(daemon->channels, channel);
 	log_info("channel %s: generation %" PRIu64 " of a dead daemon in %s: kept readable%s",
@@ -122,11 +135,10 @@ static void insert(struct daemon *daemon, struct channel *channel)
 	if (!other)
 		return;
 	/* It died while one generation was replacing the other. */
-	if (r3ring_segment_get_header(other->segment)->generation < generation)
-		channel_supersede(other, generation, r3ring_segment_name(channel->segment));
+	if (generation_of(other) < generation)
+		replace(other, channel);
 	else
-		channel_supersede(channel, r3ring_segment_get_header(other->segment)->generation,
-				  r3ring_segment_name(other->segment));
+		replace(channel, other);
 }
 
 static struct channel *orphan_new(struct daemon *daemon)
@@ -230,6 +242,8 @@ void orphans_expire(struct daemon *daemon)
 		if (channel->state != CHANNEL_ORPHAN || now < channel->deadline_ns)
 			continue;
 		log_info("channel %s: its producer did not come back; closed", channel->text);
+		/* Should it come back all the same. */
+		channel_leave(channel);
 		drain_abort_requests(&channel->drain);
 		channel_retire(channel, R3RING_CLOSED_CRASHED);
 	}
@@ -264,8 +278,8 @@ bool orphan_continues(const struct channel *orphan,
 {
 	return orphan->state == CHANNEL_ORPHAN && hello->reconnect == 1 &&
 	       hello->buffer_kind == R3RING_BUFFER_HOST &&
-	       hello->last_generation == r3ring_segment_get_header(orphan->segment)->generation &&
-	       !orphan->drain.said.unknown && same_schema(&orphan->drain.publisher, schema);
+	       hello->last_generation == generation_of(orphan) && !orphan->drain.said.unknown &&
+	       same_schema(&orphan->drain.publisher, schema);
 }
 
 static void move_ring(struct channel *from, struct channel *to)

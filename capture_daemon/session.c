@@ -136,8 +136,7 @@ static struct channel *find_generation(struct session *session,
 				       struct r3ring_error *err)
 {
 	char text[CHANNEL_NAME_TEXT];
-	struct channel *channel = channel_find(session->daemon, &hello->channel);
-	uint64_t generation;
+	struct channel *channel = channel_find(session->daemon, &hello->channel), *found;
 
 	if (!channel) {
 		r3ring_error_set(err, -ENOENT,
@@ -146,14 +145,17 @@ static struct channel *find_generation(struct session *session,
 				 channel_name_format(&hello->channel, text));
 		return NULL;
 	}
-	generation = r3ring_segment_get_header(channel->segment)->generation;
-	if (hello->generation == 0 || hello->generation == generation)
+	if (hello->generation == 0)
 		return channel;
-	r3ring_error_set(err, -ENOENT,
-			 "channel %s has generation %" PRIu64 ", not %" PRIu64
-			 ": ask for 0, the newest",
-			 channel->text, generation, hello->generation);
-	return NULL;
+	found = channel_find_generation(session->daemon, &hello->channel, hello->generation);
+	if (!found)
+		r3ring_error_set(err, -ENOENT,
+				 "channel %s has generation %" PRIu64 ", not %" PRIu64
+				 ": ask for 0, the newest",
+				 channel->text,
+				 r3ring_segment_get_header(channel->segment)->generation,
+				 hello->generation);
+	return found;
 }
 
 static int send_segment(struct session *session, const struct channel *channel,

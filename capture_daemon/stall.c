@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <r3ring/atomic.h>
+#include <test_point.h>
 
 #include "capture_daemon/clock.h"
 #include "capture_daemon/stall.h"
@@ -43,6 +44,7 @@ static uint64_t wait_once(struct stall *stall, struct r3ring_writer *writer,
 	waited = nap(wait);
 	wait->waited_ns += waited;
 	add(&stall->waited_ns, waited);
+	R3RING_TEST_POINT("stall nap");
 	return waited;
 }
 

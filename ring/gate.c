@@ -190,20 +190,11 @@ void gate_admit(struct gate *gate, const struct gate_front *front)
 
 int gate_hold(struct gate *gate, const struct gate_front *front)
 {
-	const struct gate_terms terms = {
-		.lossless = true,
-		.limit_bytes = gate->segment->arena_bytes / 2,
-		.stall_ns = UINT64_MAX,
-	};
+	const struct gate_terms terms = {.lossless = true, .stall_ns = UINT64_MAX};
 	int number = gate_add(gate, &gate->held, &terms);
 
-	if (number < 0)
-		return number;
-	gate_admit(gate, front);
-	pthread_mutex_lock(&gate->lock);
-	gate->members[number].terms.limit_bytes = gate->segment->arena_bytes;
-	grant(gate, &gate->members[number]);
-	pthread_mutex_unlock(&gate->lock);
+	if (number >= 0)
+		gate_admit(gate, front);
 	return number;
 }
 
@@ -242,12 +233,13 @@ static struct horizon granted(const struct member *member)
 				member->position + member->terms.limit_bytes};
 }
 
-/* With the reserve: up to 7/8 of the ring. */
+/* With the reserve, and in front of readers that have yet to come back, of which each
+ * may have left unread as much as can be granted: up to 7/8 of the ring. */
 static struct horizon hard_end(const struct gate *gate, const struct member *member)
 {
 	struct horizon end = granted(member);
 
-	if (gate->reserve) {
+	if (gate->reserve || member->page == &gate->held) {
 		end.seq = member->cursor + gate->segment->depth / 8 * 7;
 		end.position = member->position + gate->segment->arena_bytes / 8 * 7;
 	}
@@ -300,16 +292,15 @@ bool gate_admits(struct gate *gate, const struct gate_front *front, uint64_t seq
 }
 
 /* Whether all that may be asked for is free in front of this member. */
-static bool has_room(const struct member *member, const struct gate_front *front, uint64_t records,
-		     uint64_t bytes)
+static bool has_room(const struct gate *gate, const struct member *member,
+		     const struct gate_front *front, uint64_t records, uint64_t bytes)
 {
-	uint64_t used_records = front->next_seq - member->cursor;
-	uint64_t used_bytes = front->position - member->position;
+	struct horizon end = granted(member);
 
-	if (!used_records)
-		return true;
-	return used_records + records <= member->limit_records &&
-	       used_bytes + bytes <= member->terms.limit_bytes;
+	if (member->page == &gate->held)
+		end = hard_end(gate, member);
+	return front->next_seq == member->cursor ||
+	       (front->next_seq + records <= end.seq && front->position + bytes <= end.position);
 }
 
 bool gate_has_room(struct gate *gate, const struct gate_front *front, uint64_t records,
@@ -326,7 +317,7 @@ bool gate_has_room(struct gate *gate, const struct gate_front *front, uint64_t r
 		if (!holds_back(member))
 			continue;
 		follow(gate, member, front);
-		room = has_room(member, front, records, bytes);
+		room = has_room(gate, member, front, records, bytes);
 	}
 	pthread_mutex_unlock(&gate->lock);
 	return room;
@@ -345,6 +336,7 @@ static void demote(struct member *member, const struct gate_front *front)
 	r3ring_store_relaxed_u32(&member->page->lossless, 0);
 	/* Pairs with the acquire of `state` by the reader. */
 	r3ring_store_release_u32(&member->page->state, R3RING_READER_DEMOTED);
+	R3RING_TEST_POINT("gate demoted");
 }
 
 /* Whether the member forbids what was last refused. */

@@ -81,9 +81,9 @@ uint64_t gate_wakes(const struct gate *gate);
 /* ---- the writer's thread ------------------------------------------------ */
 
 /*
- * Keeps the newest half of the ring until gate_let_go(): for lossless readers of a
- * writer that died, which have yet to come back; a quarter is free to be written.
- * Returns a number, or -ENOSPC.
+ * Keeps the newest 3/4 of the ring, as much as any reader is granted, until
+ * gate_let_go(): for lossless readers of a writer that is gone, which have yet to come
+ * back; an eighth is free to be written. Returns a number, or -ENOSPC.
  */
 int gate_hold(struct gate *gate, const struct gate_front *front);
 void gate_let_go(struct gate *gate, int number);

@@ -199,7 +199,7 @@ Test(gate, there_is_an_end_to_how_many_come)
 	cr_expect_eq(add(GATE_MEMBERS_MAX, false, 0), 7);
 }
 
-Test(gate, for_readers_of_a_dead_writer_half_is_kept_until_they_are_let_go)
+Test(gate, for_readers_of_a_dead_writer_all_that_they_may_need_is_kept_until_they_are_let_go)
 {
 	struct gate_front front;
 	int number;
@@ -207,13 +207,16 @@ Test(gate, for_readers_of_a_dead_writer_half_is_kept_until_they_are_let_go)
 	ring_fixture_put_many(&ring, 300, RECORD);
 	front = writer_front(ring.writer);
 	number = gate_hold(gate, &front);
-	cr_expect_eq(put_until_shut(RECORD, 500), ARENA / 4 / RECORD);
+	cr_expect(gate_has_room(gate, &front, 2, ARENA / 8));
+	cr_expect_not(gate_has_room(gate, &front, 2, ARENA / 8 + 1));
+	cr_expect_eq(put_until_shut(RECORD, 500), ARENA / 8 / RECORD);
 	cr_expect_eq(demote(1000 * MS_NS), 0);
+	cr_expect_leq(r3ring_segment_oldest(ring.seen), 300 + 1 - ARENA / 4 * 3 / RECORD);
 	/* One that comes back takes over what it needs. */
 	add(0, true, 0);
-	read_up_to(0, 310);
+	read_up_to(0, 300);
 	gate_let_go(gate, number);
-	cr_expect_eq(put_until_shut(RECORD, 500), 310 + ARENA / 4 * 3 / RECORD - 317);
+	cr_expect_eq(put_until_shut(RECORD, 500), 300 + ARENA / 4 * 3 / RECORD - 309);
 }
 
 /* ---- demoting ------------------------------------------------------------- */
