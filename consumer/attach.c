@@ -2,6 +2,7 @@
 /* Asking the daemon for a channel's segment. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -147,6 +148,13 @@ bool attachment_ready(const struct attachment *attachment, const struct attach_t
 	/* Pairs with the release in the gate's admit(). */
 	return !target->lossless ||
 	       r3ring_load_acquire_u32(&attachment->page->state) != R3RING_READER_ADMITTING;
+}
+
+bool attachment_abandoned(const struct attachment *attachment)
+{
+	struct pollfd end = {.fd = attachment->connection, .events = POLLRDHUP};
+
+	return poll(&end, 1, 0) > 0;
 }
 
 /* Takes the request's connection over on success. */

@@ -70,6 +70,9 @@ int attach_finish(struct attach_request *request, const struct attach_target *ta
  * overwritten. */
 bool attachment_ready(const struct attachment *attachment, const struct attach_target *target);
 
+/* Whether the daemon hung up: one that is not ready by now will never be. */
+bool attachment_abandoned(const struct attachment *attachment);
+
 /* Gives the question up; fine when there is none. */
 void attach_cancel(struct attach_request *request);
 

@@ -3,12 +3,15 @@
 #include <errno.h>
 #include <string.h>
 
+#include <test_point.h>
+
 #include "consumer/internal.h"
 
-#define STALE_NS 3000000000ull     /* no heartbeat for so long: the writer may be dead */
-#define AGAIN_NS 20000000ull       /* between the first two questions */
-#define AGAIN_MOST_NS 500000000ull /* and at most */
-#define ANSWER_NS 1000000000ull    /* a daemon that takes longer does not answer */
+#define STALE_NS 3000000000ull        /* no heartbeat for so long: the writer may be dead */
+#define AGAIN_NS 20000000ull          /* between the first two questions */
+#define AGAIN_MOST_NS 500000000ull    /* and at most */
+#define AGAIN_LOSSLESS_NS 50000000ull /* where the writer waits, for a stall limit */
+#define ANSWER_NS 1000000000ull       /* a daemon that takes longer does not answer */
 
 void follower_init(struct follower *follower)
 {
@@ -55,19 +58,28 @@ bool follower_unknown(const struct r3ring_reader *reader)
 	       r3ring_segment_epoch(reader->now.segment) != reader->follower.epoch;
 }
 
-static void ask_later(struct follower *follower, uint64_t now)
+static void ask_later(struct r3ring_reader *reader, uint64_t now)
 {
+	struct follower *follower = &reader->follower;
+	uint64_t most = reader->target.lossless ? AGAIN_LOSSLESS_NS : AGAIN_MOST_NS;
+
 	follower->ask_at_ns = now + follower->again_ns;
 	follower->again_ns *= 2;
-	if (follower->again_ns > AGAIN_MOST_NS)
-		follower->again_ns = AGAIN_MOST_NS;
+	if (follower->again_ns > most)
+		follower->again_ns = most;
 }
 
-/* There is no answer, or one that helps nobody. */
-static void not_found(struct r3ring_reader *reader, bool ended, uint64_t now)
+/* There is no answer, or one that helps nobody: @rc says which. */
+static void not_found(struct r3ring_reader *reader, int rc, bool ended, uint64_t now)
 {
 	struct follower *follower = &reader->follower;
 
+	if (follower->asked_own && rc == -ENOENT) {
+		/* The present one is gone without an end; is there a newer one? */
+		follower->own_gone = true;
+		follower->ask_at_ns = now;
+		return;
+	}
 	if (follower->named) {
 		/* That one is gone already; is there a newer one? */
 		follower->named = 0;
@@ -76,7 +88,7 @@ static void not_found(struct r3ring_reader *reader, bool ended, uint64_t now)
 	}
 	follower->promised = false;
 	follower->writer_dead = !ended && !writer_lives(reader, now);
-	ask_later(follower, now);
+	ask_later(reader, now);
 }
 
 static bool same_segment(const struct attachment *a, const struct attachment *b)
@@ -96,6 +108,7 @@ static void register_anew(struct r3ring_reader *reader)
 	next->page = now.page;
 	attachment_release(next);
 	reader_registered(reader);
+	R3RING_TEST_POINT("reader registered anew");
 }
 
 static void take_answer(struct r3ring_reader *reader, bool ended, uint64_t now)
@@ -110,7 +123,7 @@ static void take_answer(struct r3ring_reader *reader, bool ended, uint64_t now)
 		attach_cancel(&follower->request);
 	}
 	if (rc) {
-		not_found(reader, ended, now);
+		not_found(reader, rc, ended, now);
 		return;
 	}
 	if (!same_segment(&follower->next, &reader->now))
@@ -121,20 +134,38 @@ static void take_answer(struct r3ring_reader *reader, bool ended, uint64_t now)
 	follower->promised = false;
 	follower->alive_ns = now;
 	follower->writer_dead = false;
-	ask_later(follower, now);
+	ask_later(reader, now);
 }
 
 static void ask(struct r3ring_reader *reader, bool ended, uint64_t now)
 {
 	struct follower *follower = &reader->follower;
 	struct attach_target target = reader->target;
+	int rc;
 
-	target.generation = follower->named;
+	/* One that has not ended may still be drained though a newer one is there. */
+	follower->asked_own = !ended && !follower->named && !follower->own_gone;
+	target.generation = follower->asked_own ? reader->now.generation : follower->named;
 	follower->asked_epoch = r3ring_segment_epoch(reader->now.segment);
-	if (attach_begin(&follower->request, &target, &reader->err))
-		not_found(reader, ended, now);
+	rc = attach_begin(&follower->request, &target, &reader->err);
+	if (rc)
+		not_found(reader, rc, ended, now);
 	else
 		follower->give_up_ns = now + ANSWER_NS;
+}
+
+static bool next_is_ready(const struct r3ring_reader *reader)
+{
+	return attachment_ready(&reader->follower.next, &reader->target);
+}
+
+/* Who was to admit this reader has died: the next one is asked. */
+static void drop_abandoned(struct r3ring_reader *reader, bool ended, uint64_t now)
+{
+	if (!attachment_abandoned(&reader->follower.next))
+		return;
+	attachment_release(&reader->follower.next);
+	not_found(reader, -EPIPE, ended, now);
 }
 
 bool follower_look(struct r3ring_reader *reader, bool ended)
@@ -142,14 +173,16 @@ bool follower_look(struct r3ring_reader *reader, bool ended)
 	struct follower *follower = &reader->follower;
 	uint64_t now = clock_ns(CLOCK_MONOTONIC_COARSE);
 
-	if (follower->next.segment)
-		return attachment_ready(&follower->next, &reader->target);
-	if (follower->request.fd >= 0) {
+	if (follower->next.segment && next_is_ready(reader))
+		return true;
+	if (follower->next.segment) {
+		drop_abandoned(reader, ended, now);
+	} else if (follower->request.fd >= 0) {
 		take_answer(reader, ended, now);
 	} else if (!ended && writer_lives(reader, now) && !follower_unknown(reader)) {
 		follower->writer_dead = false;
 	} else if (now >= follower->ask_at_ns) {
 		ask(reader, ended, now);
 	}
-	return follower->next.segment && attachment_ready(&follower->next, &reader->target);
+	return follower->next.segment && next_is_ready(reader);
 }

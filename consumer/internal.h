@@ -17,6 +17,8 @@ struct follower {
 	struct attachment next; /* found, not yet moved to */
 	uint64_t named;         /* generation that CLOSED named, 0: none */
 	bool promised;          /* CLOSED named one, and it was not yet looked for in vain */
+	bool asked_own;         /* the question is for the present generation */
+	bool own_gone;          /* and the daemon knows it no more */
 	uint64_t ask_at_ns;     /* not before */
 	uint64_t again_ns;      /* between two questions: longer the longer there is no answer */
 	uint64_t give_up_ns;    /* the question that stands is given up then */

@@ -142,6 +142,12 @@ static int await_admission(const struct r3ring_reader *reader, const struct atta
 	uint64_t end = clock_ns(CLOCK_MONOTONIC) + OPEN_TIMEOUT_MS * 1000000ull;
 
 	while (!attachment_ready(attachment, &reader->target)) {
+		if (attachment_abandoned(attachment))
+			return r3ring_error_set(
+				err, -EPIPE,
+				"the daemon of %s went away before it admitted this "
+				"reader",
+				attachment->name);
 		if (clock_ns(CLOCK_MONOTONIC) >= end)
 			return r3ring_error_set(
 				err, -ETIMEDOUT,
@@ -297,6 +303,7 @@ static int move_on(struct r3ring_reader *reader)
 	reader->sums.got_before += stats.got;
 	reader->sums.lost_before += stats.lost;
 	reader->sums.skipped_before += stats.skipped;
+	R3RING_TEST_POINT("reader moved on");
 	return 0;
 }
 

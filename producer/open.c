@@ -245,6 +245,15 @@ static void tell_undelivered(const struct r3ring_producer *producer)
 			     stats.undelivered_steps, stats.undelivered_rows);
 }
 
+/* Before the connection can be seen to end: no step follows, and why some found no entry
+ * is known. */
+static void say_closing(struct r3ring_producer *producer)
+{
+	producer->pages.words->closing_gap = producer->gap;
+	/* Pairs with the daemon's acquire of `closing`. */
+	r3ring_store_release_u32(&producer->pages.words->closing, 1);
+}
+
 /* Hands on what the lane has room for; what it has not is gone, and is told. */
 static void hand_over(struct r3ring_producer *producer)
 {
@@ -255,9 +264,6 @@ static void hand_over(struct r3ring_producer *producer)
 			     "closed with %" PRIu64 " bytes of announcements that the daemon had "
 			     "no room for",
 			     producer->spill.bytes);
-	producer->pages.words->closing_gap = producer->gap;
-	/* Pairs with the daemon's acquire of `closing`: all entries are submitted. */
-	r3ring_store_release_u32(&producer->pages.words->closing, 1);
 	pages_wake(&producer->pages);
 	if (r3ring_load_relaxed_u32(&producer->connected))
 		socket_send(producer->socket, &bye, sizeof(bye), NULL, 0, NULL, 0);
@@ -293,6 +299,7 @@ void r3ring_producer_close(struct r3ring_producer *producer)
 		r3ring_step_end(producer, producer->stream);
 	if (producer->step)
 		producer->ops->stream_synchronize(producer->device, producer->stream);
+	say_closing(producer);
 	producer_helper_stop(producer);
 	tell_undelivered(producer);
 	hand_over(producer);

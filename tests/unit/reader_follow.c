@@ -218,9 +218,30 @@ Test(reader_follow, a_crashed_writers_successor_is_found_without_a_word_of_the_d
 
 	fake_channel_put_schema(&first);
 	fake_channel_put_schema(&second);
+	fake_daemon_serve(served, NULL); /* its daemon knows nothing of it any more */
 	fake_daemon_serve(served, &second);
 	expect(reader, R3RING_SCHEMA, 1, 1);
 	/* No heartbeat any more; nothing published since. */
+	expect(reader, R3RING_SCHEMA, 2, 1);
+	r3ring_reader_close(reader);
+}
+
+Test(reader_follow, a_generation_that_is_still_drained_is_read_to_its_end_though_it_is_silent)
+{
+	struct r3ring_reader *reader = open_reader(false);
+	struct r3ring_view view;
+
+	fake_channel_put_schema(&first);
+	fake_channel_put_schema(&second);
+	fake_daemon_serve(served, &second);
+	expect(reader, R3RING_SCHEMA, 1, 1);
+	/* Longer than a heartbeat may take. */
+	cr_assert_eq(r3ring_reader_wait(reader, 4000), 0);
+	cr_assert_eq(r3ring_reader_next(reader, &view), 0);
+	fake_channel_put_step(&first, 1);
+	expect(reader, R3RING_STEP_END, 1, 2);
+	fake_channel_end(&first, R3RING_CLOSED_NEXT, 2);
+	expect(reader, R3RING_CLOSED, 1, 3);
 	expect(reader, R3RING_SCHEMA, 2, 1);
 	r3ring_reader_close(reader);
 }
