@@ -11,9 +11,8 @@
 #include "tests/support/ledger.h"
 
 #define DEADLINE_MS 20000
-#define ALL_LAYERS ((1u << ENGINE_LAYERS) - 1)
 #define RECORD_BYTES (1u << 20)
-#define SHOWN 5 /* steps that are not right */
+#define SHOWN 5 /* of what is wrong */
 
 static long long now_ms(void)
 {
@@ -40,6 +39,17 @@ struct ledger_generation *ledger_newest(const struct ledger *ledger)
 	return (struct ledger_generation *)(uintptr_t)&ledger->generations[ledger->count - 1];
 }
 
+static struct ledger_step *step_of(struct ledger_generation *generation, uint64_t step)
+{
+	if (step > LEDGER_STEPS)
+		die("too many steps");
+	if (step > generation->newest_step)
+		generation->newest_step = step;
+	if (!generation->first_step || step < generation->first_step)
+		generation->first_step = step;
+	return &generation->steps[step];
+}
+
 static struct ledger_generation *generation_of(struct ledger *ledger, uint64_t number)
 {
 	struct ledger_generation *generation = ledger_newest(ledger);
@@ -48,21 +58,18 @@ static struct ledger_generation *generation_of(struct ledger *ledger, uint64_t n
 		return generation;
 	if (ledger->count == LEDGER_GENERATIONS)
 		die("too many generations");
+	if (ledger->count && ledger->torn) {
+		step_of(generation, generation->newest_step)->torn = true;
+		ledger->torn = false;
+	}
 	generation = &ledger->generations[ledger->count++];
 	generation->number = number;
+	ledger->sums = (struct ledger_sums){.wrong = ledger->sums.wrong};
+	ledger->passed = 0;
 	generation->steps = calloc(LEDGER_STEPS + 1, sizeof(*generation->steps));
 	if (!generation->steps)
 		die("no memory");
 	return generation;
-}
-
-static struct ledger_step *step_of(struct ledger_generation *generation, uint64_t step)
-{
-	if (step > LEDGER_STEPS)
-		die("too many steps");
-	if (step > generation->newest_step)
-		generation->newest_step = step;
-	return &generation->steps[step];
 }
 
 /* ---- records ------------------------------------------------------------ */
@@ -70,6 +77,49 @@ static struct ledger_step *step_of(struct ledger_generation *generation, uint64_
 static uint32_t layer_bit(int32_t layer_id)
 {
 	return 1u << (uint32_t)(layer_id - ENGINE_FIRST_LAYER);
+}
+
+/* Of the steps around a gap of this reader not all need have come. */
+static void tear(struct ledger *ledger, struct ledger_generation *generation, uint64_t step)
+{
+	uint64_t first = generation->newest_step ? generation->newest_step : step;
+
+	if (!ledger->torn || !step)
+		return;
+	for (uint64_t torn = first; torn <= step; torn++)
+		step_of(generation, torn)->torn = true;
+	ledger->torn = false;
+}
+
+static void show(const struct ledger *ledger, const struct ledger_generation *generation,
+		 uint64_t number, const char *what)
+{
+	const struct ledger_step *step = &generation->steps[number];
+
+	if (ledger->wrong + ledger->twice <= SHOWN)
+		fprintf(stderr,
+			"ledger: record %" PRIu64 " of generation %" PRIu64 ": step %" PRIu64
+			" %s: announced %u, %u rows, complete %u, partial %u, lost %u, layers "
+			"%#x%s\n",
+			ledger->stats.now.cursor - 1, generation->number, number, what,
+			step->announced, step->rows, step->complete, step->partial, step->lost,
+			step->layers, step->torn ? ", torn" : "");
+}
+
+static void note_wrong(struct ledger *ledger, const struct ledger_generation *generation,
+		       uint64_t number, const char *what)
+{
+	ledger->wrong++;
+	show(ledger, generation, number, what);
+}
+
+static void check_step(struct ledger *ledger, const struct ledger_generation *generation,
+		       uint64_t number)
+{
+	if (ledger_step_fits(&generation->steps[number]))
+		return;
+	ledger->twice++;
+	show(ledger, generation, number, "has two fates");
 }
 
 static void note_layer(struct ledger *ledger, struct ledger_generation *generation,
@@ -84,7 +134,8 @@ static void note_layer(struct ledger *ledger, struct ledger_generation *generati
 				engine_id(head->step, head->layer_index, head->row + row, k);
 	}
 	/* The steps of these tests have one record a layer. */
-	ledger->wrong += head->rows != step->rows || (step->layers & layer_bit(head->layer_id));
+	if ((head->rows != step->rows && !step->torn) || (step->layers & layer_bit(head->layer_id)))
+		note_wrong(ledger, generation, head->step, "has a layer that does not fit");
 	step->layers |= layer_bit(head->layer_id);
 }
 
@@ -111,12 +162,16 @@ static void note_step(struct ledger *ledger, struct ledger_generation *generatio
 	struct ledger_step *step = step_of(generation, head->step);
 
 	step->announced++;
+	check_step(ledger, generation, head->step);
 	step->rows = head->total_rows;
+	if (ledger->rows_of && ledger->rows_of(head->step) != step->rows)
+		note_wrong(ledger, generation, head->step, "has other rows");
 	for (uint32_t i = 0; i < head->spans; i++)
 		note_span(ledger, generation, &record->u.step.spans[i]);
 }
 
-static void note_end(struct ledger_generation *generation, const struct r3ring_record *record)
+static void note_end(struct ledger *ledger, struct ledger_generation *generation,
+		     const struct r3ring_record *record)
 {
 	const struct r3ring_step_end_record *head = &record->u.step_end.head;
 	struct ledger_step *step = step_of(generation, head->step);
@@ -132,22 +187,42 @@ static void note_end(struct ledger_generation *generation, const struct r3ring_r
 		step->missing |= layer_bit(missing->layer_id);
 		generation->missing_layers[missing->cause]++;
 	}
+	check_step(ledger, generation, head->step);
 }
 
-static void note_lost(struct ledger_generation *generation, const struct r3ring_lost_record *lost)
+/* A range of which each step was lost. */
+static void note_lost_range(struct ledger *ledger, struct ledger_generation *generation,
+			    const struct r3ring_lost_record *lost)
+{
+	uint64_t rows = 0;
+
+	for (uint64_t number = lost->from_step; number <= lost->to_step; number++) {
+		struct ledger_step *step = step_of(generation, number);
+
+		step->lost++;
+		check_step(ledger, generation, number);
+		rows += ledger->rows_of ? ledger->rows_of(number) : 0;
+	}
+	if (ledger->rows_of && rows != lost->rows)
+		note_wrong(ledger, generation, lost->to_step, "is lost with other rows");
+}
+
+static void note_lost(struct ledger *ledger, struct ledger_generation *generation,
+		      const struct r3ring_lost_record *lost)
 {
 	generation->lost_steps[lost->cause] += lost->steps;
 	generation->lost_rows[lost->cause] += lost->rows;
 	generation->lost_layer_rows[lost->cause] += lost->layer_rows;
 	if (!lost->steps)
 		return;
-	if (lost->to_step - lost->from_step + 1 != lost->steps) {
-		generation->vague_steps += lost->steps;
-		step_of(generation, lost->to_step);
+	if (lost->to_step - lost->from_step + 1 == lost->steps) {
+		note_lost_range(ledger, generation, lost);
 		return;
 	}
-	for (uint64_t step = lost->from_step; step <= lost->to_step; step++)
-		step_of(generation, step)->lost++;
+	generation->vague_steps += lost->steps;
+	generation->vague_rows += lost->rows;
+	step_of(generation, lost->from_step);
+	step_of(generation, lost->to_step);
 }
 
 static void note_request(struct ledger_generation *generation, const struct r3ring_record *record)
@@ -172,10 +247,10 @@ static void note(struct ledger *ledger, struct ledger_generation *generation,
 		note_step(ledger, generation, record);
 		break;
 	case R3RING_STEP_END:
-		note_end(generation, record);
+		note_end(ledger, generation, record);
 		break;
 	case R3RING_LOST:
-		note_lost(generation, &record->u.lost);
+		note_lost(ledger, generation, &record->u.lost);
 		break;
 	case R3RING_REQUEST:
 		note_request(generation, record);
@@ -189,49 +264,94 @@ static void note(struct ledger *ledger, struct ledger_generation *generation,
 	}
 }
 
+/* ---- sums --------------------------------------------------------------- */
+
+static void take_stats(struct ledger *ledger)
+{
+	const struct r3ring_cursor_stats *now = &ledger->stats.now;
+
+	r3ring_reader_get_stats(ledger->reader, &ledger->stats);
+	ledger->sums.wrong += now->got + now->lost + now->skipped != now->cursor - now->start;
+}
+
+/* What came, was lost and was skipped is what the writer says was published. */
+static void check_sums(struct ledger *ledger, const struct r3ring_view *view, uint64_t units)
+{
+	const struct r3ring_cursor_stats *now = &ledger->stats.now;
+	struct ledger_sums *sums = &ledger->sums;
+	uint64_t passed = now->lost_units + now->skipped_units;
+
+	if (!sums->begun)
+		sums->before = view->units - units - passed;
+	sums->begun = true;
+	sums->units += units;
+	if (sums->before + sums->units + passed == view->units)
+		return;
+	if (sums->wrong++ < SHOWN)
+		fprintf(stderr,
+			"ledger: record %" PRIu64 " of generation %" PRIu64
+			" (type %u, step %" PRIu64 ", flags %#x, %" PRIu64 " units): %" PRIu64
+			" units before, %" PRIu64 " came, %" PRIu64 " passed, %" PRIu64
+			" published\n",
+			view->seq, view->generation, view->type, view->step, view->flags, units,
+			sums->before, sums->units, passed, view->units);
+}
+
 static void take(struct ledger *ledger, const struct r3ring_view *view)
 {
 	struct ledger_generation *generation = generation_of(ledger, view->generation);
 	struct r3ring_record record;
+	uint64_t passed;
 
+	take_stats(ledger);
+	passed = ledger->stats.now.lost + ledger->stats.now.skipped;
+	ledger->torn |= passed != ledger->passed;
+	ledger->passed = passed;
+	generation->passed = passed;
+	generation->units = view->units;
 	if (r3ring_record_decode(&record, view->type, view->data, view->len, NULL) < 0) {
 		ledger->wrong++;
 		return;
 	}
+	check_sums(ledger, view, view->type == R3RING_LAYER ? record.u.layer.head.valid_rows : 0);
 	r3ring_requests_feed(ledger->requests, view, &record);
+	tear(ledger, generation, view->step);
 	if (!(view->flags & R3RING_DESC_REPEATED))
 		note(ledger, generation, &record);
 }
 
 /* ---- reading ------------------------------------------------------------ */
 
-int ledger_try_open(struct ledger *ledger, const char *dir, const char *channel,
+int ledger_try_open(struct ledger *ledger, const struct r3ring_reader_options *options,
 		    struct r3ring_error *err)
 {
-	const struct r3ring_reader_options options = {
-		.size = sizeof(options),
-		.runtime_dir = dir,
-		.channel = channel,
-	};
 	int r;
 
 	memset(ledger, 0, sizeof(*ledger));
 	ledger->requests = r3ring_requests_create();
 	if (!ledger->requests)
 		die("no memory");
-	r = r3ring_reader_open(&ledger->reader, &options, err);
+	r = r3ring_reader_open(&ledger->reader, options, err);
 	if (r < 0) {
 		r3ring_requests_destroy(ledger->requests);
 		ledger->requests = NULL;
+		return r;
 	}
-	return r;
+	r3ring_reader_get_stats(ledger->reader, &ledger->stats);
+	ledger->torn = ledger->stats.now.start > 1;
+	return 0;
 }
 
 void ledger_open(struct ledger *ledger, const char *dir, const char *channel)
 {
+	const struct r3ring_reader_options options = {
+		.size = sizeof(options),
+		.runtime_dir = dir,
+		.channel = channel,
+	};
 	struct r3ring_error err;
 
-	if (ledger_try_open(ledger, dir, channel, &err) < 0)
+	if (ledger_try_open(ledger, &options, &err) < 0)
 		die(err.text);
 }
 
@@ -255,18 +375,19 @@ bool ledger_read_until(struct ledger *ledger,
 	while (!done(ledger, argument)) {
 		int r = r3ring_reader_read(ledger->reader, &view, buffer, sizeof(buffer));
 
-		if (now_ms() > deadline)
-			return false;
 		if (r == 1) {
 			take(ledger, &view);
 		} else if (r == -EOVERFLOW) {
 			ledger->gaps++;
+			take_stats(ledger);
 			r3ring_requests_gap(ledger->requests);
 		} else if (r == -EBADMSG || r == -EMSGSIZE) {
 			die(r3ring_reader_error(ledger->reader));
 		} else {
 			r3ring_reader_wait(ledger->reader, 20);
 		}
+		if (now_ms() > deadline)
+			return false;
 	}
 	return true;
 }
@@ -287,100 +408,4 @@ bool ledger_has_ended_step(const struct ledger *ledger, uint64_t step)
 bool ledger_has_generations(const struct ledger *ledger, uint64_t count)
 {
 	return ledger->count >= count;
-}
-
-/* ---- the account -------------------------------------------------------- */
-
-static bool has_one_fate(const struct ledger_step *step)
-{
-	if (step->announced > 1 || step->complete + step->partial > 1 || step->lost > 1)
-		return false;
-	if (step->complete && (step->lost || step->layers != ALL_LAYERS))
-		return false;
-	if (step->partial &&
-	    (step->layers & step->missing || (step->layers | step->missing) != ALL_LAYERS))
-		return false;
-	return true;
-}
-
-static bool is_right(const struct ledger *ledger, uint64_t number)
-{
-	unsigned int complete = 0;
-	bool told = false;
-
-	for (unsigned int i = 0; i < ledger->count; i++) {
-		const struct ledger_step *step = &ledger->generations[i].steps[number];
-
-		if (!has_one_fate(step))
-			return false;
-		complete += step->complete;
-		told |= step->complete || step->partial || step->lost;
-	}
-	return told && complete <= 1;
-}
-
-static void show(const struct ledger *ledger, uint64_t number)
-{
-	for (unsigned int i = 0; i < ledger->count; i++) {
-		const struct ledger_step *step = &ledger->generations[i].steps[number];
-
-		fprintf(stderr,
-			"ledger: step %" PRIu64 " in generation %" PRIu64 ": announced %u, "
-			"complete %u, partial %u, lost %u, layers %#x, missing %#x\n",
-			number, ledger->generations[i].number, step->announced, step->complete,
-			step->partial, step->lost, step->layers, step->missing);
-	}
-}
-
-uint64_t ledger_unaccounted(const struct ledger *ledger, uint64_t steps)
-{
-	uint64_t count = 0;
-
-	for (uint64_t step = 1; step <= steps && step <= LEDGER_STEPS; step++) {
-		if (is_right(ledger, step))
-			continue;
-		if (count++ < SHOWN)
-			show(ledger, step);
-	}
-	return count;
-}
-
-static void show_step(const char *what, uint64_t number, const struct ledger_step *step)
-{
-	fprintf(stderr,
-		"ledger: step %" PRIu64 " %s: announced %u, complete %u, partial %u, lost %u, "
-		"layers %#x, missing %#x\n",
-		number, what, step->announced, step->complete, step->partial, step->lost,
-		step->layers, step->missing);
-}
-
-uint64_t ledger_double(const struct ledger_generation *generation)
-{
-	uint64_t count = 0;
-
-	for (uint64_t number = 1; number <= generation->newest_step; number++) {
-		const struct ledger_step *step = &generation->steps[number];
-
-		if (has_one_fate(step))
-			continue;
-		if (count++ < SHOWN)
-			show_step("has two fates", number, step);
-	}
-	return count;
-}
-
-uint64_t ledger_untold(const struct ledger_generation *generation, uint64_t steps)
-{
-	uint64_t untold = 0;
-
-	for (uint64_t number = 1; number <= steps && number <= LEDGER_STEPS; number++) {
-		const struct ledger_step *step = &generation->steps[number];
-
-		if (step->complete || step->partial || step->lost)
-			continue;
-		if (untold++ < SHOWN && !generation->vague_steps)
-			show_step("has no fate", number, step);
-	}
-	return untold > generation->vague_steps ? untold - generation->vague_steps
-						: generation->vague_steps - untold;
 }

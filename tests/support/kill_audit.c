@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a round of kills comes to. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include <r3ring/atomic.h>
+
+#include "tests/support/kill_audit.h"
+
+struct kill_audit *kill_audit_make(void)
+{
+	struct kill_audit *audit = mmap(NULL, sizeof(*audit), PROT_READ | PROT_WRITE,
+					MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (audit == MAP_FAILED) {
+		perror("the account's page");
+		exit(1);
+	}
+	return audit;
+}
+
+/* ---- one engine --------------------------------------------------------- */
+
+/* Generations that began with its steps, though it may not have known of the last. */
+static uint64_t last_generation(const struct kill_audit *audit, const struct ledger *ledger,
+				unsigned int index)
+{
+	const struct kill_life *life = &audit->lives[index];
+	uint64_t last = life->last_generation;
+
+	for (unsigned int i = 0; i < ledger->count; i++) {
+		const struct ledger_generation *generation = &ledger->generations[i];
+
+		if (generation->number == last + 1 && generation->first_step > 1 &&
+		    (index + 1 == audit->count ||
+		     generation->number < audit->lives[index + 1].first_generation))
+			last++;
+	}
+	return last;
+}
+
+/* Steps that it announced, and that a daemon which closed its last generation knew of. */
+static uint64_t announced(const struct ledger *ledger, const struct kill_life *life, uint64_t last)
+{
+	uint64_t newest = 0;
+	bool crashed = false;
+
+	for (unsigned int i = 0; i < ledger->count; i++) {
+		const struct ledger_generation *generation = &ledger->generations[i];
+
+		if (generation->number < life->first_generation || generation->number > last)
+			continue;
+		if (generation->newest_step > newest)
+			newest = generation->newest_step;
+		crashed = generation->closed == R3RING_CLOSED_CRASHED;
+	}
+	return crashed || life->steps < newest ? newest : life->steps;
+}
+
+/* An engine that ended in good order knows why its steps were dropped. */
+static uint64_t causes_wrong(const struct ledger *ledger, const struct kill_life *life,
+			     uint64_t last)
+{
+	static const enum r3ring_cause causes[] = {R3RING_CAUSE_BUFFER_FULL,
+						   R3RING_CAUSE_QUEUE_FULL, R3RING_CAUSE_TOO_BIG};
+	uint64_t wrong = 0;
+
+	for (unsigned int c = 0; life->ended && c < sizeof(causes) / sizeof(causes[0]); c++) {
+		uint64_t told = 0;
+
+		for (unsigned int i = 0; i < ledger->count; i++) {
+			const struct ledger_generation *generation = &ledger->generations[i];
+
+			if (generation->number >= life->first_generation &&
+			    generation->number <= last)
+				told += generation->lost_steps[causes[c]];
+		}
+		if (told == life->dropped[causes[c]])
+			continue;
+		fprintf(stderr,
+			"kills: of steps lost for cause %u %" PRIu64 " were told, the engine "
+			"dropped %" PRIu64 "\n",
+			causes[c], told, life->dropped[causes[c]]);
+		wrong++;
+	}
+	return wrong;
+}
+
+/* ---- all ---------------------------------------------------------------- */
+
+static void sum_up(struct kill_audit *audit, const struct ledger *ledger)
+{
+	for (unsigned int i = 0; i < ledger->count; i++) {
+		const struct ledger_generation *generation = &ledger->generations[i];
+
+		audit->complete += generation->complete;
+		audit->partial += generation->partial;
+		for (int cause = 0; cause < R3RING_CAUSE_COUNT; cause++)
+			audit->lost[cause] += generation->lost_steps[cause];
+	}
+}
+
+/* Demoted, or a generation was gone before a reader could know of it. */
+static bool missed_something(const struct ledger *ledger)
+{
+	for (unsigned int i = 0; i < ledger->count; i++) {
+		if (ledger->generations[i].passed ||
+		    (i && ledger->generations[i].number != ledger->generations[i - 1].number + 1))
+			return true;
+	}
+	return false;
+}
+
+int kill_audit_check(const struct ledger *ledger, void *ctx)
+{
+	struct kill_audit *audit = ctx;
+	uint64_t wrong = 0;
+
+	sum_up(audit, ledger);
+	for (unsigned int i = 0; i < ledger->count; i++)
+		wrong += ledger_double(&ledger->generations[i]);
+	if (missed_something(ledger)) {
+		audit->missed++;
+		return wrong ? 1 : 0;
+	}
+	for (unsigned int i = 0; i < audit->count; i++) {
+		const struct kill_life *life = &audit->lives[i];
+		uint64_t last = last_generation(audit, ledger, i);
+
+		wrong += ledger_engine_wrong(ledger, life->first_generation, last,
+					     announced(ledger, life, last));
+		wrong += causes_wrong(ledger, life, last);
+	}
+	return wrong ? 1 : 0;
+}
+
+bool kill_audit_agrees(const struct kill_reader *auditor, const struct kill_reader *reader)
+{
+	const struct kill_page *truth = auditor->page, *page = reader->page;
+	/* Pair with the release in note_published(). */
+	uint64_t count = r3ring_load_acquire_u64(&page->published_count);
+	uint64_t known = r3ring_load_acquire_u64(&truth->published_count);
+	bool agrees = true;
+
+	for (uint64_t i = 0; i < count; i++) {
+		for (uint64_t k = 0; k < known; k++) {
+			if (truth->published[k].generation != page->published[i].generation ||
+			    truth->published[k].units == page->published[i].units)
+				continue;
+			fprintf(stderr,
+				"kills: %s reader saw %" PRIu64 " rows x layers published in "
+				"generation %" PRIu64 ", the auditor %" PRIu64 "\n",
+				kill_kind_name(reader->kind), page->published[i].units,
+				page->published[i].generation, truth->published[k].units);
+			agrees = false;
+		}
+	}
+	return agrees;
+}
