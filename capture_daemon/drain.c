@@ -35,6 +35,7 @@ static int lanes_attach(struct drain *drain, struct r3ring_error *err)
 		if (drain->told_step < drain->last_step)
 			drain->told_step = drain->last_step;
 		drain->last_step = drain->told_step;
+		drain_take_untold(drain);
 	}
 	return 0;
 }

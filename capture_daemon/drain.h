@@ -86,7 +86,8 @@ struct drain {
 	struct r3ring_lost_record cut_short; /* steps that the producer's death cut */
 	struct r3ring_lost_record untold[R3RING_CAUSE_COUNT]; /* lost while the ring was full */
 	uint64_t untold_steps;                                /* in all of them */
-	bool dropping; /* the ring was full at the newest step */
+	uint64_t untold_from; /* the first; then all up to last_step */
+	bool dropping;        /* the ring was full at the newest step */
 
 	uint8_t *payload; /* private copy of one entry's payload */
 	size_t payload_bytes;
@@ -207,6 +208,12 @@ bool drain_finds_room(struct drain *drain, const struct r3ring_record *step);
 
 /* Adds to the losses that are told when there is room again, by their cause. */
 void drain_note_untold(struct drain *drain, const struct r3ring_lost_record *lost);
+
+/* So that the next daemon can tell them, should this one die. */
+void drain_store_untold(struct drain *drain);
+
+/* Takes over what another daemon had yet to tell of @drain's pages. */
+void drain_take_untold(struct drain *drain);
 
 /* Publishes them; @now: though a reader must be demoted for it, else only where there
  * is room. */

@@ -4,6 +4,10 @@
  * demoting lossless readers; and the account of what was lost meanwhile, told in one
  * LOST record for each cause when there is room again.
  */
+#include <string.h>
+
+#include <test_point.h>
+
 #include "capture_daemon/drain_copy.h"
 
 #define LOST_BYTES 128u /* more than a LOST record takes */
@@ -61,29 +65,93 @@ void drain_note_untold(struct drain *drain, const struct r3ring_lost_record *los
 {
 	struct r3ring_lost_record *sum = &drain->untold[lost->cause];
 
-	if (!sum->steps)
-		sum->from_step = lost->from_step;
-	sum->to_step = lost->to_step;
+	if (!drain->untold_steps)
+		drain->untold_from = lost->from_step;
 	sum->steps += lost->steps;
 	sum->rows += lost->rows;
-	sum->layer_rows += lost->layer_rows;
-	sum->cause = lost->cause;
-	sum->spans_unknown = 1;
 	drain->untold_steps += lost->steps;
 }
 
+void drain_store_untold(struct drain *drain)
+{
+	struct pages_untold untold = {
+		.from_step = drain->untold_from,
+		.to_step = drain->last_step,
+		.rows = drain->rows_seen,
+	};
+
+	for (uint32_t cause = 0; cause < R3RING_CAUSE_COUNT; cause++) {
+		untold.steps[cause] = drain->untold[cause].steps;
+		untold.lost_rows[cause] = drain->untold[cause].rows;
+	}
+	pages_note_untold(&drain->pages, &untold);
+	R3RING_TEST_POINT("drain untold noted");
+}
+
+/* Whether it can be what comes behind the newest step that was told; the producer could
+ * have stored there. */
+static bool follows(const struct drain *drain, const struct pages_untold *untold)
+{
+	uint64_t range = untold->to_step - untold->from_step + 1, steps = 0;
+
+	if (untold->from_step != drain->last_step + 1 || untold->to_step < untold->from_step)
+		return false;
+	for (uint32_t cause = 0; cause < R3RING_CAUSE_COUNT; cause++) {
+		if (untold->steps[cause] > range - steps)
+			return false;
+		steps += untold->steps[cause];
+	}
+	return steps == range;
+}
+
+void drain_take_untold(struct drain *drain)
+{
+	const struct pages_untold untold = pages_read_untold(&drain->pages);
+
+	if (!follows(drain, &untold))
+		return;
+	for (uint32_t cause = 0; cause < R3RING_CAUSE_COUNT; cause++) {
+		drain->untold[cause].steps = untold.steps[cause];
+		drain->untold[cause].rows = untold.lost_rows[cause];
+		drain->untold_steps += untold.steps[cause];
+	}
+	drain->untold_from = untold.from_step;
+	drain->last_step = untold.to_step;
+	drain->rows_seen = untold.rows;
+	/* The entry that was at work may not have been given back. */
+	drain->told_step = untold.to_step;
+}
+
+static void say_untold_of(struct drain *drain, enum r3ring_cause cause)
+{
+	const struct r3ring_lost_record *sum = &drain->untold[cause];
+	const struct r3ring_lost_record lost = {
+		.from_step = drain->untold_from,
+		.to_step = drain->last_step,
+		.steps = sum->steps,
+		.rows = sum->rows,
+		.layer_rows = sum->rows * drain->geometry.layers,
+		.cause = cause,
+		.spans_unknown = 1,
+	};
+
+	if (!sum->steps)
+		return;
+	drain_check(drain, publish_lost(&drain->publisher, &lost), "LOST");
+	R3RING_TEST_POINT("drain untold told");
+}
+
+/* Of several causes only the whole range is known; all are told, or the next daemon tells
+ * the rest. */
 void drain_say_untold(struct drain *drain, bool now)
 {
 	if (!drain->untold_steps ||
 	    (!now && !has_room(drain, R3RING_CAUSE_COUNT, R3RING_CAUSE_COUNT * LOST_BYTES)))
 		return;
-	for (uint32_t cause = 0; cause < R3RING_CAUSE_COUNT; cause++) {
-		struct r3ring_lost_record *lost = &drain->untold[cause];
-
-		if (lost->steps)
-			drain_check(drain, publish_lost(&drain->publisher, lost), "LOST");
-		*lost = (struct r3ring_lost_record){0};
-	}
+	drain->publisher.totals.steps += drain->untold_steps;
+	for (uint32_t cause = 0; cause < R3RING_CAUSE_COUNT; cause++)
+		say_untold_of(drain, (enum r3ring_cause)cause);
+	memset(drain->untold, 0, sizeof(drain->untold));
 	drain->untold_steps = 0;
 	drain_note_told(drain);
 }

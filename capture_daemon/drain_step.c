@@ -107,8 +107,9 @@ static void note_taken(struct drain *drain, uint64_t step, uint64_t rows)
 	drain->told_step = 0;
 	drain->last_step = step;
 	drain->rows_seen = rows;
-	/* What is lost is not told yet: to the next daemon they would be a gap. */
-	if (!drain->untold_steps)
+	if (drain->untold_steps)
+		drain_store_untold(drain);
+	else
 		drain_note_told(drain);
 }
 
@@ -148,7 +149,8 @@ void drain_say_gap(struct drain *drain, uint64_t step, uint64_t rows_before,
 
 	if (step <= drain->last_step + 1)
 		return;
-	drain->publisher.totals.steps += gap.steps;
+	if (!drain->dropping)
+		drain->publisher.totals.steps += gap.steps;
 	say_lost_of_gap(drain, &gap, R3RING_CAUSE_DAEMON_RESTART, causes->restart_steps,
 			causes->restart_rows);
 	say_lost_of_gap(drain, &gap, R3RING_CAUSE_TOO_BIG, causes->too_big_steps,
@@ -411,8 +413,8 @@ static enum step_outcome drop_step(struct drain *drain, const struct r3ring_reco
 		if (step_wait(drain, &work) == STEP_ABANDONED)
 			return STEP_ABANDONED;
 	}
-	drain->publisher.totals.steps++;
 	drain_note_untold(drain, &lost);
+	R3RING_TEST_POINT("drain step dropped");
 	return STEP_ENDED;
 }
 

@@ -167,6 +167,13 @@ static void say_restart(struct drain *drain)
 		return;
 	drain_check(drain, publish_lost(publisher, &lost), "LOST");
 	R3RING_TEST_POINT("drain resumed");
+	if (drain->untold_steps && drain->said.gap_records) {
+		/* The dead daemon had begun to tell of them. */
+		publisher->said = drain->said.gap_records;
+		drain_say_untold(drain, true);
+		publisher->said = 0;
+		drain->said.gap_records = 0;
+	}
 	if (drain->said.step.step)
 		publisher->keyframe_owed = true;
 	else

@@ -268,6 +268,27 @@ static bool read_copy(const struct pages_begun *begun, struct pages_begun *out)
 	return r3ring_load_relaxed_u64(&older->step) <= out->step;
 }
 
+void pages_note_untold(struct pages *pages, const struct pages_untold *untold)
+{
+	struct pages_words *words = pages->words;
+	uint64_t count = r3ring_load_relaxed_u64(&words->untold_count) + 1;
+
+	words->untold[count & 1] = *untold;
+	/* Release, for the order of the stores in which a kill leaves them; the next
+	 * daemon starts when this one is gone. */
+	r3ring_store_release_u64(&words->untold_count, count);
+}
+
+struct pages_untold pages_read_untold(const struct pages *pages)
+{
+	const struct pages_words *words = pages->words;
+	struct pages_untold untold;
+
+	memcpy(&untold, &words->untold[r3ring_load_relaxed_u64(&words->untold_count) & 1],
+	       sizeof(untold));
+	return untold;
+}
+
 struct pages_begun pages_read_begun(const struct pages *pages)
 {
 	struct pages_begun begun;

@@ -26,7 +26,8 @@
 #include "channel/lane.h"
 
 #define PAGES_MAGIC 0x5345474150523352ull
-#define PAGES_VERSION 1
+#define PAGES_VERSION 2
+#define PAGES_CAUSES 16u /* places for causes of loss: enum r3ring_cause, and room */
 #define PAGES_SLOTS 256u /* extents that may be in flight */
 
 struct pages_header {
@@ -46,6 +47,15 @@ struct pages_header {
 struct pages_begun {
 	uint64_t step;
 	uint64_t rows; /* valid rows of this rank in all steps up to it */
+};
+
+/* Steps that were taken and are lost, and not yet told to readers: they come behind
+ * taken_step. */
+struct pages_untold {
+	uint64_t from_step, to_step; /* all of these */
+	uint64_t rows;               /* valid rows of this rank in all steps up to to_step */
+	uint64_t reserved;
+	uint64_t steps[PAGES_CAUSES], lost_rows[PAGES_CAUSES]; /* by enum r3ring_cause */
 };
 
 struct pages_words {
@@ -76,10 +86,17 @@ struct pages_words {
 	uint32_t sleeping; /* the daemon sets it, who wakes it clears it */
 	uint32_t wake;     /* futex word: raised by the producer */
 	uint8_t pad5[R3RING_LINE - 8];
+
+	/* daemon's */
+	uint64_t untold_count;         /* how often it was noted, stored last: in */
+	uint8_t pad6[R3RING_LINE - 8]; /* untold[untold_count & 1] */
+	struct pages_untold untold[2];
+	uint8_t pad7[64];
 };
 
 R3RING_STATIC_ASSERT(sizeof(struct pages_header) == 80, "pages header layout");
-R3RING_STATIC_ASSERT(sizeof(struct pages_words) == 6 * R3RING_LINE, "pages words layout");
+R3RING_STATIC_ASSERT(sizeof(struct pages_untold) == 288, "pages untold layout");
+R3RING_STATIC_ASSERT(sizeof(struct pages_words) == 12 * R3RING_LINE, "pages words layout");
 
 /* Checked and mapped pages. Sizes and offsets are private copies. */
 struct pages {
@@ -129,6 +146,10 @@ static inline struct extent_bell *pages_bell(struct extent_slot *slot, uint32_t 
 
 /* The producer notes a step that it has begun (dropped or not). */
 void pages_note_begun(struct pages *pages, uint64_t step, uint64_t rows);
+
+/* The daemon notes what it has yet to tell; whole even when it is killed meanwhile. */
+void pages_note_untold(struct pages *pages, const struct pages_untold *untold);
+struct pages_untold pages_read_untold(const struct pages *pages);
 
 /* What was begun; exact even when the producer was killed while noting it. */
 struct pages_begun pages_read_begun(const struct pages *pages);

@@ -214,11 +214,11 @@ static void follow_daemon(void)
 	show_log();
 	test_daemon_kill(&daemon_a);
 	/* Several in a row: none of them may take anything from readers. */
-	while (strike_has_points() && chance(4) == 0)
+	while (strike_has_points() && strike_chance(4) == 0)
 		strike_next_daemon();
 	test_daemon_restart(&daemon_a, daemon_args);
 	/* Sometimes the next one is killed before all is in order again. */
-	if (chance(4) && !engine_is_welcome())
+	if (strike_chance(4) && !engine_is_welcome())
 		fail("the engine did not come back");
 	kills_of_daemon++;
 }
@@ -244,7 +244,7 @@ static void strike_ending_daemon(void)
 		excuse(&readers[i]);
 	strike_once(daemon_page, &daemon_end);
 	kill(daemon_a.pid, SIGTERM);
-	kills_at_points += strike_await(daemon_a.pid, chance(2) ? 3000 : chance(30));
+	kills_at_points += strike_await(daemon_a.pid, strike_chance(2) ? 3000 : strike_chance(30));
 	test_points_disarm(daemon_page);
 	follow_daemon();
 }
@@ -254,7 +254,7 @@ static void strike_engine(void)
 	await_engine();
 	kills_at_points += strike(engine_a.worker.pid, engine_a.points, &engine_points);
 	end_engine();
-	if (strike_has_points() && chance(3) == 0) {
+	if (strike_has_points() && strike_chance(3) == 0) {
 		strike_once(engine_a.points, &engine_start);
 		start_engine();
 		kills_at_points += strike_await(engine_a.worker.pid, 250);
@@ -280,7 +280,7 @@ static void bury_reader(struct kill_reader *reader)
 static void replace_reader(struct kill_reader *reader)
 {
 	bury_reader(reader);
-	if (strike_has_points() && chance(2) == 0) {
+	if (strike_has_points() && strike_chance(2) == 0) {
 		strike_once(reader->points, &reader_start);
 		kill_reader_start(reader);
 		kills_at_points += strike_await(reader->worker.pid, 250);
@@ -292,7 +292,7 @@ static void replace_reader(struct kill_reader *reader)
 
 static void strike_reader(void)
 {
-	struct kill_reader *reader = &readers[chance(KILL_KINDS)];
+	struct kill_reader *reader = &readers[strike_chance(KILL_KINDS)];
 
 	kills_at_points += strike(reader->worker.pid, reader->points, &reader_points);
 	replace_reader(reader);
@@ -322,9 +322,9 @@ static void stop_reader(struct kill_reader *reader)
  */
 static void strike_in_stall(void)
 {
-	struct kill_reader *reader = &readers[chance(KILL_KINDS)];
+	struct kill_reader *reader = &readers[strike_chance(KILL_KINDS)];
 	int64_t waits = channel_figure(daemon_a.dir, channel, "waits_for_readers");
-	uint64_t whom = chance(4);
+	uint64_t whom = strike_chance(4);
 
 	await_engine();
 	stop_reader(reader);
@@ -459,7 +459,7 @@ static uint64_t run_round(uint64_t kills)
 
 	begin_round();
 	for (uint64_t i = 0; i < kills && !faults; i++) {
-		uint64_t who = chance(20);
+		uint64_t who = strike_chance(20);
 
 		if (who < 7) {
 			strike_daemon();
@@ -544,7 +544,7 @@ int main(void)
 		puts("ThreadSanitizer sees nothing of what processes do to each other");
 		return 77;
 	}
-	chance_seed(first_seed);
+	strike_seed(first_seed);
 	printf("kills: seed %" PRIu64 "\n", first_seed);
 	fflush(stdout);
 	make_pages();

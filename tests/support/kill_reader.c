@@ -28,8 +28,10 @@ static struct own own;
 const char *kill_kind_name(enum kill_kind kind)
 {
 	static const char *const names[KILL_KINDS] = {
-		[KILL_LOSSY] = "lossy",       [KILL_LATEST] = "latest",
-		[KILL_UNREGISTERED] = "unregistered", [KILL_LOSSLESS] = "lossless",
+		[KILL_LOSSY] = "lossy",
+		[KILL_LATEST] = "latest",
+		[KILL_UNREGISTERED] = "unregistered",
+		[KILL_LOSSLESS] = "lossless",
 		[KILL_HASTY] = "hasty",
 	};
 

@@ -10,7 +10,7 @@
 
 #define POINT_MS 250 /* a point that is not passed until then is given up */
 #define MOMENT_MS 30
-#define PASSINGS 8      /* of a point with a name, at most */
+#define PASSINGS 8 /* of a point with a name, at most */
 #define PASSINGS_ANY 400
 
 #ifdef R3RING_TEST_POINTS
@@ -60,7 +60,7 @@ static const char *const daemon_labels[] = {
 
 /* What it passes while a lossless reader holds it back, or behind that. */
 static const char *const stall_labels[] = {
-	"gate demoted",      "stall nap",       "drain untold noted",
+	"gate demoted",      "stall nap",          "drain untold noted",
 	"drain untold told", "drain step dropped",
 };
 static const char *const daemon_start_labels[] = {"ring adopted", "orphan adopted"};
@@ -87,12 +87,19 @@ static const char *const engine_labels[] = {
 static const char *const engine_start_labels[] = {"engine connected", "engine welcomed"};
 
 static const char *const reader_labels[] = {
-	"", "reader cursor told", "reader waits", "reader woke", "reader registered anew",
+	"",
+	"reader cursor told",
+	"reader waits",
+	"reader woke",
+	"reader registered anew",
 	"reader moved on",
 };
 static const char *const reader_start_labels[] = {"reader asked", "reader attached"};
 
-#define LABELS(names) {names, sizeof(names) / sizeof((names)[0])}
+#define LABELS(names)                                                                              \
+	{                                                                                          \
+		names, sizeof(names) / sizeof((names)[0])                                          \
+	}
 
 const struct labels daemon_points = LABELS(daemon_labels);
 const struct labels daemon_stall = LABELS(stall_labels);
@@ -107,13 +114,13 @@ const struct labels reader_start = LABELS(reader_start_labels);
 
 static uint64_t state;
 
-void chance_seed(uint64_t seed)
+void strike_seed(uint64_t seed)
 {
 	state = seed;
 }
 
 /* Source: Marsaglia, "Xorshift RNGs", J. Stat. Soft. 8(14), 2003. */
-uint64_t chance(uint64_t bound)
+uint64_t strike_chance(uint64_t bound)
 {
 	state ^= state << 13;
 	state ^= state >> 7;
@@ -139,7 +146,7 @@ bool strike_await(pid_t pid, uint64_t ms)
 
 static const char *any_of(const struct labels *labels)
 {
-	return labels->names[chance(labels->count)];
+	return labels->names[strike_chance(labels->count)];
 }
 
 /* What was done last, for who looks for a fault. */
@@ -151,14 +158,14 @@ static void note(const char *how, const char *label, bool dead)
 
 bool strike(pid_t pid, struct test_points *points, const struct labels *labels)
 {
-	bool at_point = has_points && chance(3) != 0;
+	bool at_point = has_points && strike_chance(3) != 0;
 	const char *label = any_of(labels);
 	bool dead;
 
 	if (at_point)
 		test_points_arm(points, label,
-				1 + (uint32_t)chance(label[0] ? PASSINGS : PASSINGS_ANY));
-	dead = strike_await(pid, at_point ? POINT_MS : chance(MOMENT_MS));
+				1 + (uint32_t)strike_chance(label[0] ? PASSINGS : PASSINGS_ANY));
+	dead = strike_await(pid, at_point ? POINT_MS : strike_chance(MOMENT_MS));
 	test_points_disarm(points);
 	note(at_point ? "at" : "at any moment, not at", label, dead);
 	return dead;
@@ -168,6 +175,6 @@ void strike_once(struct test_points *points, const struct labels *labels)
 {
 	const char *label = any_of(labels);
 
-	test_points_arm(points, label, label[0] ? 1 : 1 + (uint32_t)chance(PASSINGS));
+	test_points_arm(points, label, label[0] ? 1 : 1 + (uint32_t)strike_chance(PASSINGS));
 	note("once at", label, false);
 }

@@ -21,9 +21,9 @@ extern const struct labels engine_points, engine_start;
 extern const struct labels reader_points, reader_start;
 
 /* The same seed gives the same numbers. */
-void chance_seed(uint64_t seed);
+void strike_seed(uint64_t seed);
 /* In [0, bound). */
-uint64_t chance(uint64_t bound);
+uint64_t strike_chance(uint64_t bound);
 
 /* Whether this build has points. */
 bool strike_has_points(void);

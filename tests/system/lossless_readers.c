@@ -386,6 +386,51 @@ Test(lossless_dropping, steps_dropped_for_a_full_ring_are_counted_exactly, .time
 	finish();
 }
 
+static bool has_waited_in_vain(void)
+{
+	return figure("waited_for_readers_ms") >= 299;
+}
+
+Test(lossless_dropping, a_daemons_death_while_it_drops_steps_leaves_their_cause, .timeout = 60)
+{
+	const char *const args[] = {
+		"--ring-size", "1M", "--stall-limit", STALL_MS, "--lossless-policy", "drop", NULL};
+	struct r3ring_producer_stats stats;
+	struct reader_job lossless;
+	const struct listener *seen;
+	int64_t number;
+
+	start_with(args);
+	lossless = job(R3RING_LOSSLESS);
+	reader_worker_start(&keen, &lossless);
+	seen = &keen.page->seen;
+	flood(10);
+	cr_assert(reader_worker_accounts(&keen, 10));
+	reader_worker_pause(&keen);
+	for (int i = 0; i < 1000 && !has_waited_in_vain(); i++)
+		flood(20);
+	flood(1000);
+	/* Twice: what the second finds noted it tells, too. */
+	for (int i = 0; i < 2; i++) {
+		test_daemon_kill(&daemon_a);
+		test_daemon_restart(&daemon_a, args);
+		cr_assert(test_daemon_said(&daemon_a, "(came back)"));
+	}
+	reader_worker_go_on(&keen);
+	number = settle();
+	cr_assert(reader_worker_accounts(&keen, (uint64_t)number));
+	reader_worker_finish(&keen);
+	r3ring_producer_get_stats(engine_a.producer, &stats);
+	cr_expect_gt(seen->lost_steps[R3RING_CAUSE_RING_FULL], 500);
+	cr_expect_eq(seen->lost_steps[R3RING_CAUSE_QUEUE_FULL],
+		     stats.dropped_steps[R3RING_CAUSE_QUEUE_FULL]);
+	cr_expect_eq(seen->lost_steps[R3RING_CAUSE_BUFFER_FULL],
+		     stats.dropped_steps[R3RING_CAUSE_BUFFER_FULL]);
+	cr_expect_eq(listener_accounted(seen), (uint64_t)number);
+	cr_expect_eq(seen->wrong, 0);
+	finish();
+}
+
 /* ---- a daemon that dies ------------------------------------------------------ */
 
 Test(lossless_patient, a_lossless_reader_loses_nothing_when_the_daemon_is_killed_and_followed,
