@@ -11,10 +11,12 @@
 #include <r3ring/atomic.h>
 #include <test_point.h>
 
+#include "capture_daemon/clock.h"
 #include "capture_daemon/drain_copy.h"
 #include "capture_daemon/log.h"
 
 #define COPY_NAP_NS 5000
+#define COPY_PATIENCE_NS NS_PER_SECOND
 
 static uint32_t smaller(uint32_t a, uint32_t b)
 {
@@ -48,13 +50,29 @@ static bool follows(const struct drain_part *part, const struct drain_part *befo
 	       (uint8_t *)part->slot.data == (uint8_t *)before->slot.data + step;
 }
 
+/* A GPU that hangs must not keep the daemon from ending, nor a dead producer's event
+ * the others from being served. */
+static bool waits_in_vain(const struct drain *drain, uint64_t since_ns)
+{
+	return (drain_expired(drain) || !drain_may_copy(drain)) &&
+	       clock_now_ns() - since_ns >= COPY_PATIENCE_NS;
+}
+
 static int wait_for_copies(struct drain *drain)
 {
 	const struct timespec nap = {.tv_nsec = COPY_NAP_NS};
-	int done;
+	int done = drain->ops->copies_done(drain->device);
+	uint64_t since = done ? 0 : clock_now_ns();
 
-	while ((done = drain->ops->copies_done(drain->device)) == 0)
+	while (done == 0) {
+		if (waits_in_vain(drain, since)) {
+			drain->ops->give_up(drain->device);
+			return -ENOTRECOVERABLE;
+		}
+		drain_heartbeat(drain);
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
+		done = drain->ops->copies_done(drain->device);
+	}
 	return done < 0 ? done : 0;
 }
 

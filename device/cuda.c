@@ -219,8 +219,12 @@ static void cuda_pages_unmap(struct device *device, void *host)
  * enqueued on it has not begun. */
 static void cuda_stream_synchronize(struct device *device, void *stream)
 {
+	int before = device->gpu;
+
+	cuda_check_release(device, cuda_gpu_enter(device->gpu, &before), "cudaSetDevice");
 	if (!cuda_stream_capturing(device, stream))
 		cuda_check_release(device, cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+	cuda_gpu_leave(device->gpu, before);
 }
 
 const struct device_ops device_cuda_ops = {
@@ -249,4 +253,5 @@ const struct device_ops device_cuda_ops = {
 	.arena_unregister = cuda_arena_unregister,
 	.copy = cuda_copy,
 	.copies_done = cuda_copies_done,
+	.give_up = cuda_give_up,
 };

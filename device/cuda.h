@@ -156,6 +156,10 @@ int cuda_arena_register(struct device *device, void *arena, size_t bytes, struct
 void cuda_arena_unregister(struct device *device, void *arena);
 int cuda_copy(struct device *device, void *to, const uint8_t *from, size_t bytes);
 int cuda_copies_done(struct device *device);
+void cuda_give_up(struct device *device);
+
+/* After @error of another call: -ENOTRECOVERABLE where the context is spoiled. */
+int cuda_context_check(struct device *device, int error);
 
 /* cuda_launch.c: all that is called between a producer's open and its close */
 bool cuda_stream_capturing(struct device *device, void *stream);

@@ -17,6 +17,22 @@ static uint64_t whole_blocks(uint64_t bytes)
 	return (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
 }
 
+/* For whoever sizes caches by what is free. */
+static void log_memory(const struct device *device, const struct device_buffer *buffer,
+		       const char *what, size_t before)
+{
+	char text[CUDA_UUID_TEXT];
+	size_t after = 0, total = 0;
+	cudaError_t code = cudaMemGetInfo(&after, &total);
+
+	cuda_check_release(device, code, "cudaMemGetInfo");
+	cuda_log(device, R3RING_LOG_INFO,
+		 "GPU-%s: %s a buffer of %" PRIu64 " bytes; free memory %zu MiB before, %zu MiB "
+		 "after, of %zu",
+		 cuda_uuid_text(buffer->gpu_uuid, text), what, buffer->bytes, before >> 20,
+		 after >> 20, total >> 20);
+}
+
 /* ---- the producer's ----------------------------------------------------- */
 
 static int export_event(struct device *device, struct device_buffer *buffer,
@@ -64,13 +80,14 @@ int cuda_buffer_alloc(struct device *device, uint64_t bytes, struct device_buffe
 		      struct r3ring_error *err)
 {
 	struct device_buffer made = {.bytes = bytes, .kind = device->options.kind, .fd = -1};
-	char text[CUDA_UUID_TEXT];
+	size_t before = 0, total;
 	int ret;
 
 	if (bytes == 0 || bytes > INT64_MAX - BLOCK_BYTES)
 		return r3ring_error_set(err, -ENOMEM,
 					"capture buffer of %" PRIu64 " bytes: not a possible size",
 					bytes);
+	cuda_check_release(device, cudaMemGetInfo(&before, &total), "cudaMemGetInfo");
 	ret = cuda_gpu_uuid(device->gpu, made.gpu_uuid, err);
 	if (!ret)
 		ret = export_event(device, &made, err);
@@ -79,8 +96,7 @@ int cuda_buffer_alloc(struct device *device, uint64_t bytes, struct device_buffe
 							  : ipc_alloc(&made, err);
 	if (ret)
 		return ret;
-	cuda_log(device, R3RING_LOG_INFO, "capture buffer of %" PRIu64 " bytes on GPU-%s", bytes,
-		 cuda_uuid_text(made.gpu_uuid, text));
+	log_memory(device, &made, "allocated", before);
 	*buffer = made;
 	return 0;
 }
@@ -173,21 +189,6 @@ static int event_import(struct device *device, const struct r3ring_hello_produce
 				 "engine set order \"bell\"");
 }
 
-static void log_memory(const struct device *device, const struct device_buffer *buffer,
-		       size_t before)
-{
-	char text[CUDA_UUID_TEXT];
-	size_t after = 0, total = 0;
-	cudaError_t code = cudaMemGetInfo(&after, &total);
-
-	cuda_check_release(device, code, "cudaMemGetInfo");
-	cuda_log(device, R3RING_LOG_INFO,
-		 "GPU-%s: imported a buffer of %" PRIu64 " bytes; free memory %zu MiB before, %zu "
-		 "MiB after, of %zu",
-		 cuda_uuid_text(buffer->gpu_uuid, text), buffer->bytes, before >> 20, after >> 20,
-		 total >> 20);
-}
-
 static int import(struct device *device, const struct r3ring_hello_producer_message *hello, int fd,
 		  struct device_buffer *buffer, struct r3ring_error *err)
 {
@@ -219,9 +220,9 @@ int cuda_buffer_import(struct device *device, const struct r3ring_hello_producer
 		return cuda_failed(err, code, "cudaMemGetInfo", NULL);
 	ret = import(device, hello, fd, &made, err);
 	if (ret)
-		return ret;
+		return cuda_context_check(device, ret);
 	made.fd = fd; /* taken over; -1 where there is none */
-	log_memory(device, &made, before);
+	log_memory(device, &made, "imported", before);
 	*buffer = made;
 	return 0;
 }

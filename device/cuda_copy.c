@@ -70,18 +70,29 @@ void cuda_arena_unregister(struct device *device, void *arena)
 
 /* ---- copying ------------------------------------------------------------ */
 
-/* An error that other calls give as well has spoiled the context. After any other,
- * what was enqueued before it is still to be waited for. */
+/* An error that other calls give as well has spoiled the context. */
+int cuda_context_check(struct device *device, int error)
+{
+	cudaError_t code = device->copies ? cudaStreamQuery(device->copies) : cudaSuccess;
+
+	if (code == cudaSuccess || code == cudaErrorNotReady)
+		return error;
+	cudaGetLastError();
+	device->lost = true;
+	return -ENOTRECOVERABLE;
+}
+
+void cuda_give_up(struct device *device)
+{
+	device->lost = true;
+}
+
+/* What was enqueued before it is still to be waited for. */
 static int copy_failed(struct device *device, cudaError_t code, const char *call)
 {
 	cuda_work_failed(device, code, call);
 	device->copy_failed = true;
-	code = cudaStreamQuery(device->copies);
-	if (code == cudaSuccess || code == cudaErrorNotReady)
-		return -EIO;
-	cudaGetLastError();
-	device->lost = true;
-	return -ENOTRECOVERABLE;
+	return cuda_context_check(device, -EIO);
 }
 
 static int enqueue(struct device *device, void *to, const uint8_t *from, size_t bytes)

@@ -123,6 +123,9 @@ struct device_ops {
 	/* Whether all copies enqueued are done: 1, 0 (not yet), -EIO, -ENOTRECOVERABLE
 	 * (what was enqueued may still be written). Never waits. */
 	int (*copies_done)(struct device *device);
+
+	/* No further call waits for what was enqueued; copies give -ENOTRECOVERABLE. */
+	void (*give_up)(struct device *device);
 };
 
 extern const struct device_ops device_host_ops;

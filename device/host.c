@@ -328,6 +328,11 @@ static int host_copies_done(struct device *device)
 	return 1;
 }
 
+static void host_give_up(struct device *device)
+{
+	(void)device;
+}
+
 const struct device_ops device_host_ops = {
 	.name = "host",
 	.probe = host_probe,
@@ -352,4 +357,5 @@ const struct device_ops device_host_ops = {
 	.arena_unregister = host_arena_unregister,
 	.copy = host_copy,
 	.copies_done = host_copies_done,
+	.give_up = host_give_up,
 };
