@@ -40,7 +40,8 @@ MACHINE_TEST(cuda_steps, every_id_of_a_prefill_reaches_the_reader_layer_by_layer
 
 MACHINE_TEST(cuda_steps, failure_16_a_step_of_more_rows_than_a_record_is_whole)
 {
-	start(&gpu_small, 70000);
+	/* Of the default size it would be more than a container's /dev/shm takes. */
+	gpu_rig_start(&rig, &gpu_small, 70000, (const char *[]){"--ring-size", "40M", NULL});
 	rig.options.top_k = rig.source.top_k = 16;
 	gpu_rig_open(&rig);
 	gpu_run(&rig, 2, 70000, 1);
