@@ -204,7 +204,8 @@ static void reserve_part(struct drain *drain, const struct step_work *work, uint
 		.type = R3RING_LAYER,
 	};
 	struct drain_part part = {
-		.from = work->extent + extent_part_offset(g, work->rows, layer, index),
+		.from = work->layers + layer * work->layer_bytes +
+			index * extent_part_bytes(g, g->rows_per_record),
 		.layer = layer,
 		.part = index,
 		.missing = counts->missing,
@@ -239,7 +240,6 @@ static uint32_t parts_said(const struct step_work *work, uint32_t layer)
 
 uint32_t step_copy_ready(struct drain *drain, const struct step_work *work)
 {
-	uint32_t parts = extent_parts(&drain->geometry, work->rows);
 	struct bell_counts counts;
 	uint32_t ready = 0;
 
@@ -248,9 +248,12 @@ uint32_t step_copy_ready(struct drain *drain, const struct step_work *work)
 		    !step_bell(drain, work, layer, &counts) || counts.rows != work->rows)
 			continue;
 		drain->layer_state[layer] = STEP_LAYER_COPIED;
-		for (uint32_t part = parts_said(work, layer); part < parts; part++)
+		for (uint32_t part = parts_said(work, layer); part < work->parts; part++)
 			reserve_part(drain, work, layer, part, &counts);
-		ready++;
+		if (!ready++ && drain->buffer.kind == R3RING_BUFFER_HOST)
+			/* The first goes ahead: readers who sleep wake up to it while the
+			 * others, a whole step's mostly, are copied. */
+			move_parts(drain, work);
 	}
 	move_parts(drain, work);
 	return ready;

@@ -16,6 +16,9 @@ enum step_layer_state {
 struct step_work {
 	struct r3ring_step_record head;
 	const uint8_t *extent;
+	const uint8_t *layers; /* in the extent: one behind another, */
+	uint64_t layer_bytes;  /* each of so many bytes */
+	uint32_t parts;        /* and records */
 	struct extent_slot *slot;
 	uint32_t rows;                 /* of this rank */
 	uint32_t valid;                /* of them, tokens */
@@ -30,9 +33,21 @@ struct bell_counts {
 	uint32_t out_of_range;
 };
 
+/* Why a step is worked on no longer. */
+enum step_outcome {
+	STEP_WAITING,
+	STEP_ENDED,     /* its end bell rang */
+	STEP_CUT_SHORT, /* the producer is gone */
+	STEP_ABANDONED, /* the daemon ends */
+};
+
 /* Publishes the records of every layer whose bell rang with all of its rows.
  * Returns how many layers. */
 uint32_t step_copy_ready(struct drain *drain, const struct step_work *work);
+
+/* Publishes the step's layers as they become ready, nothing of one that is dropped.
+ * Returns why it is over; never STEP_WAITING. */
+enum step_outcome step_wait(struct drain *drain, const struct step_work *work);
 
 /* Publishes ROWS of the step, where its positions or token ids were captured. */
 void step_copy_rows(struct drain *drain, const struct step_work *work);

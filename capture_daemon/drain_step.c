@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 #include <r3ring/atomic.h>
 #include <test_point.h>
@@ -15,14 +14,6 @@
 #include "capture_daemon/drain_copy.h"
 #include "capture_daemon/log.h"
 #include "capture_daemon/totals.h"
-
-/* Why a step is worked on no longer. */
-enum step_outcome {
-	STEP_WAITING,
-	STEP_ENDED,     /* its end bell rang */
-	STEP_CUT_SHORT, /* the producer is gone */
-	STEP_ABANDONED, /* the daemon ends */
-};
 
 /* ---- checks ------------------------------------------------------------- */
 
@@ -312,63 +303,22 @@ static void say_end(struct drain *drain, const struct step_work *work, enum step
 
 /* ---- at work ------------------------------------------------------------ */
 
-/* Looked at before the bells: what rang before it is then seen. */
-static enum step_outcome step_state(const struct drain *drain, const struct step_work *work)
-{
-	enum step_outcome outcome = STEP_WAITING;
-
-	if (drain_producer_state(drain) != DRAIN_PRODUCER_ALIVE)
-		outcome = STEP_CUT_SHORT;
-	else if (drain_expired(drain))
-		outcome = STEP_ABANDONED;
-	/* Pairs with the release in the end kernel: all bells rang before it. */
-	if (r3ring_load_acquire_u64(&work->slot->end_step) == work->head.step)
-		outcome = STEP_ENDED;
-	return drain_may_copy(drain) ? outcome : STEP_CUT_SHORT;
-}
-
-static void step_nap(struct drain *drain, uint64_t elapsed_ns)
-{
-	uint64_t ns = pace_nap_ns(&drain->pace, elapsed_ns);
-	struct timespec nap = {(time_t)(ns / NS_PER_SECOND), (long)(ns % NS_PER_SECOND)};
-
-	clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
-}
-
-static enum step_outcome step_wait(struct drain *drain, const struct step_work *work)
-{
-	uint64_t event_ns = clock_now_ns();
-
-	for (;;) {
-		enum step_outcome outcome = step_state(drain, work);
-		bool copies = !work->dropped && drain_may_copy(drain);
-		uint32_t ready = copies ? step_copy_ready(drain, work) : 0;
-		uint64_t now = clock_now_ns();
-
-		if (drain->gpu_lost)
-			return STEP_ABANDONED;
-
-		if (ready || outcome == STEP_ENDED) {
-			pace_observe(&drain->pace, now - event_ns);
-			event_ns = now;
-		}
-		if (outcome != STEP_WAITING)
-			return outcome;
-		drain_heartbeat(drain);
-		if (!ready)
-			step_nap(drain, now - event_ns);
-	}
-}
-
 static struct step_work step_work_of(const struct drain *drain,
 				     const struct r3ring_step_record *head,
 				     const struct lane_step *lane)
 {
+	const struct extent_geometry *g = &drain->geometry;
+	const uint8_t *extent = drain->buffer.base + lane->extent_offset;
+	uint32_t rows = head->row_end - head->row_begin;
+
 	return (struct step_work){
 		.head = *head,
-		.extent = drain->buffer.base + lane->extent_offset,
+		.extent = extent,
+		.layers = extent + extent_part_offset(g, rows, 0, 0),
+		.layer_bytes = extent_layer_bytes(g, rows),
+		.parts = extent_parts(g, rows),
 		.slot = pages_slot(&drain->pages, lane->slot),
-		.rows = head->row_end - head->row_begin,
+		.rows = rows,
 		.valid = (uint32_t)totals_valid_rows(head),
 		.said = said_before(drain, head->step) ? &drain->said : NULL,
 	};

@@ -148,6 +148,21 @@ static int bed_make_channel(struct bed *bed)
 	return pages_create(&drain->pages, bed->shape->layers, LANE_BYTES, LANE_BYTES, NULL);
 }
 
+static bool carry_on(void *ctx)
+{
+	(void)ctx;
+	return true;
+}
+
+/* As the daemon does, without a reader that has registered. */
+static int bed_open_publisher(struct bed *bed, const struct r3ring_record *schema)
+{
+	struct publisher *publisher = &bed->drain.publisher;
+	int rc = publisher_open(publisher, bed->ring.segment, schema);
+
+	return rc ? rc : publisher_serve(publisher, &bed->drain.policy, carry_on, NULL);
+}
+
 static int bed_open(struct bed *bed, const struct shape *shape)
 {
 	struct r3ring_record schema = {.type = R3RING_SCHEMA, .u.schema.head = schema_of(shape)};
@@ -173,7 +188,7 @@ static int bed_open(struct bed *bed, const struct shape *shape)
 	rc = rc ? rc : ring_make(&bed->ring, bed->sizes.arena_bytes, bed->sizes.depth);
 	r3ring_writer_close(bed->ring.writer); /* the publisher opens its own */
 	bed->ring.writer = NULL;
-	return rc ? rc : publisher_open(&drain->publisher, bed->ring.segment, &schema);
+	return rc ? rc : bed_open_publisher(bed, &schema);
 }
 
 /* What producer and device leave behind for one whole step. */

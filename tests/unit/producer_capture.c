@@ -281,6 +281,8 @@ Test(producer_capture, failure_44_a_graph_that_outlives_close_captures_nothing)
 
 /* ---- system calls ----------------------------------------------------- */
 
+#define MAP_SPANS 130u /* written by vector code, and some by none */
+
 /* From now on any system call of this thread's but _exit ends the process. */
 static int forbid_system_calls(void)
 {
@@ -304,11 +306,18 @@ static int forbid_system_calls(void)
  * the child is to exit with. */
 static int run_steps(struct r3ring_producer *child, uint64_t wanted_drops)
 {
+	static const uint64_t request[MAP_SPANS];
+	static const uint32_t position[MAP_SPANS], rows[MAP_SPANS];
 	struct r3ring_topk topk = topk_of_ids();
 	struct r3ring_producer_stats stats;
+	struct r3ring_step mapped = step;
 
+	mapped.spans = MAP_SPANS;
+	mapped.span_request = request;
+	mapped.span_position = position;
+	mapped.span_rows = rows;
 	for (int i = 0; i < 1000; i++) {
-		if (r3ring_step_begin(child, &step, NULL) < 1)
+		if (r3ring_step_begin(child, i % 10 ? &step : &mapped, NULL) < 1)
 			return 2;
 		for (uint32_t layer = 0; layer < LAYERS; layer++)
 			if (r3ring_capture_layer(child, layer, &topk, NULL))
