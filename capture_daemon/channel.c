@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A channel's later life: its producer goes, it is drained, it makes room. */
 #include <errno.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -67,14 +68,29 @@ bool channel_older_drain(const struct channel *channel)
 	return false;
 }
 
-struct stall_policy channel_policy(const struct daemon *daemon)
+/* Whether one of the patterns, which commas part, is of this channel. */
+static bool is_named(const struct channel *channel, const char *patterns)
 {
-	const struct options *options = &daemon->options;
+	char all[sizeof(((struct options *)0)->lossless_drop)];
+	char *rest = all, *pattern;
+
+	memcpy(all, patterns, strlen(patterns) + 1);
+	while ((pattern = strsep(&rest, ","))) {
+		if (fnmatch(pattern, channel->text, 0) == 0)
+			return true;
+	}
+	return false;
+}
+
+struct stall_policy channel_policy(const struct channel *channel)
+{
+	const struct options *options = &channel->daemon->options;
 
 	return (struct stall_policy){
 		.limit_bytes = options->lossless_limit,
 		.limit_ns = options->stall_limit * NS_PER_MS,
-		.drop = options->lossless_policy == LOSSLESS_DROP,
+		.drop = options->lossless_policy == LOSSLESS_DROP ||
+			is_named(channel, options->lossless_drop),
 	};
 }
 

@@ -103,8 +103,8 @@ void channel_drained(struct channel *channel);
 /* Names what continues this channel; retires it now, or once it is drained. */
 void channel_supersede(struct channel *channel, uint64_t generation, const char *segment_name);
 
-/* What a channel does about lossless readers, by the daemon's options. */
-struct stall_policy channel_policy(const struct daemon *daemon);
+/* What a channel does about lossless readers, by the daemon's options and its own name. */
+struct stall_policy channel_policy(const struct channel *channel);
 
 bool channel_draining(const struct channel *channel);
 /* Whether another generation of the same name still is. */

@@ -308,7 +308,7 @@ static int attach(struct channel *channel, struct hello *hello, uint64_t told_st
 		.buffer_fd = *hello->buffer_fd,
 		.imported_bytes = imported_bytes(hello->message),
 		.told_step = told_step,
-		.policy = channel_policy(channel->daemon),
+		.policy = channel_policy(channel),
 		.device = {.imports = true,
 			   .releases_gpu = channel->daemon->options.release_gpu,
 			   .shares_faults = channel->daemon->options.allow_mps,

@@ -36,6 +36,7 @@ const char options_help[] =
 	"                       (default and at most 3/4 of the ring)\n"
 	"  --stall-limit MS     how long a channel waits for lossless readers (default 500)\n"
 	"  --lossless-policy P  then: demote the reader (default), or drop new steps\n"
+	"  --lossless-drop PATTERNS  channels that drop whatever the policy, such as 'rl-*/*'\n"
 	"  --release-gpu        lets go of a GPU when the last channel with a buffer on it ends\n"
 	"                       (default: keeps its context, whose memory so never comes and "
 	"goes)\n"
@@ -87,6 +88,7 @@ static const struct setting settings[] = {
 	NUMBER("lossless-limit", SETTING_SIZE, lossless_limit),
 	NUMBER("stall-limit", SETTING_COUNT, stall_limit),
 	NUMBER("lossless-policy", SETTING_POLICY, lossless_policy),
+	TEXT("lossless-drop", lossless_drop),
 	NUMBER("release-gpu", SETTING_SWITCH, release_gpu),
 	NUMBER("allow-mps", SETTING_SWITCH, allow_mps),
 	NUMBER("log-level", SETTING_LEVEL, log_level),

@@ -92,7 +92,7 @@ static int orphan_fill(struct channel *channel, struct remains *remains, struct 
 	if (r == 0)
 		r = publisher_open(&channel->drain.publisher, channel->segment, &remains->schema);
 	if (r == 0)
-		r = drain_serve_idle(&channel->drain, channel_policy(channel->daemon));
+		r = drain_serve_idle(&channel->drain, channel_policy(channel));
 	if (r < 0)
 		return r3ring_error_set(err, r, "%s", strerror(-r));
 	take_remains(&channel->drain, remains);

@@ -73,10 +73,10 @@ static uint64_t smaller_of(uint64_t asked, uint64_t allowed)
 	return asked && (!allowed || asked < allowed) ? asked : allowed;
 }
 
-static struct gate_terms terms_of(struct session *session,
+static struct gate_terms terms_of(struct session *session, const struct channel *channel,
 				  const struct r3ring_hello_reader_message *hello)
 {
-	const struct stall_policy policy = channel_policy(session->daemon);
+	const struct stall_policy policy = channel_policy(channel);
 
 	return (struct gate_terms){
 		.lossless = hello->lossless == 1,
@@ -125,7 +125,7 @@ int registration_open(struct session *session, struct channel *channel,
 		      struct r3ring_error *err)
 {
 	struct registration *registration = &session->registration;
-	const struct gate_terms terms = terms_of(session, hello);
+	const struct gate_terms terms = terms_of(session, channel, hello);
 	int r;
 
 	registration_close(session);

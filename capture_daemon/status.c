@@ -254,6 +254,8 @@ static json_t *channel_object(struct channel *channel)
 			    channel->producer_pid ? json_integer(channel->producer_pid)
 						  : json_null());
 	json_object_set_new(object, "device", json_string(channel->device));
+	json_object_set_new(object, "lossless_policy",
+			    json_string(channel_policy(channel).drop ? "drop" : "demote"));
 	json_object_set_new(object, "since", time_text(channel->since));
 	json_object_set_new(object, "id_space", json_string("logical"));
 	add_binding(object, channel, &report);

@@ -136,12 +136,13 @@ static void start_engine(void)
 	worker_start(&engine_a.worker, run_engine, &engine_a);
 }
 
-static void note_life(bool ended)
+/* @newest: generation, where the engine itself may not know. */
+static void note_life(bool ended, uint64_t newest)
 {
 	const struct worker_page *page = engine_a.worker.page;
 	struct kill_life life = {
 		.first_generation = page->counts[ENGINE_FIRST],
-		.last_generation = page->counts[ENGINE_NEWEST],
+		.last_generation = newest ? newest : page->counts[ENGINE_NEWEST],
 		.steps = page->progress,
 		.ended = ended,
 	};
@@ -155,7 +156,7 @@ static void note_life(bool ended)
 static void end_engine(void)
 {
 	worker_kill(&engine_a.worker);
-	note_life(false);
+	note_life(false, 0);
 }
 
 /* Whether the present daemon has welcomed the present engine. */
@@ -179,6 +180,12 @@ static void await_engine(void)
 {
 	if (!engine_is_welcome() || !reader_worker_wait(is_seen, NULL, SETTLE_MS))
 		fail("the engine is not to be seen");
+}
+
+/* What it loses from here on is no fault. */
+static void excuse(const struct kill_reader *reader)
+{
+	r3ring_store_relaxed_u64(&reader->page->excused, 1);
 }
 
 /* ---- who is killed ------------------------------------------------------ */
@@ -227,11 +234,6 @@ static void strike_daemon(void)
 {
 	kills_at_points += strike(daemon_a.pid, daemon_page, &daemon_points);
 	follow_daemon();
-}
-
-static void excuse(const struct kill_reader *reader)
-{
-	r3ring_store_relaxed_u64(&reader->page->excused, 1);
 }
 
 /* It is told to end, and killed while it does; or just ends. */
@@ -327,6 +329,9 @@ static void strike_in_stall(void)
 	uint64_t whom = strike_chance(4);
 
 	await_engine();
+	/* Where not all are known to the present daemon this one may not be waited for. */
+	if (channel_readers(daemon_a.dir, channel) < KILL_KINDS)
+		excuse(reader);
 	stop_reader(reader);
 	r3ring_store_relaxed_u64(&engine_a.worker.page->counts[ENGINE_FLOOD], 1);
 	reader_worker_wait(is_held_up, &waits, STALL_MS);
@@ -429,8 +434,9 @@ static void end_round(void)
 	r3ring_store_relaxed_u64(&engine_a.worker.page->stop, 1);
 	if (worker_wait(&engine_a.worker) != 0)
 		fail("the engine did not end");
-	note_life(true);
-	generation = engine_a.worker.page->counts[ENGINE_NEWEST];
+	/* It may have come to another one as it ended. */
+	generation = (uint64_t)channel_figure(daemon_a.dir, channel, "generation");
+	note_life(true, generation);
 	if (!reader_worker_wait(all_are_there, &generation, SETTLE_MS))
 		fail("a reader does not find the last generation");
 	if (test_daemon_stop(&daemon_a) != 0)

@@ -59,6 +59,13 @@ static void note_published(const struct ledger_generation *generation)
 	r3ring_store_release_u64(&page->published_count, count + 1);
 }
 
+/* A generation whose predecessor is drained for longer than the stall limit waits no
+ * longer than that for who has yet to come. */
+static bool came_late(const struct r3ring_reader_stats *stats)
+{
+	return stats->generations > 1 && stats->now.gap_from == stats->now.start;
+}
+
 static void note_losses(void)
 {
 	const struct r3ring_reader_stats *stats = &own.ledger.stats;
@@ -74,7 +81,7 @@ static void note_losses(void)
 	own.account.lost += more;
 	own.account.demotions += stats->demoted && !own.was_demoted;
 	own.was_demoted = stats->demoted;
-	if (is_lossless(own.reader->kind) && !stats->demoted &&
+	if (is_lossless(own.reader->kind) && !stats->demoted && !came_late(stats) &&
 	    !r3ring_load_relaxed_u64(&own.reader->page->excused))
 		own.account.unexplained += more;
 }

@@ -386,6 +386,41 @@ Test(lossless_dropping, steps_dropped_for_a_full_ring_are_counted_exactly, .time
 	finish();
 }
 
+static const char *policy_of(const char *name)
+{
+	json_t *status = channel_status(daemon_a.dir, name);
+	static char policy[16];
+
+	snprintf(policy, sizeof(policy), "%s",
+		 json_string_value(json_object_get(status, "lossless_policy")));
+	json_decref(status);
+	return policy;
+}
+
+Test(lossless_dropping, channels_that_a_pattern_names_drop_while_others_demote, .timeout = 60)
+{
+	struct r3ring_error err = {0};
+	struct reader_job lossless;
+
+	start_with((const char *[]){"--ring-size", "1M", "--stall-limit", STALL_MS,
+				    "--lossless-drop", "none/*," BASE "*/0", NULL});
+	cr_assert_eq(engine_open(&engine_b, daemon_a.dir, engine_instance(daemon_a.dir, OTHER), 16,
+				 &err),
+		     0, "%s", err.text);
+	cr_expect_str_eq(policy_of(channel), "drop");
+	cr_expect_str_eq(policy_of(other), "demote");
+	lossless = job(R3RING_LOSSLESS);
+	reader_worker_start(&keen, &lossless);
+	reader_worker_pause(&keen);
+	flood(8000);
+	cr_expect_eq(figure("readers_demoted"), 0);
+	reader_worker_go_on(&keen);
+	cr_assert_gt(settle(), 0);
+	reader_worker_finish(&keen);
+	cr_expect_gt(keen.page->seen.lost_steps[R3RING_CAUSE_RING_FULL], 0);
+	finish();
+}
+
 static bool has_waited_in_vain(void)
 {
 	return figure("waited_for_readers_ms") >= 299;

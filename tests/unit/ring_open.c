@@ -70,6 +70,22 @@ Test(ring_open, failure_3_a_reader_can_verify_uuid_generation_and_label)
 	cr_assert_neq(seen->writer_start_time, 0);
 }
 
+Test(ring_open, failure_2_a_process_that_got_the_writers_pid_is_not_taken_for_it)
+{
+	struct r3ring_segment *segment = NULL;
+
+	cr_assert(r3ring_segment_writer_lives(ring.seen));
+	/* The writer has died, and its number was given to this process. */
+	header->writer_start_time--;
+	cr_assert_eq(r3ring_segment_open(&segment, ring.name, NULL), 0);
+	cr_assert_not(r3ring_segment_writer_lives(segment));
+	r3ring_segment_close(segment);
+	header->writer_start_time = 0; /* not known: nobody's */
+	cr_assert_eq(r3ring_segment_open(&segment, ring.name, NULL), 0);
+	cr_assert_not(r3ring_segment_writer_lives(segment));
+	r3ring_segment_close(segment);
+}
+
 Test(ring_open, the_header_is_a_copy_that_nobody_can_change)
 {
 	header->generation = 8;
