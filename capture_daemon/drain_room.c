@@ -51,8 +51,10 @@ bool drain_finds_room(struct drain *drain, const struct r3ring_record *step)
 	struct stall_wait wait = {0};
 	bool room;
 
-	if (!stall->policy.drop)
+	if (!stall->policy.drop) {
+		drain->dropping = false;
 		return true;
+	}
 	while (!(room = has_room(drain, records, bytes)) && !drain->dropping) {
 		if (!stall_nap(stall, drain->publisher.writer, &wait))
 			break;
@@ -120,6 +122,8 @@ void drain_take_untold(struct drain *drain)
 	drain->rows_seen = untold.rows;
 	/* The entry that was at work may not have been given back. */
 	drain->told_step = untold.to_step;
+	/* What is lost behind them is told with them. */
+	drain->dropping = true;
 }
 
 static void say_untold_of(struct drain *drain, enum r3ring_cause cause)

@@ -91,6 +91,11 @@ static int orphan_fill(struct channel *channel, struct remains *remains, struct 
 	r = remains_read(remains, channel->segment);
 	if (r == 0)
 		r = publisher_open(&channel->drain.publisher, channel->segment, &remains->schema);
+	/* Killed between its last record and the word that nothing follows. */
+	if (r == 0 && remains->closed) {
+		r3ring_writer_finish(channel->drain.publisher.writer);
+		r = -EPIPE;
+	}
 	if (r == 0)
 		r = drain_serve_idle(&channel->drain, channel_policy(channel));
 	if (r < 0)

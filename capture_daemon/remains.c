@@ -223,6 +223,9 @@ static void note_record(struct remains *remains, const struct r3ring_record *rec
 	case R3RING_KEYFRAME:
 		note_keyframe(remains, &record->u.keyframe);
 		break;
+	case R3RING_CLOSED:
+		remains->closed = true;
+		break;
 	default:
 		break;
 	}

@@ -34,6 +34,7 @@ struct remains {
 	struct remains_gap gap;              /* the newest */
 	struct r3ring_lost_record cut_short; /* by a producer's death, its LOST not yet told */
 	struct drain_said said;
+	bool closed; /* its end was told: nothing may follow */
 };
 
 void remains_init(struct remains *remains);
