@@ -36,12 +36,13 @@
 #define LIVES 12u /* about, where these two allow it */
 #define REPORT_MS 60000u
 #define WARM_MS 2000u
+#define GUEST_STALL_MS 200  /* the auditor is waited for as long as the daemon allows */
 #define GROWTH_KIB 8192     /* of the daemon's own memory over one life */
 #define DESCRIPTORS_MORE 40 /* than without channels: of one, its peers and readers */
 #define DESCRIPTORS_LEFT 8  /* when the readers are gone and the channel has ended */
 #define REST_MS 10000
 
-static const char *const daemon_args[] = {"--ring-size", "8M", "--stall-limit", "200", NULL};
+static const char *const daemon_args[] = {"--ring-size", "8M", "--stall-limit", "5000", NULL};
 
 enum guest_kind {
 	GUEST_NONE,
@@ -104,6 +105,7 @@ static void start_reader(struct soak *soak, struct guest *guest)
 		.channel = soak->channel,
 		.mode = (enum r3ring_cursor_mode)next_random(soak, R3RING_LOSSLESS + 1),
 		.dawdle_us = next_random(soak, 3) ? 0 : 500,
+		.stall_ms = GUEST_STALL_MS,
 	};
 
 	expect(soak, soak_reader_start(&guest->reader, &job), "a reader attaches");
@@ -397,7 +399,7 @@ static void begin(struct soak *soak)
 		printf("%s\n", err.text);
 		exit(1);
 	}
-	job = (struct soak_job){soak->daemon.dir, soak->channel, R3RING_LOSSLESS, 0};
+	job = (struct soak_job){soak->daemon.dir, soak->channel, R3RING_LOSSLESS, 0, 0};
 	expect(soak, soak_reader_start(&soak->auditor, &job), "the auditor attaches");
 	soak->begun_ms = now_ms();
 	soak->report_ms = soak->begun_ms + REPORT_MS;

@@ -146,6 +146,7 @@ static struct r3ring_reader *attach(const struct soak_job *job)
 		.runtime_dir = job->dir,
 		.channel = job->channel,
 		.mode = job->mode,
+		.stall_ms = job->stall_ms,
 	};
 	struct r3ring_reader *reader;
 	struct r3ring_error err;

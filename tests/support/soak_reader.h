@@ -44,6 +44,7 @@ struct soak_job {
 	const char *dir, *channel;
 	enum r3ring_cursor_mode mode;
 	uint32_t dawdle_us; /* after each record */
+	uint32_t stall_ms;  /* lossless: how long it is to be waited for; 0: as the daemon says */
 };
 
 /* Starts it and waits until it is attached. Returns whether it is. */
