@@ -426,6 +426,19 @@ static bool all_are_there(const void *ctx)
 	return kill_reader_account(&auditor).generation >= *generation;
 }
 
+/* A daemon that is told to end waits for two seconds, and then tells what is left in the
+ * queue without looking at it. */
+static bool is_drained(const void *ctx)
+{
+	json_t *status = channel_status(daemon_a.dir, channel);
+	const char *state = json_string_value(json_object_get(status, "state"));
+	bool drained = state && strcmp(state, "ended") == 0;
+
+	(void)ctx;
+	json_decref(status);
+	return drained;
+}
+
 static void end_round(void)
 {
 	uint64_t generation;
@@ -434,6 +447,8 @@ static void end_round(void)
 	r3ring_store_relaxed_u64(&engine_a.worker.page->stop, 1);
 	if (worker_wait(&engine_a.worker) != 0)
 		fail("the engine did not end");
+	if (!reader_worker_wait(is_drained, NULL, SETTLE_MS))
+		fail("the engine's last steps are not drained");
 	/* It may have come to another one as it ended. */
 	generation = (uint64_t)channel_figure(daemon_a.dir, channel, "generation");
 	note_life(true, generation);
