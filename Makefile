@@ -267,7 +267,8 @@ $(FAKE)/r3ring: $(TOOLS) $(REFERENCE) $(FAKE)/libr3ring.a $(O)/files
 	$(call link-fake,$(PROGRAM_LIBS))
 
 # Starts the programs; where there is a toolkit, the stand-in is compared with it.
-$(FAKE)/tests/run-cuda: $(FAKE_TESTS) $(filter-out %/libr3ring.a,$(INSIDE)) $(FAKE)/libr3ring.a \
+$(FAKE)/tests/run-cuda: $(FAKE_TESTS) $(filter-out %/demo.o,$(DEMO)) \
+		$(filter-out %/libr3ring.a,$(INSIDE)) $(FAKE)/libr3ring.a \
 		| $(FAKE)/r3ringd $(FAKE)/r3ring $(if $(filter yes,$(CUDA)),$(FAKE)/as-declared)
 	$(call say,LD)
 	@mkdir -p $(@D)
@@ -341,10 +342,13 @@ test: $(call packages,build) $(call packages,test)
 killed: $(call packages,build)
 	+$(Q)$(submake) TESTPOINTS=1 $(O)/testpoints/r3ringd $(O)/testpoints/tests/stress/kills
 
-# Each for as long as it takes by itself; the kills KILLS times, from SEED on.
+# Each for as long as it takes by itself; the kills KILLS times, from SEED on; engines on
+# a stand-in GPU with CUDA_SEEDS seeds (300).
 .PHONY: stress
-stress: $(call packages,build)
-	+$(Q)$(submake) $(STRESS) $(O)/r3ringd killed
+stress: $(call packages,build) $(call packages,test)
+	+$(Q)$(submake) $(STRESS) $(O)/r3ringd $(FAKE)/tests/run-cuda killed
+	$(Q)R3RING_CUDA_SEEDS=$(or $(CUDA_SEEDS),300) $(FAKE)/tests/run-cuda -j$(JOBS) \
+		--filter 'cuda_seeds/*'
 	$(Q)for program in $(filter-out %/kills,$(STRESS)) $(O)/testpoints/tests/stress/kills; do \
 		echo $$program; KILLS=$(KILLS) SEED=$(SEED) $$program || exit 1; done
 
@@ -524,7 +528,8 @@ help:
 	@echo 'check-ubsan    unit and system tests with UndefinedBehaviorSanitizer'
 	@echo 'check-tsan     race tests with ThreadSanitizer'
 	@echo 'check-aarch64  builds for arm64 and runs the unit tests under qemu-user'
-	@echo 'stress         race tests, and KILLS=100 kills at every point of the code'
+	@echo 'stress         race tests, KILLS=100 kills at every point of the code, and engines on'
+	@echo '               a stand-in GPU with CUDA_SEEDS=300 seeds'
 	@echo 'model          explores models of the protocol, and mutants, which must fail'
 	@echo 'fuzz           feeds decoders and readers nonsense, SECONDS=60 each'
 	@echo 'soak           everything at once, for MINUTES=10, with exact accounts at the end'

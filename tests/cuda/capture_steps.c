@@ -2,7 +2,12 @@
 /* Steps on the cuda device, over the stand-in runtime: every id reaches the reader. */
 #include <criterion/criterion.h>
 
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/cuda/fixture.h"
 #include "tests/cuda/gpu_rig.h"
@@ -121,6 +126,98 @@ MACHINE_TEST(cuda_steps, failure_31_a_buffer_goes_by_descriptor_where_that_is_as
 	gpu_run(&rig, 10, 32, 1);
 	expect_said("by descriptor");
 	cr_expect_eq(fakecuda_calls("cudaIpcGetMemHandle"), 0);
+}
+
+static bool leave_ipc_namespace(void *unused)
+{
+	(void)unused;
+	return unshare(CLONE_NEWIPC) == 0;
+}
+
+static bool may_leave_namespaces(void)
+{
+	pid_t child = fork();
+	int status = 1;
+
+	if (child == 0)
+		_exit(!leave_ipc_namespace(NULL));
+	waitpid(child, &status, 0);
+	return status == 0;
+}
+
+MACHINE_TEST(cuda_steps, failure_31_a_buffer_goes_by_descriptor_to_another_ipc_namespace)
+{
+	if (!may_leave_namespaces())
+		cr_skip_test("no right to make an IPC namespace");
+	rig.daemon.prepare = leave_ipc_namespace;
+	start(&gpu_small, 16);
+	gpu_rig_open(&rig);
+	gpu_run(&rig, 5, 16, 1);
+	expect_said("by descriptor");
+	cr_expect_eq(fakecuda_calls("cudaIpcGetMemHandle"), 0);
+}
+
+MACHINE_TEST(cuda_steps, failure_31_a_handle_that_is_forced_on_another_namespace_is_refused)
+{
+	struct r3ring_error err = {0};
+
+	if (!may_leave_namespaces())
+		cr_skip_test("no right to make an IPC namespace");
+	rig.daemon.prepare = leave_ipc_namespace;
+	start(&gpu_small, 16);
+	rig.options.buffer_export = "ipc";
+	cr_expect_lt(gpu_rig_open_producer(&rig, &err), 0);
+	cr_expect(strstr(err.text, "namespace"), "%s", err.text);
+}
+
+MACHINE_TEST(cuda_steps, a_gpu_under_mps_is_refused_unless_that_is_allowed)
+{
+	static const char *const allow[] = {"--allow-mps", NULL};
+	struct r3ring_error err = {0};
+
+	setenv("FAKECUDA_MPS", "1", 1);
+	start(&gpu_small, 16);
+	cr_expect_lt(gpu_rig_open_producer(&rig, &err), 0);
+	cr_expect(strstr(err.text, "MPS"), "%s", err.text);
+	test_daemon_restart(&rig.daemon, allow);
+	gpu_rig_open(&rig);
+	gpu_run(&rig, 2, 16, 1);
+}
+
+MACHINE_TEST(cuda_steps, a_machine_without_driver_says_so_and_runs_all_else)
+{
+	struct r3ring_error err = {0};
+
+	setenv("FAKECUDA_DRIVER", "none", 1);
+	start(&gpu_small, 16);
+	cr_expect_eq(gpu_rig_open_producer(&rig, &err), -ENODEV);
+	cr_expect(strstr(err.text, "driver"), "%s", err.text);
+	rig.options.device = "host";
+	cr_assert_eq(gpu_rig_open_producer(&rig, &err), 0, "%s", err.text);
+}
+
+/* An engine that sizes its cache must not see the daemon's memory come and go. */
+MACHINE_TEST(cuda_steps, the_daemon_keeps_its_context_unless_it_is_told_to_let_go)
+{
+	static const char *const release[] = {"--release-gpu", NULL};
+	size_t before, after, total;
+
+	start(&gpu_small, 16);
+	gpu_rig_open(&rig);
+	fakecuda_serving(false);
+	cr_assert_eq(cudaMemGetInfo(&before, &total), cudaSuccess);
+	gpu_rig_close_producer(&rig);
+	expect_said("drained");
+	cr_assert_eq(cudaMemGetInfo(&after, &total), cudaSuccess);
+	cr_expect_lt(after - before, 64u << 20);
+	step_reader_close(&rig.reader);
+	test_daemon_restart(&rig.daemon, release);
+	gpu_rig_open(&rig);
+	gpu_run(&rig, 2, 16, 1);
+	gpu_rig_close_producer(&rig);
+	expect_said("let go of the GPU");
+	cr_assert_eq(cudaMemGetInfo(&after, &total), cudaSuccess);
+	cr_expect_gt(after, before + (256u << 20));
 }
 
 MACHINE_TEST(cuda_steps, a_bounce_buffer_brings_the_same_where_the_ring_cannot_be_registered)
