@@ -81,6 +81,36 @@ MACHINE_TEST(cuda_steps, the_order_by_event_brings_the_same)
 	gpu_run(&rig, 20, 32, 1);
 }
 
+MACHINE_TEST(cuda_steps, by_event_each_step_is_recorded_and_each_copy_waits_for_it)
+{
+	struct fakecuda_work work;
+
+	start(&gpu_small, 16);
+	rig.options.order = "event";
+	gpu_rig_open(&rig);
+	gpu_run(&rig, 20, 16, 1);
+	work = fakecuda_work();
+	cr_expect_geq(work.event_records, 20);
+	cr_expect_geq(work.event_waits, 20);
+}
+
+/* The daemon hears of the end from the end kernel, and must find the event recorded. */
+MACHINE_TEST(cuda_steps, by_event_the_record_comes_before_the_end)
+{
+	struct r3ring_step step = gpu_plain_step(16);
+	unsigned int records;
+
+	start(&gpu_small, 16);
+	rig.options.order = "event";
+	gpu_rig_open(&rig);
+	cr_assert_eq(gpu_begin(&rig, &step), 1);
+	records = fakecuda_calls("cudaEventRecord");
+	fakecuda_fail("cudaLaunchKernel:1:cudaErrorUnknown");
+	cr_expect_eq(r3ring_step_end(rig.producer, rig.stream), -EIO);
+	cr_expect(fakecuda_has_failed());
+	cr_expect_eq(fakecuda_calls("cudaEventRecord"), records + 1);
+}
+
 MACHINE_TEST(cuda_steps, captures_on_a_side_stream_bring_the_same)
 {
 	start(&gpu_deepseek_v4, 32);

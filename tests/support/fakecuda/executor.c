@@ -254,11 +254,13 @@ static bool work_some(struct work *work)
 		work->u.host.fn(work->u.host.data);
 		return true;
 	case WORK_EVENT_RECORD:
+		machine_count_event(true);
 		/* Pairs with the acquire of a process that waits for it. */
 		r3ring_store_release_u64(&machine_event(work->u.event.slot)->completed,
 					 work->u.event.number);
 		return true;
 	case WORK_EVENT_WAIT:
+		machine_count_event(false);
 		break;
 	}
 	return true;

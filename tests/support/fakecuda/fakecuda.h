@@ -86,6 +86,7 @@ struct fakecuda_work {
 	uint64_t kernels;
 	uint64_t copies;
 	uint64_t copied_bytes;
+	uint64_t event_records, event_waits; /* of interprocess events */
 };
 struct fakecuda_work fakecuda_work(void);
 

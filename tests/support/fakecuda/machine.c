@@ -484,6 +484,16 @@ void machine_count_copy(uint64_t bytes)
 	machine_unlock(m);
 }
 
+void machine_count_event(bool is_record)
+{
+	struct machine *m = machine();
+
+	machine_lock(m);
+	m->work.event_records += is_record;
+	m->work.event_waits += !is_record;
+	machine_unlock(m);
+}
+
 struct fakecuda_work fakecuda_work(void)
 {
 	struct machine *m = machine();
