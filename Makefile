@@ -118,6 +118,10 @@ FAKE := $(O)/fakecuda
 FAKECUDA := $(patsubst %.c,$(FAKE)/%.o,$(wildcard tests/support/fakecuda/*.c))
 FAKE_DEVICE := $(patsubst %.c,$(FAKE)/%.o,$(wildcard device/cuda*.c))
 FAKE_TESTS := $(patsubst %.c,$(FAKE)/%.o,$(wildcard tests/cuda/*.c))
+# The same tests, and a benchmark, on a real GPU.
+GPU_TESTS := $(addprefix $(O)/gpu/tests/cuda/,capture_steps.o gpu_rig.o placement.o) \
+	$(addprefix $(O)/gpu/tests/gpu/,litmus.o real_gpu.o)
+GPU_BENCH := $(addprefix $(O)/gpu/tests/gpu/,bench.o forward.o latency.o)
 FAKE_LIBRARY := $(if $(FAKE_DEVICE),$(filter-out $(O)/device/no_cuda.o $(CUDA_DEVICE),$(LIBRARY)), \
 	$(LIBRARY)) $(FAKE_DEVICE) $(FAKECUDA)
 CONTAINER := $(patsubst %.c,$(O)/%.o,$(wildcard tests/container/*.c))
@@ -127,7 +131,7 @@ MANUALS := $(wildcard docs/man/*.[1-8])
 PROGRAM_OBJECTS := $(LIBRARY) $(REFERENCE) $(DAEMON) $(TOOLS)
 TEST_OBJECTS := $(SUPPORT) $(UNIT) $(SYSTEM) $(STRESS:=.o) $(BENCH) $(BENCHED) $(DEMO) \
 	$(CONTAINER) $(PEERS_PLAIN) $(filter-out %/boost.o,$(PEERS))
-FAKE_OBJECTS := $(FAKECUDA) $(FAKE_DEVICE) $(FAKE_TESTS)
+FAKE_OBJECTS := $(FAKECUDA) $(FAKE_DEVICE) $(FAKE_TESTS) $(GPU_TESTS) $(GPU_BENCH)
 OBJECTS := $(sort $(PROGRAM_OBJECTS) $(TEST_OBJECTS) $(FAKE_OBJECTS))
 SOURCES := $(patsubst $(O)/%.o,%.c,$(filter-out $(FAKE_OBJECTS),$(OBJECTS)))
 
@@ -194,6 +198,11 @@ $(FAKE)/%.o: %.c $(O)/flags
 	$(call say,CC)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -Itests/support/fakecuda/include $(R3RING_CFLAGS) $(if $(CI),-Werror) -c -o $@ $<
+
+$(O)/gpu/%.o: %.c $(O)/flags
+	$(call say,CC)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(R3RING_CFLAGS) $(if $(CI),-Werror) -c -o $@ $<
 
 # Their loops are written to be vectorized; at -O2 compilers hold back.
 $(O)/kernels/convert.o $(O)/producer/span_block.o $(O)/consumer/assembler/fill.o: private R3RING_CFLAGS += -O3
@@ -274,6 +283,14 @@ $(FAKE)/tests/run-cuda: $(FAKE_TESTS) $(filter-out %/demo.o,$(DEMO)) \
 	@mkdir -p $(@D)
 	$(call link-fake,$(TEST_LIBS))
 
+$(O)/tests/run-gpu: $(GPU_TESTS) $(INSIDE) | $(PROGRAMS)
+	$(call say,LD)
+	$(call link,$(TEST_LIBS))
+
+$(O)/tests/bench-gpu: $(GPU_BENCH) $(INSIDE) | $(PROGRAMS)
+	$(call say,LD)
+	$(call link,$(PROGRAM_LIBS))
+
 # Names, types and values are those of NVIDIA's headers.
 $(FAKE)/as-declared: $(wildcard tests/support/fakecuda/*.[ch])
 	$(call say,CHECK)
@@ -351,6 +368,16 @@ stress: $(call packages,build) $(call packages,test)
 		--filter 'cuda_seeds/*'
 	$(Q)for program in $(filter-out %/kills,$(STRESS)) $(O)/testpoints/tests/stress/kills; do \
 		echo $$program; KILLS=$(KILLS) SEED=$(SEED) $$program || exit 1; done
+
+# On a machine with a GPU; elsewhere they say that they are skipped.
+.PHONY: gpu-test gpu-bench
+gpu-test gpu-bench: $(call packages,build) $(call packages,test)
+ifeq ($(CUDA),yes)
+	+$(Q)$(submake) $(O)/tests/run-gpu $(O)/tests/bench-gpu
+	$(Q)tests/gpu/run.sh $(O) $(@:gpu-%=%)
+else
+	@echo 'skipped: no CUDA toolkit to build it with (CUDA_HOME says where one is)'
+endif
 
 # Criterion does not work with ThreadSanitizer; the race tests are programs of their own.
 .PHONY: check-asan check-ubsan check-tsan
@@ -528,6 +555,7 @@ help:
 	@echo 'check-ubsan    unit and system tests with UndefinedBehaviorSanitizer'
 	@echo 'check-tsan     race tests with ThreadSanitizer'
 	@echo 'check-aarch64  builds for arm64 and runs the unit tests under qemu-user'
+	@echo 'gpu-test       tests on a real GPU; gpu-bench measures there'
 	@echo 'stress         race tests, KILLS=100 kills at every point of the code, and engines on'
 	@echo '               a stand-in GPU with CUDA_SEEDS=300 seeds'
 	@echo 'model          explores models of the protocol, and mutants, which must fail'
