@@ -14,6 +14,7 @@
 
 #include <r3ring/atomic.h>
 
+#include "ring/descriptor.h"
 #include "ring/internal.h"
 
 /* How often a search is begun again when the writer overtakes it; after that
@@ -101,7 +102,7 @@ static bool flagged_record(const struct r3ring_segment *segment, uint64_t seq, u
 	if (seq < window->oldest || seq > window->tail)
 		return false;
 	if (desc_copy(segment, seq, &desc) != DESC_INTACT || !(desc.flags & flag) ||
-	    !desc_payload_kept(segment, &desc))
+	    !desc_payload_kept(segment, desc.pos))
 		return false;
 	return window_units_before(segment, seq, total);
 }
@@ -176,7 +177,8 @@ static void prefetch_expected(const struct r3ring_cursor *cursor)
 {
 	const struct r3ring_segment *segment = cursor->segment;
 
-	__builtin_prefetch(segment->arena + (desc_end(&cursor->desc) & (segment->arena_bytes - 1)));
+	r3ring_prefetch_read(segment->arena +
+			     (desc_end(&cursor->desc) & (segment->arena_bytes - 1)));
 }
 
 /* Asks for the next record while the one at hand is used. Only where it is published:
@@ -187,12 +189,12 @@ static void prefetch_next(const struct r3ring_cursor *cursor)
 	uint64_t next = cursor->desc.seq + 1, begin = desc_end(&cursor->desc);
 	uint64_t bytes = cursor->desc.len < PREFETCH_BYTES ? cursor->desc.len : PREFETCH_BYTES;
 
-	__builtin_prefetch(ring_desc(segment, cursor->desc.seq + PREFETCH_RECORDS));
+	r3ring_prefetch_read(ring_desc(segment, cursor->desc.seq + PREFETCH_RECORDS));
 	if (r3ring_load_relaxed_u64(&ring_desc(segment, next)->seq) != next)
 		return;
 	for (uint64_t offset = 0; offset < bytes; offset += R3RING_RECORD_ALIGN)
-		__builtin_prefetch(segment->arena +
-				   ((begin + offset) & (segment->arena_bytes - 1)));
+		r3ring_prefetch_read(segment->arena +
+				     ((begin + offset) & (segment->arena_bytes - 1)));
 }
 
 /* Nothing at the cursor: not yet, never more, or the slot lies. */
@@ -212,63 +214,71 @@ static int nothing_new(struct r3ring_cursor *cursor)
 	return closed && slot_empty(cursor) ? -EPIPE : 0;
 }
 
-static void fill_view(const struct r3ring_cursor *cursor, struct r3ring_view *view)
+static void fill_view(const struct r3ring_cursor *cursor, const uint64_t words[DESC_WORDS],
+		      struct r3ring_view *view)
 {
-	const struct r3ring_desc *desc = &cursor->desc;
-	const uint8_t *arena = cursor->segment->arena;
-
-	view->seq = desc->seq;
-	view->step = desc->step;
-	view->units = desc->units;
+	view->seq = words[DESC_SEQ];
+	view->step = words[DESC_STEP];
+	view->units = words[DESC_UNITS];
 	view->generation = cursor->segment->header.generation;
-	view->len = desc->len;
-	view->type = desc->type;
-	view->flags = desc->flags;
-	view->data = desc->flags & R3RING_DESC_INLINE
-			     ? desc->inline_data
-			     : arena + (desc->pos & (cursor->segment->arena_bytes - 1));
+	view->len = desc_shape_len(words[DESC_SHAPE]);
+	view->type = desc_shape_type(words[DESC_SHAPE]);
+	view->flags = desc_shape_flags(words[DESC_SHAPE]);
 }
 
-/* Whether the payload of the open view is still what the writer put there. The
- * inline payload is a private copy and cannot change. */
-static bool view_intact(const struct r3ring_cursor *cursor)
+static const void *payload_of(const struct r3ring_cursor *cursor, const uint64_t words[DESC_WORDS])
 {
-	const struct r3ring_desc *desc = &cursor->desc;
+	if (desc_shape_flags(words[DESC_SHAPE]) & R3RING_DESC_INLINE)
+		return cursor->desc.inline_data;
+	return cursor->segment->arena + (words[DESC_POS] & (cursor->segment->arena_bytes - 1));
+}
 
-	if (desc->flags & R3RING_DESC_INLINE)
+/* Whether the payload of the record is still what the writer put there. An inline
+ * payload is a private copy and cannot change. */
+static inline bool view_intact(const struct r3ring_cursor *cursor, uint64_t pos, uint64_t flags)
+{
+	if (flags & R3RING_DESC_INLINE)
 		return true;
 	/* Pairs with the writer's fence behind the intent. The slot may be another's by
 	 * now: its descriptor was copied and checked before. */
 	r3ring_fence_acquire();
-	return desc_payload_kept(cursor->segment, desc);
+	return desc_payload_kept(cursor->segment, pos);
 }
 
-int r3ring_cursor_check(struct r3ring_cursor *cursor)
+/* Enters the open view, which these words describe, in the accounts. */
+static RING_HOT int check(struct r3ring_cursor *cursor, uint64_t seq, uint64_t pos, uint64_t units,
+			  uint64_t flags)
 {
-	bool intact;
-
-	if (!cursor->view_open)
-		return -EINVAL;
 	cursor->view_open = false;
-	intact = view_intact(cursor);
-	if (!intact) {
-		lose_until(cursor, cursor->desc.seq + 1, cursor->desc.units);
+	if (!view_intact(cursor, pos, flags)) {
+		lose_until(cursor, seq + 1, units);
 		return -EOVERFLOW;
 	}
 	cursor->stats.got++;
 	cursor->stats.cursor++;
-	cursor->total = cursor->desc.units;
+	cursor->total = units;
 	cursor->total_known = true;
 	return 0;
 }
 
-int r3ring_cursor_next(struct r3ring_cursor *cursor, struct r3ring_view *view)
+int r3ring_cursor_check(struct r3ring_cursor *cursor)
+{
+	const struct r3ring_desc *desc = &cursor->desc;
+
+	if (!cursor->view_open)
+		return -EINVAL;
+	return check(cursor, desc->seq, desc->pos, desc->units, desc->flags);
+}
+
+/* Opens a view of the record at the cursor and leaves its words; 1, or as
+ * r3ring_cursor_next(). */
+static RING_HOT int find_next(struct r3ring_cursor *cursor, uint64_t words[DESC_WORDS])
 {
 	int rc = cursor->view_open ? r3ring_cursor_check(cursor) : 0;
 
 	if (rc)
 		return rc;
-	switch (desc_copy(cursor->segment, cursor->stats.cursor, &cursor->desc)) {
+	switch (desc_load(cursor->segment, cursor->stats.cursor, words)) {
 	case DESC_NOT_YET:
 		return nothing_new(cursor);
 	case DESC_OVERRUN:
@@ -278,39 +288,54 @@ int r3ring_cursor_next(struct r3ring_cursor *cursor, struct r3ring_view *view)
 	case DESC_INTACT:
 		break;
 	}
+	cursor->desc.seq = words[DESC_SEQ];
+	desc_store_fields(&cursor->desc, words);
 	cursor->empty_looks = 0;
-	if (cursor->total_known && cursor->desc.units < cursor->total)
+	if (cursor->total_known && words[DESC_UNITS] < cursor->total)
 		return lose_corrupt(cursor);
-	if (!view_intact(cursor))
+	if (!view_intact(cursor, words[DESC_POS], desc_shape_flags(words[DESC_SHAPE])))
 		return overrun(cursor);
 	cursor->view_open = true;
 	if (cursor->behind)
 		prefetch_next(cursor);
 	cursor->behind = true;
-	fill_view(cursor, view);
 	return 1;
+}
+
+int r3ring_cursor_next(struct r3ring_cursor *cursor, struct r3ring_view *view)
+{
+	uint64_t words[DESC_WORDS] = {0};
+	int rc = find_next(cursor, words);
+
+	if (rc == 1) {
+		fill_view(cursor, words, view);
+		view->data = payload_of(cursor, words);
+	}
+	return rc;
 }
 
 int r3ring_cursor_read(struct r3ring_cursor *cursor, struct r3ring_view *view, void *buffer,
 		       size_t capacity)
 {
-	struct r3ring_view found = {0};
-	int rc = r3ring_cursor_next(cursor, &found);
+	uint64_t words[DESC_WORDS] = {0};
+	int rc = find_next(cursor, words);
+	uint32_t len = desc_shape_len(words[DESC_SHAPE]);
 
 	if (rc != 1)
 		return rc;
-	if (found.len > capacity) {
+	if (len > capacity) {
 		cursor->view_open = false;
-		*view = found;
+		fill_view(cursor, words, view);
 		view->data = NULL;
 		return -EMSGSIZE;
 	}
-	if (found.len)
-		memcpy(buffer, found.data, found.len);
-	rc = r3ring_cursor_check(cursor);
+	if (len)
+		memcpy(buffer, payload_of(cursor, words), len);
+	rc = check(cursor, words[DESC_SEQ], words[DESC_POS], words[DESC_UNITS],
+		   desc_shape_flags(words[DESC_SHAPE]));
 	if (rc)
 		return rc;
-	*view = found;
+	fill_view(cursor, words, view);
 	view->data = buffer;
 	return 1;
 }

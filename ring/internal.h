@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include <r3ring/abi.h>
+#include <r3ring/atomic.h>
 #include <r3ring/ring.h>
 
 #define RING_ARENA_LOG2_MIN 12u
@@ -22,6 +23,10 @@
 
 /* No honest sequence or position comes near it; sums below it never wrap. */
 #define RING_NUMBER_LIMIT (1ull << 62)
+
+/* On the path of every record: a call there, with what it passes through memory, costs
+ * more than the work. */
+#define RING_HOT inline __attribute__((always_inline))
 
 struct r3ring_segment {
 	int fd; /* of the writer's side, holds the lock; -1 for readers */
@@ -50,6 +55,12 @@ static inline uint64_t ring_align(uint64_t bytes, uint64_t unit)
 	return (bytes + unit - 1) & ~(unit - 1);
 }
 
+/* Bytes of the longest record. */
+static inline uint64_t ring_max_record(const struct r3ring_segment *segment)
+{
+	return segment->arena_bytes / 8;
+}
+
 /* Sets the pointers and sizes above from segment->header and segment->base. */
 void segment_locate_regions(struct r3ring_segment *segment);
 
@@ -68,12 +79,15 @@ enum desc_state {
 	DESC_CORRUPT,
 };
 
-/* Arena position behind a record. */
+/* Arena position behind a record at @pos. */
+static inline uint64_t desc_end_of(uint64_t pos, uint32_t len, uint64_t flags)
+{
+	return flags & R3RING_DESC_INLINE ? pos : pos + ring_align(len, R3RING_RECORD_ALIGN);
+}
+
 static inline uint64_t desc_end(const struct r3ring_desc *desc)
 {
-	if (desc->flags & R3RING_DESC_INLINE)
-		return desc->pos;
-	return desc->pos + ring_align(desc->len, R3RING_RECORD_ALIGN);
+	return desc_end_of(desc->pos, desc->len, desc->flags);
 }
 
 /* Low half of XXH3 over all bytes of the descriptor before `check`. */
@@ -87,10 +101,15 @@ enum desc_state desc_copy(const struct r3ring_segment *segment, uint64_t seq,
 			  struct r3ring_desc *copy);
 
 /*
- * Whether the arena bytes of a record have not been given to a newer one up to
+ * Whether the arena bytes of a record at @pos have not been given to a newer one up to
  * now. Comes after an acquire fence behind the reading of those bytes.
  */
-bool desc_payload_kept(const struct r3ring_segment *segment, const struct r3ring_desc *desc);
+static inline bool desc_payload_kept(const struct r3ring_segment *segment, uint64_t pos)
+{
+	uint64_t intent = r3ring_load_relaxed_u64(&segment->lines->intent_pos);
+
+	return intent <= pos + segment->arena_bytes;
+}
 
 /* ---- how far back can be read (window.c) ------------------------------ */
 

@@ -255,7 +255,7 @@ const char *r3ring_segment_name(const struct r3ring_segment *segment)
 
 size_t r3ring_segment_max_record(const struct r3ring_segment *segment)
 {
-	return (size_t)segment->arena_bytes / 8;
+	return (size_t)ring_max_record(segment);
 }
 
 void *r3ring_segment_arena(const struct r3ring_segment *segment, size_t *bytes)

@@ -26,7 +26,8 @@ static bool readable(const struct r3ring_segment *segment, uint64_t seq, uint64_
 {
 	struct r3ring_desc desc;
 
-	return desc_copy(segment, seq, &desc) == DESC_INTACT && desc_payload_kept(segment, &desc) &&
+	return desc_copy(segment, seq, &desc) == DESC_INTACT &&
+	       desc_payload_kept(segment, desc.pos) &&
 	       window_units_before(segment, seq, units_before);
 }
 

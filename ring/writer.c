@@ -29,12 +29,13 @@
 #include <r3ring/atomic.h>
 #include <test_point.h>
 
+#include "ring/descriptor.h"
 #include "ring/gate.h"
 #include "ring/internal.h"
 
 #define CALLER_FLAGS (R3RING_DESC_KEYFRAME | R3RING_DESC_BOUNDARY | R3RING_DESC_REPEATED)
 
-#define INTENT_STEP_MAX 16384u
+#define INTENT_STEP_MAX 131072u
 
 /* How much of the next record's place is asked for ahead. */
 #define PREFETCH_BYTES 1024u
@@ -202,75 +203,70 @@ static int check_spec(const struct r3ring_writer *writer, const struct r3ring_re
 		return -EOVERFLOW;
 	if (spec->flags & ~CALLER_FLAGS)
 		return -EINVAL;
-	return spec->len > r3ring_segment_max_record(writer->segment) ? -EMSGSIZE : 0;
+	return spec->len > ring_max_record(writer->segment) ? -EMSGSIZE : 0;
 }
 
 /* From here on no reader accepts what the new record overwrites. */
-static void announce(struct r3ring_writer *writer, uint64_t end)
+static RING_HOT void announce(struct r3ring_writer *writer, uint64_t end)
 {
 	if (end > writer->intent) {
 		writer->intent = ring_align(end, writer->intent_step);
 		r3ring_store_relaxed_u64(&writer->segment->lines->intent_pos, writer->intent);
 		R3RING_TEST_POINT("ring intent");
 	}
-	/* Pairs with the acquire fences in desc_copy(), view_intact() and overrun(). */
+	/* Pairs with the acquire fences in desc_load(), view_intact() and overrun(). */
 	r3ring_fence_release();
 	writer->position = end;
 	writer->next_seq++;
 }
 
-/* Words at a time: loads of what was just stored in pieces wait for the pieces. */
-static void describe(struct r3ring_writer *writer, const struct r3ring_record_spec *spec,
-		     uint64_t begin, struct r3ring_desc *desc)
+static RING_HOT void describe(struct r3ring_writer *writer, const struct r3ring_record_spec *spec,
+			      uint64_t begin, uint64_t words[DESC_WORDS])
 {
 	uint64_t flags = is_inline(spec->len) ? spec->flags | R3RING_DESC_INLINE : spec->flags;
-	uint64_t len_type_flags = spec->len | (uint64_t)spec->type << 32 | flags << 48;
 
 	writer->units += spec->units;
-	desc->seq = writer->next_seq;
-	desc->pos = begin;
-	desc->step = spec->step;
-	desc->units = writer->units;
-	memcpy(&desc->len, &len_type_flags, sizeof(len_type_flags));
-	memset(desc->inline_data, 0, sizeof(desc->inline_data));
-	desc->check = 0;
+	words[DESC_SEQ] = writer->next_seq;
+	words[DESC_POS] = begin;
+	words[DESC_STEP] = spec->step;
+	words[DESC_UNITS] = writer->units;
+	words[DESC_SHAPE] = desc_shape(spec->len, spec->type, flags);
+	words[DESC_INLINE0] = 0;
+	words[DESC_INLINE1] = 0;
+	words[DESC_LAST] = 0;
 }
 
-#define DESC_WORDS (sizeof(struct r3ring_desc) / sizeof(uint64_t))
-
-/* Everything but `seq` and, in the last word, the checksum @check. */
-static void store_fields(struct r3ring_desc *shared, const struct r3ring_desc *desc, uint32_t check)
+static void describe_inline(const void *payload, uint32_t len, uint64_t words[DESC_WORDS])
 {
-	uint64_t *to = (uint64_t *)(void *)shared;
-	uint64_t words[DESC_WORDS];
-	uint32_t tail;
+	uint64_t data[DESC_WORDS - DESC_INLINE0] = {0};
 
-	memcpy(words, desc, sizeof(words));
-	for (size_t i = 1; i < DESC_WORDS - 1; i++)
-		r3ring_store_relaxed_u64(&to[i], words[i]);
-	memcpy(&tail, (const uint8_t *)desc + sizeof(*desc) - 8, sizeof(tail));
-	r3ring_store_relaxed_u64(&to[DESC_WORDS - 1], tail | (uint64_t)check << 32);
+	if (len)
+		memcpy(data, payload, len);
+	words[DESC_INLINE0] = data[0];
+	words[DESC_INLINE1] = data[1];
+	words[DESC_LAST] = data[2];
 }
 
-static void publish(struct r3ring_writer *writer, struct r3ring_desc *shared,
-		    const struct r3ring_desc *desc)
+/* The oldest record reserved; @shape is that word of it, @end the arena position behind. */
+static RING_HOT void publish(struct r3ring_writer *writer, struct r3ring_desc *shared,
+			     uint64_t shape, uint64_t end)
 {
 	struct r3ring_writer_lines *lines = writer->segment->lines;
+	uint64_t seq = writer->commit_seq++;
 
-	/* Pairs with the acquire in desc_copy(). */
-	r3ring_store_release_u64(&shared->seq, desc->seq);
+	/* Pairs with the acquire in desc_load(). */
+	r3ring_store_release_u64(&shared->seq, seq);
 	R3RING_TEST_POINT("ring seq");
-	if (desc->flags & R3RING_DESC_BOUNDARY)
+	if (desc_shape_flags(shape) & R3RING_DESC_BOUNDARY)
 		/* Relaxed: used up to the tail only, and who has that has the record. */
-		r3ring_store_relaxed_u64(&lines->boundary_seq, desc->seq);
-	writer->committed = desc_end(desc);
-	r3ring_store_relaxed_u64(&lines->tail_pos, writer->committed);
+		r3ring_store_relaxed_u64(&lines->boundary_seq, seq);
+	writer->committed = end;
+	r3ring_store_relaxed_u64(&lines->tail_pos, end);
 	R3RING_TEST_POINT("ring tail position");
 	/* Pairs with the acquire of tail_seq in window_find(). */
-	r3ring_store_release_u64(&lines->tail_seq, desc->seq);
+	r3ring_store_release_u64(&lines->tail_seq, seq);
 	R3RING_TEST_POINT("ring tail");
-	writer->commit_seq = desc->seq + 1;
-	writer->published_bytes += desc->len;
+	writer->published_bytes += desc_shape_len(shape);
 	r3ring_store_relaxed_u64(&lines->published_bytes, writer->published_bytes);
 	r3ring_store_relaxed_u64(&lines->published_records,
 				 writer->commit_seq - writer->segment->header.first_seq);
@@ -287,9 +283,12 @@ static bool too_much_reserved(const struct r3ring_writer *writer, uint64_t end)
 
 static bool gate_shut(const struct r3ring_writer *writer, uint64_t end)
 {
-	const struct gate_front front = writer_front(writer);
+	struct gate_front front;
 
-	return writer->gate && !gate_admits(writer->gate, &front, writer->next_seq + 1, end);
+	if (!writer->gate)
+		return false;
+	front = writer_front(writer);
+	return !gate_admits(writer->gate, &front, writer->next_seq + 1, end);
 }
 
 int r3ring_writer_reserve(struct r3ring_writer *writer, const struct r3ring_record_spec *spec,
@@ -298,7 +297,7 @@ int r3ring_writer_reserve(struct r3ring_writer *writer, const struct r3ring_reco
 	struct r3ring_segment *segment = writer->segment;
 	struct r3ring_desc *shared = ring_desc(segment, writer->next_seq);
 	struct place place = choose_place(writer, spec->len);
-	struct r3ring_desc desc;
+	uint64_t words[DESC_WORDS];
 	int rc = check_spec(writer, spec);
 
 	if (rc)
@@ -307,15 +306,15 @@ int r3ring_writer_reserve(struct r3ring_writer *writer, const struct r3ring_reco
 		return -ENOBUFS;
 	if (gate_shut(writer, place.end))
 		return -EAGAIN;
-	describe(writer, spec, place.begin, &desc);
+	describe(writer, spec, place.begin, words);
 	announce(writer, place.end);
-	store_fields(shared, &desc, 0);
+	desc_store_fields(shared, words);
 	mark_next(writer);
 	R3RING_TEST_POINT("ring reserved");
 	/* The device's writes are ordered behind nothing of this thread's but what
 	 * is visible already when its copy is enqueued. */
 	r3ring_fence_full();
-	slot->seq = desc.seq;
+	slot->seq = words[DESC_SEQ];
 	slot->len = spec->len;
 	slot->data = is_inline(spec->len)
 			     ? shared->inline_data
@@ -326,15 +325,15 @@ int r3ring_writer_reserve(struct r3ring_writer *writer, const struct r3ring_reco
 int r3ring_writer_commit(struct r3ring_writer *writer, const struct r3ring_slot *slot)
 {
 	struct r3ring_desc *shared = ring_desc(writer->segment, writer->commit_seq);
-	struct r3ring_desc desc;
+	uint64_t words[DESC_WORDS];
 
 	if (writer->commit_seq == writer->next_seq || slot->seq != writer->commit_seq)
 		return -EINVAL;
-	memcpy(&desc, shared, sizeof(desc));
-	desc.seq = slot->seq;
-	shared->check = desc_checksum(&desc);
+	memcpy(words, shared, sizeof(words));
+	words[DESC_SEQ] = slot->seq;
+	shared->check = desc_words_checksum(words);
 	R3RING_TEST_POINT("ring checked");
-	publish(writer, shared, &desc);
+	publish(writer, shared, words[DESC_SHAPE], desc_words_end(words));
 	return 0;
 }
 
@@ -357,8 +356,7 @@ int r3ring_writer_put(struct r3ring_writer *writer, const struct r3ring_record_s
 	struct r3ring_segment *segment = writer->segment;
 	struct r3ring_desc *shared = ring_desc(segment, writer->next_seq);
 	struct place place = choose_place(writer, spec->len);
-	struct r3ring_desc desc;
-	uint32_t check;
+	uint64_t words[DESC_WORDS];
 	int rc = check_spec(writer, spec);
 
 	if (rc)
@@ -367,19 +365,19 @@ int r3ring_writer_put(struct r3ring_writer *writer, const struct r3ring_record_s
 		return -EBUSY;
 	if (gate_shut(writer, place.end))
 		return -EAGAIN;
-	describe(writer, spec, place.begin, &desc);
-	if (is_inline(spec->len) && spec->len)
-		memcpy(desc.inline_data, payload, spec->len);
-	check = desc_checksum(&desc);
+	describe(writer, spec, place.begin, words);
+	if (is_inline(spec->len))
+		describe_inline(payload, spec->len, words);
+	words[DESC_LAST] |= (uint64_t)desc_words_checksum(words) << 32;
 	announce(writer, place.end);
 	prefetch_next(writer, place.end, spec->len);
 	if (!is_inline(spec->len))
 		memcpy(segment->arena + (place.begin & (segment->arena_bytes - 1)), payload,
 		       spec->len);
 	R3RING_TEST_POINT("ring payload");
-	store_fields(shared, &desc, check);
+	desc_store_fields(shared, words);
 	R3RING_TEST_POINT("ring fields");
-	publish(writer, shared, &desc);
+	publish(writer, shared, words[DESC_SHAPE], place.end);
 	mark_next(writer);
 	R3RING_TEST_POINT("ring marker");
 	return 0;

@@ -71,11 +71,27 @@ static inline void r3ring_fence_full(void)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-/* Asks for a line that is soon written, also from another core. Only a hint. */
+/*
+ * Ask for a line that is soon read or written, also from another core. Only hints.
+ * As assembly, since gcc drops calls of functions that do nothing but prefetch.
+ */
+static inline void r3ring_prefetch_read(const void *line)
+{
+#if defined(__x86_64__)
+	__asm__ __volatile__("prefetcht0 %0" ::"m"(*(const char *)line));
+#elif defined(__aarch64__)
+	__asm__ __volatile__("prfm pldl1keep, %0" ::"Q"(*(const char *)line));
+#else
+	__builtin_prefetch(line);
+#endif
+}
+
 static inline void r3ring_prefetch_write(const void *line)
 {
 #if defined(__x86_64__)
 	__asm__ __volatile__("prefetchw %0" ::"m"(*(const char *)line));
+#elif defined(__aarch64__)
+	__asm__ __volatile__("prfm pstl1keep, %0" ::"Q"(*(const char *)line));
 #else
 	__builtin_prefetch(line, 1);
 #endif

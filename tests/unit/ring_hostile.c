@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A writer that lies: readers neither crash, nor hang, nor read outside. */
+#define XXH_INLINE_ALL
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "ring/internal.h"
 #include "tests/unit/ring_fixture.h"
@@ -50,6 +52,23 @@ static void expect_refused_and_passed(void)
 	cr_assert_eq(ring_fixture_account(cursor).gap_from, seq);
 	ring_fixture_put(&ring, 100, 1, 0);
 	ring_fixture_expect(cursor, seq + 1, 100);
+}
+
+Test(ring_hostile, the_checksum_is_the_low_half_of_xxh3_over_the_bytes_before_it)
+{
+	uint32_t random = 1;
+
+	for (int i = 0; i < 1000; i++) {
+		uint8_t bytes[sizeof(struct r3ring_desc)];
+		struct r3ring_desc desc;
+
+		for (size_t k = 0; k < sizeof(bytes); k++) {
+			random = random * 1664525u + 1013904223u;
+			bytes[k] = (uint8_t)(random >> 24);
+		}
+		memcpy(&desc, bytes, sizeof(desc));
+		cr_assert_eq(desc_checksum(&desc), (uint32_t)XXH3_64bits(bytes, 60));
+	}
 }
 
 Test(ring_hostile, a_changed_descriptor_fails_its_checksum)

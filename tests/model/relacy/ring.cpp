@@ -6,9 +6,9 @@
 // record that it belongs to.
 //
 //	put()		ring/writer.c r3ring_writer_put(): announce(), memcpy(),
-//			store_fields(), publish(), mark_next()
-//	look()		ring/descriptor.c desc_copy()
-//	kept()		ring/descriptor.c desc_payload_kept()
+//			desc_store_fields(), publish(), mark_next()
+//	look()		ring/descriptor.h desc_load()
+//	kept()		ring/internal.h desc_payload_kept()
 //	lose()		ring/cursor.c overrun(), newest_boundary(), flagged_record(); the
 //			search for a keyframe looks likewise
 //	read()		ring/cursor.c r3ring_cursor_next(), nothing_new(); r3ring_cursor_check()
@@ -22,7 +22,7 @@
 // mutant announce_fence: no fence behind intent and marker
 // mutant seq_store: desc.seq stored relaxed
 // mutant seq_load: desc.seq loaded relaxed
-// mutant copy_fence: no fence in desc_copy() in front of the second look
+// mutant copy_fence: no fence in desc_load() in front of the second look
 // mutant check_fence: no fence in r3ring_cursor_check()
 // mutant overrun_fence: no fence in overrun() in front of the tail
 // mutant marker: the next slot is not marked
