@@ -96,9 +96,11 @@ struct row *row_take(struct row_pool *pool)
 {
 	struct row *row;
 
-	if (!pool->spare && pool_grow(pool) < 0)
-		return NULL;
 	row = pool->spare;
+	if (!row && pool_grow(pool) == 0)
+		row = pool->spare;
+	if (!row)
+		return NULL;
 	pool->spare = row->next;
 	if (pool->spare)
 		row_expect(pool->spare, pool->row_bytes);

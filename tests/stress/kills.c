@@ -40,6 +40,7 @@
 #define FLOOD_REST 8u /* steps of a flood between two pauses */
 #define STALL_MS 1500 /* a channel that is not held up until then is let alone */
 #define SETTLE_MS 20000
+#define SHM_BYTES (128u << 20) /* rings of two generations while a third is begun, and more */
 
 /* What the engine's page holds, beside its progress. */
 enum { ENGINE_FIRST, ENGINE_NEWEST, ENGINE_FLOOD }; /* generations; whether it is to flood */
@@ -563,6 +564,11 @@ int main(void)
 
 	if (under_tsan) {
 		puts("ThreadSanitizer sees nothing of what processes do to each other");
+		return 77;
+	}
+	/* Rings of two generations, while a third is begun. */
+	if (!test_shm_takes(SHM_BYTES)) {
+		printf("/dev/shm has less than %u MiB free\n", SHM_BYTES >> 20);
 		return 77;
 	}
 	strike_seed(first_seed);
