@@ -50,6 +50,8 @@ forbid 'libraries neither print nor exit' \
 	'(^|[^_[:alnum:]])(v?f?printf|puts|putchar|perror|exit|abort|signal|sigaction)[[:space:]]*\(' \
 	$(for directory in $libraries; do files "$directory/*.c" "$directory/*.h"; done |
 		grep -v '^producer/reference/')
+# What was built is nobody's source.
+git ls-files -- 'build*/*' '*.o' '*.a' '*.so' | sed 's/$/: built, not written/' >> "$breaches"
 for file in $c_files; do
 	case $(basename "$file") in
 	util*.[ch] | misc*.[ch] | common.[ch] | helper*.[ch])
