@@ -127,6 +127,7 @@ struct dump_count {
 	uint64_t lost_steps[R3RING_CAUSE_COUNT], lost_rows[R3RING_CAUSE_COUNT];
 	uint64_t gaps, gap_records;
 	uint64_t unreadable;
+	uint64_t crashes; /* generations that ended with their daemon */
 };
 
 /* @count: a struct dump_count, zeroed but for `out` and `channel`. */

@@ -87,6 +87,9 @@ static void count_content(struct dump_count *count, const struct r3ring_record *
 	case R3RING_LOST:
 		count_lost(count, &record->u.lost);
 		break;
+	case R3RING_CLOSED:
+		count->crashes += record->u.closed.reason == R3RING_CLOSED_CRASHED;
+		break;
 	default:
 		break;
 	}
@@ -196,6 +199,12 @@ static bool print_losses(const struct dump_count *count)
 	if (count->unreadable) {
 		fprintf(count->out, "  %-18s records %" PRIu64 "\n", "unreadable",
 			count->unreadable);
+		any = true;
+	}
+	/* No number: its engine had nobody to tell any more. */
+	if (count->crashes) {
+		fprintf(count->out, "  %-18s %s\n", "daemon_died",
+			"unknown: what the engine ran after that only the engine knows");
 		any = true;
 	}
 	return any;

@@ -189,6 +189,8 @@ static void print_closed(FILE *out, const struct dump_item *item)
 	const struct r3ring_closed_record *closed = &item->record->u.closed;
 
 	fputs(word_closed_reason(closed->reason), out);
+	if (closed->reason == R3RING_CLOSED_CRASHED)
+		fputs(": what its engine ran after its daemon died is not known here", out);
 	if (closed->next_generation)
 		fprintf(out, ", generation %" PRIu64 " follows", closed->next_generation);
 }

@@ -79,6 +79,8 @@ static void print_losses(FILE *out, const json_t *channel)
 	fputs("    lost: ", out);
 	if (!json_object_size(lost))
 		fputs("nothing", out);
+	if (strcmp(string(channel, "state"), "orphan") == 0)
+		fputs(" that is known; its engine ran on without a daemon", out);
 	json_object_foreach (lost, cause, counts) {
 		fprintf(out, "%s%s %" JSON_INTEGER_FORMAT " steps (%" JSON_INTEGER_FORMAT " rows)",
 			separator, cause, integer(counts, "steps"), integer(counts, "rows"));

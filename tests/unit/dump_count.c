@@ -142,6 +142,24 @@ Test(dump_count, without_losses_it_says_so)
 	free(text);
 }
 
+Test(dump_count, failure_20_a_daemon_s_death_leaves_a_loss_of_unknown_size)
+{
+	struct dump_count count = {0};
+	struct r3ring_record closed = {.type = R3RING_CLOSED};
+	char *text;
+
+	closed.u.closed.reason = R3RING_CLOSED_SHUTDOWN;
+	count_one(&count, &closed, 0);
+	text = print_counts(&count);
+	cr_expect(strstr(text, "losses\n  none\n"), "%s", text);
+	free(text);
+	closed.u.closed.reason = R3RING_CLOSED_CRASHED;
+	count_one(&count, &closed, 0);
+	text = print_counts(&count);
+	cr_expect(strstr(text, "  daemon_died        unknown"), "%s", text);
+	free(text);
+}
+
 Test(dump_count, sequences_of_several_generations_are_no_range)
 {
 	struct dump_count count = {.channel = "demo/0"};
