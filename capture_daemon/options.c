@@ -53,11 +53,15 @@ const char options_help[] =
 enum setting_kind {
 	SETTING_TEXT,
 	SETTING_SIZE,
+	SETTING_RING_SIZE,
 	SETTING_COUNT,
 	SETTING_LEVEL,
 	SETTING_POLICY,
 	SETTING_SWITCH,
 };
+
+#define RING_SIZE_MIN (UINT64_C(64) << 10)
+#define RING_SIZE_MAX (UINT64_C(64) << 30)
 
 struct setting {
 	const char *name;
@@ -80,7 +84,7 @@ static const struct setting settings[] = {
 	TEXT("runtime-dir", runtime_dir),
 	TEXT("config", config),
 	TEXT("group", group),
-	NUMBER("ring-size", SETTING_SIZE, ring_size),
+	NUMBER("ring-size", SETTING_RING_SIZE, ring_size),
 	NUMBER("buffer-size", SETTING_SIZE, buffer_size),
 	NUMBER("max-memory", SETTING_SIZE, max_memory),
 	NUMBER("max-channels", SETTING_COUNT, max_channels),
@@ -134,6 +138,20 @@ static int parse_size(const char *text, uint64_t *value)
 	}
 	*value = number;
 	return number ? 0 : -EINVAL;
+}
+
+/* What any model's ring may have; whether this model's fits is known when it opens. */
+static int parse_ring_size(const char *text, uint64_t *value)
+{
+	uint64_t size;
+	int r = parse_size(text, &size);
+
+	if (r < 0)
+		return r;
+	if (size < RING_SIZE_MIN || size > RING_SIZE_MAX)
+		return -ERANGE;
+	*value = size;
+	return 0;
 }
 
 static int parse_count(const char *text, uint64_t *value)
@@ -198,6 +216,7 @@ static const char *setting_allowed(const struct setting *setting)
 	static const char *const allowed[] = {
 		[SETTING_TEXT] = "a text that is not empty and not that long",
 		[SETTING_SIZE] = "a size such as 33554432, 32M or 1G",
+		[SETTING_RING_SIZE] = "a size from 64K to 64G, such as 32M",
 		[SETTING_COUNT] = "a number from 1 to 1000000",
 		[SETTING_LEVEL] = "error, warn, info or debug",
 		[SETTING_POLICY] = "demote or drop",
@@ -216,6 +235,8 @@ static int setting_apply(const struct setting *setting, struct options *options,
 		return parse_text(text, field, setting->capacity);
 	case SETTING_SIZE:
 		return parse_size(text, field);
+	case SETTING_RING_SIZE:
+		return parse_ring_size(text, field);
 	case SETTING_COUNT:
 		return parse_count(text, field);
 	case SETTING_LEVEL:

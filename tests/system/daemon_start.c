@@ -44,12 +44,20 @@ Test(daemon_options, an_option_without_its_value_is_named)
 Test(daemon_options, a_size_that_is_none_is_named_with_what_is_allowed)
 {
 	expect_usage((const char *[]){"--ring-size", "32Q", NULL},
-		     "--ring-size '32Q': must be a size such as");
+		     "--ring-size '32Q': must be a size from 64K to 64G");
+	expect_usage((const char *[]){"--buffer-size", "32Q", NULL},
+		     "--buffer-size '32Q': must be a size such as");
 }
 
 Test(daemon_options, a_size_beyond_64_bits_is_refused)
 {
 	expect_usage((const char *[]){"--ring-size", "99999999T", NULL}, "--ring-size");
+}
+
+Test(daemon_options, a_ring_that_no_model_can_have_is_refused_at_the_start)
+{
+	expect_usage((const char *[]){"--ring-size", "1K", NULL}, "--ring-size '1K'");
+	expect_usage((const char *[]){"--ring-size", "99T", NULL}, "--ring-size '99T'");
 }
 
 Test(daemon_options, a_count_of_none_is_refused)
