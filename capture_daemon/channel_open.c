@@ -211,6 +211,8 @@ static void name_segment(const struct channel *channel, uint64_t generation, cha
 	channel_segment_name(&channel->name, geteuid(), generation, name);
 }
 
+#define LARGE_ARENA (UINT64_C(512) << 20)
+
 /* Listed before it is made, so that a crash leaves nothing behind unlisted. */
 static int make_segment(struct channel *channel, struct r3ring_segment_options *options,
 			struct r3ring_error *err)
@@ -222,6 +224,11 @@ static int make_segment(struct channel *channel, struct r3ring_segment_options *
 		return r3ring_error_set(err, r, "%s/segments%s: %s", dir->path, options->name,
 					strerror(-r));
 	R3RING_TEST_POINT("channel listed");
+	/* The kernel clears all of it, at about a second a gigabyte, and nobody is heard
+	 * meanwhile. */
+	if (options->arena_bytes >= LARGE_ARENA)
+		log_info("channel %s: allocating a ring of more than %" PRIu64 " MiB",
+			 channel->text, options->arena_bytes >> 20);
 	r = r3ring_segment_create(&channel->segment, options, err);
 	R3RING_TEST_POINT("channel made");
 	if (r < 0)
