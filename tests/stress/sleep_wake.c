@@ -26,7 +26,7 @@
 #include "consumer/internal.h"
 #include "ring/gate.h"
 
-#define TIMEOUT_NS 4000000000ull
+#define TIMEOUT_NS 20000000000ull
 #define LOST_NS 3000000000ull /* a sleep so long was not woken */
 #define PAUSE_MOST 2000u
 #define PATIENCE_NS 10000000000ull
