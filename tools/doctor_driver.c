@@ -24,7 +24,7 @@ struct uuid {
 
 /* Functions of the CUDA driver API; 0 is CUDA_SUCCESS. */
 struct driver {
-	void *library;
+	void *handle;
 	int (*init)(unsigned int flags);
 	int (*get_version)(int *version);
 	int (*get_device_count)(int *count);
@@ -36,20 +36,20 @@ struct driver {
 
 static bool driver_load(struct driver *driver)
 {
-	driver->library = dlopen(DRIVER_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-	if (!driver->library)
+	driver->handle = dlopen(DRIVER_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+	if (!driver->handle)
 		return false;
-	*(void **)&driver->init = dlsym(driver->library, "cuInit");
-	*(void **)&driver->get_version = dlsym(driver->library, "cuDriverGetVersion");
-	*(void **)&driver->get_device_count = dlsym(driver->library, "cuDeviceGetCount");
-	*(void **)&driver->get_device = dlsym(driver->library, "cuDeviceGet");
-	*(void **)&driver->get_name = dlsym(driver->library, "cuDeviceGetName");
-	*(void **)&driver->get_uuid = dlsym(driver->library, "cuDeviceGetUuid_v2");
-	*(void **)&driver->get_attribute = dlsym(driver->library, "cuDeviceGetAttribute");
+	*(void **)&driver->init = dlsym(driver->handle, "cuInit");
+	*(void **)&driver->get_version = dlsym(driver->handle, "cuDriverGetVersion");
+	*(void **)&driver->get_device_count = dlsym(driver->handle, "cuDeviceGetCount");
+	*(void **)&driver->get_device = dlsym(driver->handle, "cuDeviceGet");
+	*(void **)&driver->get_name = dlsym(driver->handle, "cuDeviceGetName");
+	*(void **)&driver->get_uuid = dlsym(driver->handle, "cuDeviceGetUuid_v2");
+	*(void **)&driver->get_attribute = dlsym(driver->handle, "cuDeviceGetAttribute");
 	if (driver->init && driver->get_version && driver->get_device_count && driver->get_device &&
 	    driver->get_name && driver->get_uuid && driver->get_attribute)
 		return true;
-	dlclose(driver->library);
+	dlclose(driver->handle);
 	return false;
 }
 
@@ -59,7 +59,7 @@ bool doctor_has_cuda(void)
 
 	if (!driver_load(&driver))
 		return false;
-	dlclose(driver.library);
+	dlclose(driver.handle);
 	return true;
 }
 
@@ -131,5 +131,5 @@ void doctor_look_at_gpus(struct doctor_gpus *gpus)
 		gpus->error = driver.get_device_count(&gpus->count);
 	for (int i = 0; !gpus->error && i < gpus->count && i < DOCTOR_GPUS_MAX; i++)
 		gpus->error = look_at_gpu(&driver, i, &gpus->gpu[i]);
-	dlclose(driver.library);
+	dlclose(driver.handle);
 }

@@ -250,10 +250,8 @@ void request_end(struct r3ring_assembler *assembler, struct channel *channel,
 	if (!part)
 		return;
 	attempt = part_attempt(part, head->attempt);
-	if (attempt) {
-		attempt->ended = true;
+	if (attempt)
 		attempt->accepted = head->accepted_tokens;
-	}
 	part->request->aborted |= head->reason == R3RING_END_ABORTED;
 	request_touch(assembler, part->request);
 	part_over(assembler, channel, part, head->reason != R3RING_END_PREEMPTED);

@@ -18,7 +18,6 @@
 struct attempt {
 	uint64_t serial; /* no other attempt of this process has it */
 	uint16_t number;
-	bool ended;
 	uint32_t prompt;
 	uint32_t accepted;  /* R3RING_UNKNOWN_U32 when nobody said */
 	uint32_t positions; /* of `row` */
