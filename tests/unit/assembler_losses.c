@@ -185,6 +185,26 @@ Test(assembler_losses, failure_49_nothing_is_attributed_before_a_keyframe)
 	cr_assert_eq(stats.rows_unattributed, 1);
 }
 
+Test(assembler_losses, failure_49_not_even_to_a_request_that_began_before_it)
+{
+	const struct r3ring_span early = rows_of(1, 0, 1), late = rows_of(1, 1, 1);
+	struct feed joined = feed_channel(&channel, "test/1");
+	struct r3ring_assembled *got;
+
+	joined.seq = 1000;
+	feed_schema(&joined);
+	feed_begin(&joined, 1, "a", 1, 0);
+	feed_whole(&joined, 5, 1, &early, 1);
+	feed_keyframe(&joined, 1);
+	feed_repeated_begin(&joined, 1, "a", 1);
+	feed_whole(&joined, 6, 1, &late, 1);
+	feed_end(&joined, 1, R3RING_END_FINISHED, 0, 3);
+	got = take(&joined, "a");
+	assert_missing(got, 0, R3RING_MISSING_GAP);
+	assert_row(got, 1, 6, 0);
+	r3ring_assembled_free(got);
+}
+
 Test(assembler_losses, a_request_that_a_keyframe_does_not_name_has_ended_unseen)
 {
 	const struct r3ring_span one = rows_of(1, 0, 2);
