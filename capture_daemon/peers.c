@@ -64,8 +64,8 @@ int peers_check_pidfd(int fd, struct r3ring_error *err)
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
 	info = fopen(path, "re");
 	if (!info)
-		return r3ring_error_set(err, -errno, "its pidfd cannot be looked at: %s%s",
-					strerror(errno), errno == EMFILE ? PEERS_MORE_FDS : "");
+		return r3ring_error_set(err, -errno, "its pidfd cannot be looked at: %s",
+					strerror(errno));
 	while (!found && fgets(line, sizeof(line), info))
 		found = strncmp(line, "Pid:", 4) == 0;
 	fclose(info);

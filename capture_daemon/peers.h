@@ -10,7 +10,6 @@
 #include <r3ring/error.h>
 
 #define PEERS_NO_GROUP ((gid_t)-1)
-#define PEERS_MORE_FDS ": raise its limit (LimitNOFILE, ulimit -n)"
 
 /* Looks a group's number up. Returns 0 or -ENOENT with a message. */
 int peers_find_group(const char *name, gid_t *gid, struct r3ring_error *err);

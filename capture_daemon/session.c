@@ -295,8 +295,23 @@ static bool refusal_is_final(const struct r3ring_error *why)
 	return why->code != -ENOENT;
 }
 
-static void refuse(struct session *session, const struct r3ring_error *why)
+/* Whatever needed one more descriptor, the remedy is the same. */
+static void name_remedy(struct r3ring_error *why)
 {
+	char text[R3RING_ERROR_TEXT];
+
+	if (why->code != -EMFILE)
+		return;
+	memcpy(text, why->text, sizeof(text));
+	r3ring_error_set(why, -EMFILE,
+			 "r3ringd is out of file descriptors, raise its limit (LimitNOFILE, "
+			 "ulimit -n): %s",
+			 text);
+}
+
+static void refuse(struct session *session, struct r3ring_error *why)
+{
+	name_remedy(why);
 	if (refusal_is_final(why)) {
 		session_refuse(session, why);
 		return;
@@ -316,7 +331,7 @@ static void receive(struct session *session)
 	if (r == -EBADMSG)
 		r3ring_error_set(&err, r, "malformed message");
 	else if (r == -EMFILE)
-		r3ring_error_set(&err, r, "r3ringd is out of file descriptors" PEERS_MORE_FDS);
+		r3ring_error_set(&err, r, "its message was cut: %s", strerror(EMFILE));
 	else if (r == -EPROTO)
 		r3ring_error_set(&err, r,
 				 "protocol version differs from %d.%d: use libraries and daemon "
