@@ -81,11 +81,11 @@ NVCCFLAGS := -std=c++17 -O3 -Iinclude -I. -MMD -MP \
 	-gencode arch=compute_$(cuda_newest),code=compute_$(cuda_newest)
 endif
 
-PROGRAM_LIBS := -luring -ljansson -lm -ldl
+PROGRAM_LIBS := -Wl,--as-needed -luring -ljansson -lzstd -lsqlite3 -lm -ldl
 TEST_LIBS := -lcriterion $(PROGRAM_LIBS)
 
 # Data flows one way: include <- ring, record, channel <- kernels, device
-# <- producer | capture_daemon | consumer <- tools.
+# <- producer | capture_daemon | consumer <- archive <- tools.
 LIBRARY_DIRS := ring record channel kernels device producer consumer consumer/assembler
 LIBRARY := $(patsubst %.c,$(O)/%.o,$(wildcard $(addsuffix /*.c,$(LIBRARY_DIRS))))
 CUDA_DEVICE := $(patsubst %.c,$(O)/%.o,$(wildcard device/cuda*.c))
@@ -100,6 +100,8 @@ LIBRARY += $(O)/tests/support/test_points.o
 endif
 REFERENCE := $(patsubst %.c,$(O)/%.o,$(wildcard producer/reference/*.c))
 DAEMON := $(patsubst %.c,$(O)/%.o,$(wildcard capture_daemon/*.c))
+# Archives are the tool's: the library needs neither zstd nor SQLite.
+ARCHIVE := $(patsubst %.c,$(O)/%.o,$(wildcard archive/*.c archive/*/*.c))
 TOOLS := $(patsubst %.c,$(O)/%.o,$(wildcard tools/*.c))
 SUPPORT := $(patsubst %.c,$(O)/%.o,$(wildcard tests/support/*.c))
 UNIT := $(patsubst %.c,$(O)/%.o,$(wildcard tests/unit/*.c))
@@ -128,7 +130,7 @@ CONTAINER := $(patsubst %.c,$(O)/%.o,$(wildcard tests/container/*.c))
 HEADERS := $(wildcard include/r3ring/*.h)
 MANUALS := $(wildcard docs/man/*.[1-8])
 
-PROGRAM_OBJECTS := $(LIBRARY) $(REFERENCE) $(DAEMON) $(TOOLS)
+PROGRAM_OBJECTS := $(LIBRARY) $(REFERENCE) $(DAEMON) $(ARCHIVE) $(TOOLS)
 TEST_OBJECTS := $(SUPPORT) $(UNIT) $(SYSTEM) $(STRESS:=.o) $(BENCH) $(BENCHED) $(DEMO) \
 	$(CONTAINER) $(PEERS_PLAIN) $(filter-out %/boost.o,$(PEERS))
 FAKE_OBJECTS := $(FAKECUDA) $(FAKE_DEVICE) $(FAKE_TESTS) $(GPU_TESTS) $(GPU_BENCH)
@@ -237,13 +239,13 @@ $(O)/r3ringd: $(DAEMON) $(O)/libr3ring.a $(O)/files
 	$(call say,LD)
 	$(call link,$(PROGRAM_LIBS))
 
-$(O)/r3ring: $(TOOLS) $(REFERENCE) $(O)/libr3ring.a $(O)/files
+$(O)/r3ring: $(TOOLS) $(ARCHIVE) $(REFERENCE) $(O)/libr3ring.a $(O)/files
 	$(call say,LD)
 	$(call link,$(PROGRAM_LIBS))
 
 # Tests see the library from inside (the archive hides nothing).
 INSIDE := $(SUPPORT) $(REFERENCE) $(filter-out $(O)/capture_daemon/main.o,$(DAEMON)) \
-	$(filter-out $(O)/tools/r3ring.o,$(TOOLS)) \
+	$(filter-out $(O)/tools/r3ring.o,$(TOOLS)) $(ARCHIVE) \
 	$(O)/libr3ring.a $(O)/files
 
 $(O)/tests/run-unit: $(UNIT) $(PEERS_PLAIN) $(INSIDE)
@@ -271,7 +273,7 @@ $(FAKE)/r3ringd: $(DAEMON) $(FAKE)/libr3ring.a $(O)/files
 	$(call say,LD)
 	$(call link-fake,$(PROGRAM_LIBS))
 
-$(FAKE)/r3ring: $(TOOLS) $(REFERENCE) $(FAKE)/libr3ring.a $(O)/files
+$(FAKE)/r3ring: $(TOOLS) $(ARCHIVE) $(REFERENCE) $(FAKE)/libr3ring.a $(O)/files
 	$(call say,LD)
 	$(call link-fake,$(PROGRAM_LIBS))
 

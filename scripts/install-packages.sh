@@ -67,6 +67,8 @@ needed_for_build()
 	need libjansson-dev 'jansson (JSON)' have_library jansson.h -ljansson
 	need libxxhash-dev 'xxHash headers' have_library xxhash.h
 	need uthash-dev 'uthash headers' have_library uthash.h
+	need libzstd-dev 'zstd (archives)' have_library zstd.h -lzstd
+	need libsqlite3-dev 'SQLite (index of archives)' have_library sqlite3.h -lsqlite3
 }
 
 needed_for_model()

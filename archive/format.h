@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an archive is on disk. docs/ARCHIVE.md explains it with a worked example.
+ *
+ *	DIR/00000001.r3seg, 00000002.r3seg, ...   segments; numbers rise by one
+ *	DIR/index.sqlite                          of requests; rebuilt from the segments at will
+ *	DIR/lock                                  held (flock) by whoever writes
+ *
+ * A segment is a head and blocks; a block is a head and entries, compressed with zstd or
+ * not. Numbers are little-endian. Each head has its own XXH3, each block's stored bytes too,
+ * and each block names its predecessor's, so that none can be left out or exchanged. A
+ * segment can be read by itself: it begins with its channels, and for each with the newest
+ * SCHEMA, EPLB map and live requests (entries flagged R3RING_DESC_REPEATED).
+ */
+#ifndef ARCHIVE_FORMAT_H
+#define ARCHIVE_FORMAT_H
+
+#include <stdint.h>
+
+#define ARCHIVE_MAGIC "R3RINGAR"
+#define ARCHIVE_VERSION 1u
+#define ARCHIVE_BLOCK_MAGIC 0x4B423352u /* "R3BK" */
+#define ARCHIVE_ALIGN 64u               /* of heads and blocks in a segment */
+#define ARCHIVE_BLOCK_BYTES                                                                        \
+	(1u << 20) /* entries of a block, before compression; a larger
+					 * record has a block of its own */
+#define ARCHIVE_SUFFIX ".r3seg"
+
+struct archive_segment_head {
+	char magic[8];
+	uint32_t version;
+	uint32_t bytes; /* of this head: where the first block is */
+	uint8_t uuid[16];
+	uint64_t number;        /* as in the file's name, from 1 on */
+	uint64_t created_ns;    /* CLOCK_REALTIME */
+	uint64_t first_block;   /* number of its first block */
+	uint64_t previous_hash; /* head_hash of the last block of the segment before; 0: none */
+	uint32_t level;         /* zstd's; 0: not compressed */
+	uint32_t layer_first;   /* layers kept, by index in the schema's table: all when */
+	uint32_t layer_end;     /* layer_end is 0 */
+	uint32_t reserved;
+	char writer[32]; /* "r3ring 0.1.0" */
+	uint64_t reserved1;
+	uint64_t hash; /* XXH3 of all above */
+};
+
+enum archive_block_flags {
+	ARCHIVE_BLOCK_ZSTD = 1u << 0,
+	ARCHIVE_BLOCK_LAST = 1u << 1, /* its segment was closed in good order */
+};
+
+struct archive_block_head {
+	uint32_t magic;
+	uint32_t flags;
+	uint64_t number; /* over all segments, from 1 on */
+	uint32_t stored; /* bytes behind this head, then zeros up to ARCHIVE_ALIGN */
+	uint32_t raw;    /* bytes of its entries */
+	uint32_t entries;
+	uint32_t reserved;
+	uint64_t
+		records; /* of the archive up to and including this block, repeated ones left out */
+	uint64_t time_ns;       /* CLOCK_REALTIME when it was written */
+	uint64_t previous_hash; /* head_hash of the block before */
+	uint64_t stored_hash;   /* XXH3 of the stored bytes */
+	uint64_t head_hash;     /* XXH3 of all above */
+	uint64_t reserved1[7];
+};
+
+enum archive_entry_kind {
+	ARCHIVE_CHANNEL = 1,    /* text: "INSTANCE/RANK[.draft]"; declares `channel` */
+	ARCHIVE_GENERATION = 2, /* struct archive_generation: what follows is of it */
+	ARCHIVE_RECORD = 3,     /* a ring record's payload, as it was */
+	ARCHIVE_GAP = 4,        /* struct archive_gap: records that are not here */
+	ARCHIVE_RESUMED = 5,    /* struct archive_resumed: the recorder began anew */
+	ARCHIVE_SKIPPED = 6,    /* a LAYER record that `--layers` left out; no payload */
+};
+
+/* 8-byte aligned; its payload behind it, zero-padded to 8 bytes. */
+struct archive_entry {
+	uint16_t kind;
+	uint16_t type;  /* ARCHIVE_RECORD, ARCHIVE_SKIPPED: enum r3ring_record_type */
+	uint16_t flags; /* likewise: the ring's record flags */
+	uint16_t channel;
+	uint32_t bytes; /* payload */
+	uint32_t reserved;
+	uint64_t seq; /* RECORD, SKIPPED: as in the ring */
+	uint64_t step;
+	uint64_t units;
+};
+
+struct archive_generation {
+	uint64_t generation;
+	uint8_t uuid[16];
+};
+
+enum archive_gap_cause {
+	ARCHIVE_GAP_LATE = 1,     /* the recorder attached after they were overwritten */
+	ARCHIVE_GAP_OVERRUN = 2,  /* they were overwritten before it read them */
+	ARCHIVE_GAP_CORRUPT = 3,  /* the ring's content was refused */
+	ARCHIVE_GAP_STOPPED = 4,  /* overwritten while no recorder ran */
+	ARCHIVE_GAP_UNSYNCED = 5, /* had been written, and went with a crash */
+};
+
+/* lost == 0: how many is unknown. */
+struct archive_gap {
+	uint64_t lost;             /* records */
+	uint64_t from_seq, to_seq; /* 0: unknown */
+	uint32_t cause;            /* enum archive_gap_cause */
+	uint32_t reserved;
+};
+
+struct archive_resumed {
+	uint64_t cut_bytes;              /* of the segment before: a block that was not whole */
+	uint64_t stopped_ns, resumed_ns; /* CLOCK_REALTIME */
+};
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads an archive's entries in their order, in bounded memory, and believes nothing that
+ * its hashes and accounts do not bear out.
+ *
+ *	open -> { next ... } -> close
+ */
+#ifndef ARCHIVE_READER_H
+#define ARCHIVE_READER_H
+
+#include <stdint.h>
+
+#include <r3ring/error.h>
+#include <r3ring/ring.h>
+
+#include "archive/format.h"
+
+struct archive_reader;
+
+/* Where something is. */
+struct archive_place {
+	uint64_t segment; /* number */
+	uint64_t offset;  /* of its block in the segment */
+	uint32_t entry;   /* within the block */
+};
+
+struct archive_item {
+	uint16_t kind; /* enum archive_entry_kind */
+	uint16_t channel;
+	uint64_t time_ns; /* of its block, CLOCK_REALTIME */
+	const char *name; /* of the channel; until close */
+	struct archive_place place;
+	struct r3ring_view view; /* RECORD, SKIPPED: data is aligned to 64, until the next next */
+	union {
+		struct archive_generation generation;
+		struct archive_gap gap;
+		struct archive_resumed resumed;
+	} u;
+};
+
+/*
+ * Opens the archive in @dir at its first segment.
+ * Returns 0, -ENOENT (no archive there), -EBADMSG (no segment can be read), -EPROTO (a later
+ * format), -EACCES, -ENOMEM, -EIO. A recorder may be at work: what it has written by now is read.
+ */
+int archive_reader_open(struct archive_reader **reader, const char *dir, struct r3ring_error *err);
+void archive_reader_close(struct archive_reader *reader);
+
+/*
+ * The next entry, checked. Returns 1, 0 (the end), -EBADMSG (damage, @err says where and
+ * what; the next call goes on with the next segment, whose channels then begin with a GAP of
+ * unknown size), -ENOMEM, -EIO.
+ */
+int archive_reader_next(struct archive_reader *reader, struct archive_item *item,
+			struct r3ring_error *err);
+
+/* Goes to the beginning of segment @number. Returns 0, -ENOENT, -EBADMSG. */
+int archive_reader_seek(struct archive_reader *reader, uint64_t number, struct r3ring_error *err);
+
+struct archive_extent {
+	uint8_t uuid[16];
+	uint64_t first_segment, last_segment;
+	uint64_t bytes; /* of all segments */
+};
+
+void archive_reader_get_extent(const struct archive_reader *reader, struct archive_extent *extent);
+
+/* Bytes of segments passed so far, for progress. */
+uint64_t archive_reader_passed(const struct archive_reader *reader);
+
+#endif
