@@ -10,32 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "tests/support/fakecuda/fakecuda.h"
-#include "tests/support/fakecuda/machine.h"
-
-#define PROCESSES_MAX 64u
-#define EVENTS_MAX 256u
-#define IMPORTS_MAX 256u
-#define ACCESSES_MAX 512u
-#define FINDINGS_BYTES 32768u
-#define ONCE_MAX 64u
-
-struct machine {
-	pthread_mutex_t lock;
-	uint32_t made;
-	uint32_t process_number;
-	struct machine_process processes[PROCESSES_MAX];
-	struct machine_event events[EVENTS_MAX];
-	struct machine_import imports[IMPORTS_MAX];
-	struct machine_access accesses[ACCESSES_MAX];
-	uint32_t accesses_used; /* none is in use behind so many */
-	uint64_t once[ONCE_MAX];
-	uint32_t once_count;
-	struct fakecuda_work work;
-	uint32_t finding_count;
-	uint32_t findings_len;
-	char findings[FINDINGS_BYTES];
-};
+#include "tests/support/fakecuda/machine_table.h"
 
 static struct machine *the_machine;
 static int machine_fd = -1; /* with the locks that say who lives */
@@ -88,13 +63,13 @@ static struct machine *map(const char *dir)
 	return mapped;
 }
 
-static void machine_lock(struct machine *m)
+void machine_lock(struct machine *m)
 {
 	if (pthread_mutex_lock(&m->lock) == EOWNERDEAD)
 		pthread_mutex_consistent(&m->lock);
 }
 
-static void machine_unlock(struct machine *m)
+void machine_unlock(struct machine *m)
 {
 	pthread_mutex_unlock(&m->lock);
 }
@@ -117,7 +92,7 @@ static void show_life(void)
 		die("fcntl");
 }
 
-static bool is_dead(uint32_t number)
+bool machine_is_dead(uint32_t number)
 {
 	struct flock life = life_of(number);
 
@@ -128,7 +103,7 @@ static bool is_dead(uint32_t number)
 static void forget_dead(struct machine *m)
 {
 	for (unsigned int i = 0; i < PROCESSES_MAX; i++) {
-		if (m->processes[i].pid && is_dead(m->processes[i].number))
+		if (m->processes[i].pid && machine_is_dead(m->processes[i].number))
 			m->processes[i] = (struct machine_process){0};
 	}
 }
@@ -177,89 +152,6 @@ bool machine_refuses(const char *what)
 	const char *text = getenv("FAKECUDA_REFUSE");
 
 	return text && strstr(text, what);
-}
-
-/* ---- findings ----------------------------------------------------------- */
-
-void machine_add_finding(const char *text)
-{
-	struct machine *m = machine();
-	size_t room;
-	int len;
-
-	fprintf(stderr, "fakecuda: %s\n", text);
-	machine_lock(m);
-	m->finding_count++;
-	room = sizeof(m->findings) - m->findings_len;
-	len = snprintf(m->findings + m->findings_len, room, "%s\n", text);
-	if (len > 0 && (size_t)len < room)
-		m->findings_len += (uint32_t)len;
-	else
-		m->findings[m->findings_len] = '\0';
-	machine_unlock(m);
-}
-
-unsigned int fakecuda_finding_count(void)
-{
-	struct machine *m = machine();
-	unsigned int count;
-
-	machine_lock(m);
-	count = m->finding_count;
-	machine_unlock(m);
-	return count;
-}
-
-const char *fakecuda_findings(void)
-{
-	static char text[FINDINGS_BYTES];
-	struct machine *m = machine();
-
-	machine_lock(m);
-	memcpy(text, m->findings, sizeof(text));
-	machine_unlock(m);
-	return text;
-}
-
-bool fakecuda_found(const char *part)
-{
-	return strstr(fakecuda_findings(), part) != NULL;
-}
-
-void fakecuda_clear_findings(void)
-{
-	struct machine *m = machine();
-
-	machine_lock(m);
-	m->finding_count = 0;
-	m->findings_len = 0;
-	m->findings[0] = '\0';
-	machine_unlock(m);
-}
-
-/* A number for a text (FNV-1a). */
-static uint64_t number_of(const char *text)
-{
-	uint64_t hash = 14695981039346656037u;
-
-	for (; *text; text++)
-		hash = (hash ^ (uint8_t)*text) * 1099511628211u;
-	return hash;
-}
-
-bool machine_once(const char *text)
-{
-	struct machine *m = machine();
-	uint64_t number = number_of(text);
-	bool first = true;
-
-	machine_lock(m);
-	for (uint32_t i = 0; i < m->once_count; i++)
-		first = first && m->once[i] != number;
-	if (first && m->once_count < ONCE_MAX)
-		m->once[m->once_count++] = number;
-	machine_unlock(m);
-	return first;
 }
 
 /* ---- bytes -------------------------------------------------------------- */
@@ -356,111 +248,6 @@ void machine_event_give(uint32_t slot)
 struct machine_event *machine_event(uint32_t slot)
 {
 	return slot && slot <= EVENTS_MAX ? &machine()->events[slot - 1] : NULL;
-}
-
-/* ---- imports ------------------------------------------------------------ */
-
-void machine_import_add(uint64_t identity)
-{
-	struct machine *m = machine();
-	bool added = false;
-
-	machine_lock(m);
-	for (unsigned int i = 0; i < IMPORTS_MAX && !added; i++) {
-		struct machine_import *import = &m->imports[i];
-
-		if (!import->pid || is_dead(import->number)) {
-			*import = (struct machine_import){
-				.identity = identity, .pid = getpid(), .number = own_number};
-			added = true;
-		}
-	}
-	machine_unlock(m);
-}
-
-void machine_import_remove(uint64_t identity)
-{
-	struct machine *m = machine();
-
-	machine_lock(m);
-	for (unsigned int i = 0; i < IMPORTS_MAX; i++) {
-		if (m->imports[i].pid && m->imports[i].number == own_number &&
-		    m->imports[i].identity == identity) {
-			m->imports[i].pid = 0;
-			break;
-		}
-	}
-	machine_unlock(m);
-}
-
-pid_t machine_import_of(uint64_t identity)
-{
-	struct machine *m = machine();
-	pid_t found = 0;
-
-	machine_lock(m);
-	for (unsigned int i = 0; i < IMPORTS_MAX && !found; i++) {
-		const struct machine_import *import = &m->imports[i];
-
-		if (import->pid && import->number != own_number && import->identity == identity &&
-		    !is_dead(import->number))
-			found = import->pid;
-	}
-	machine_unlock(m);
-	return found;
-}
-
-/* ---- accesses ----------------------------------------------------------- */
-
-static bool conflicts(const struct machine_access *a, const struct machine_access *b)
-{
-	return a->pid && a->number != b->number && a->identity == b->identity &&
-	       (a->write || b->write) && a->from < b->to && b->from < a->to;
-}
-
-pid_t machine_access_begin(const struct machine_access *access, uint32_t *entry, char *other)
-{
-	struct machine *m = machine();
-	struct machine_access mine = *access;
-	pid_t found = 0;
-
-	mine.pid = getpid();
-	mine.number = own_number;
-	*entry = 0;
-	machine_lock(m);
-	for (uint32_t i = 0; i <= m->accesses_used && i < ACCESSES_MAX; i++) {
-		struct machine_access *at = &m->accesses[i];
-
-		if (conflicts(at, &mine)) {
-			if (is_dead(at->number)) {
-				at->pid = 0;
-			} else if (!found) {
-				found = at->pid;
-				memcpy(other, at->what, sizeof(at->what));
-			}
-		}
-		if (!at->pid && !*entry) {
-			*at = mine;
-			*entry = i + 1;
-		}
-	}
-	if (*entry > m->accesses_used)
-		m->accesses_used = *entry;
-	machine_unlock(m);
-	return found;
-}
-
-void machine_access_end(uint32_t entry)
-{
-	struct machine *m = machine();
-
-	if (!entry)
-		return;
-	machine_lock(m);
-	m->accesses[entry - 1].pid = 0;
-	while (m->accesses_used && !m->accesses[m->accesses_used - 1].pid)
-		m->accesses_used--;
-	machine_unlock(m);
 }
 
 /* ---- counts ------------------------------------------------------------- */
