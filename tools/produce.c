@@ -51,6 +51,8 @@ static const char usage[] =
 	"(auto)\n"
 	"  --order HOW            on a GPU, what the daemon's copies wait for: bell or event "
 	"(bell)\n"
+	"  --side-stream          on a GPU: capture beside the model's stream, off its critical "
+	"path\n"
 	"\n"
 	"  --model NAME           deepseek-v4-flash, deepseek-v4-pro, kimi-k3, kimi-k2, "
 	"deepseek-v3,\n"
@@ -140,6 +142,7 @@ enum {
 	OPT_DEVICE,
 	OPT_EXPORT,
 	OPT_ORDER,
+	OPT_SIDE_STREAM,
 	OPT_TRACE,
 	OPT_REPEAT,
 	OPT_JSON,
@@ -162,6 +165,7 @@ static const struct option long_options[] = {
 	{"device", required_argument, NULL, OPT_DEVICE},
 	{"buffer-export", required_argument, NULL, OPT_EXPORT},
 	{"order", required_argument, NULL, OPT_ORDER},
+	{"side-stream", no_argument, NULL, OPT_SIDE_STREAM},
 	{"trace", required_argument, NULL, OPT_TRACE},
 	{"repeat", required_argument, NULL, OPT_REPEAT},
 	{"json", no_argument, NULL, OPT_JSON},
@@ -223,6 +227,9 @@ static int take_option(int option, struct command_line *line)
 		return 0;
 	case OPT_ORDER:
 		run->order = optarg;
+		return 0;
+	case OPT_SIDE_STREAM:
+		run->side_stream = true;
 		return 0;
 	case OPT_TRACE:
 		run->trace = optarg;

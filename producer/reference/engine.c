@@ -42,8 +42,11 @@ static int make_eplb(struct engine *e, const struct run_options *options, struct
 	return eplb_create(&e->eplb, e->layer_count, e->experts, extra, err);
 }
 
-static int make_layers(struct engine *e, struct megamoe_options *moe, struct r3ring_error *err)
+/* Captures on a side stream read a layer's ids while the next ones are computed. */
+static int make_layers(struct engine *e, const struct run_options *options,
+		       struct megamoe_options *moe, struct r3ring_error *err)
 {
+	moe->keeps_ids = options->side_stream;
 	moe->place = &e->place;
 	moe->map = map_to_replicas;
 	moe->map_ctx = e->eplb;
@@ -87,7 +90,7 @@ static int load_trace(struct engine *e, const struct run_options *options, struc
 		rc = copy_layers(e, e->trace.layers, err);
 	if (!rc)
 		rc = make_eplb(e, options, err);
-	return rc ? rc : make_layers(e, &moe, err);
+	return rc ? rc : make_layers(e, options, &moe, err);
 }
 
 static int list_layers(struct engine *e, const struct moe_model *model, struct r3ring_error *err)
@@ -135,7 +138,7 @@ static int load_model(struct engine *e, const struct run_options *options, struc
 	moe.dense_layers = model->first_moe_layer;
 	moe.id_type = model->id_type;
 	moe.module = model->module;
-	return make_layers(e, &moe, err);
+	return make_layers(e, options, &moe, err);
 }
 
 static int make_stream(struct engine *e, struct r3ring_error *err)

@@ -34,7 +34,9 @@ struct megamoe {
 	uint32_t next_slot;
 	sem_t free_slots;
 	uint16_t *selected; /* [max_rows][top_k], of the layer being run */
-	void *ids;          /* [max_rows][stride] of id_type, what capture and mapping see */
+	size_t ids_bytes;   /* of [max_rows][stride] ids of id_type */
+	uint8_t *ids;       /* so many bytes for each layer (keeps_ids), or for all of them */
+	uint8_t *mapped;    /* what is mapped where ids are kept; else NULL */
 	uint32_t failed;    /* errno of the mapping that refused */
 	uint32_t replay;    /* a monolithic kernel writes out its routes: set by binding */
 };
@@ -84,8 +86,9 @@ static size_t id_bytes(enum r3ring_id_type type)
 static int alloc_buffers(struct megamoe *m)
 {
 	const struct megamoe_options *o = &m->options;
-	size_t cells = (size_t)o->max_rows * m->stride;
+	size_t areas = o->keeps_ids ? o->layer_count : 1;
 
+	m->ids_bytes = (size_t)o->max_rows * m->stride * id_bytes(o->id_type);
 	for (uint32_t s = 0; s < SLOTS; s++) {
 		m->slots[s].token_ids = calloc(o->max_rows, sizeof(int32_t));
 		m->slots[s].positions = calloc(o->max_rows, sizeof(int32_t));
@@ -96,7 +99,11 @@ static int alloc_buffers(struct megamoe *m)
 	m->dense_prefixes = calloc(o->dense_layers + 1, sizeof(*m->dense_prefixes));
 	m->modules = calloc(o->dense_layers + o->layer_count, sizeof(*m->modules));
 	m->selected = calloc((size_t)o->max_rows * o->top_k, sizeof(*m->selected));
-	m->ids = o->place->alloc(cells * id_bytes(o->id_type));
+	m->ids = o->place->alloc(areas * m->ids_bytes);
+	if (o->keeps_ids)
+		m->mapped = malloc(m->ids_bytes);
+	if (o->keeps_ids && !m->mapped)
+		return -ENOMEM;
 	return m->layers && m->dense_prefixes && m->modules && m->selected && m->ids ? 0 : -ENOMEM;
 }
 
@@ -165,6 +172,7 @@ void megamoe_free(struct megamoe *megamoe)
 	free(megamoe->dense_prefixes);
 	free(megamoe->modules);
 	free(megamoe->selected);
+	free(megamoe->mapped);
 	megamoe->options.place->free(megamoe->ids);
 	sem_destroy(&megamoe->free_slots);
 	free(megamoe);
@@ -181,6 +189,13 @@ struct r3ring_capture_source *megamoe_source(struct megamoe *megamoe, uint32_t i
 	return &megamoe->layers[index].source;
 }
 
+/* ---- the work --------------------------------------------------------- */
+
+static void *layer_ids(const struct megamoe *m, uint32_t layer)
+{
+	return m->ids + (m->options.keeps_ids ? layer * m->ids_bytes : 0);
+}
+
 static void embed_work(void *args)
 {
 	const struct work *work = args;
@@ -192,11 +207,11 @@ static void embed_work(void *args)
 }
 
 /* Writes the selected ids as the engine's type, missing ones as -1. */
-static void widen(const struct megamoe *m, uint32_t rows)
+static void widen(const struct megamoe *m, void *ids, uint32_t rows)
 {
 	uint32_t top_k = m->options.top_k;
-	int32_t *ids32 = m->ids;
-	int64_t *ids64 = m->ids;
+	int32_t *ids32 = ids;
+	int64_t *ids64 = ids;
 
 	for (uint32_t row = 0; row < rows; row++) {
 		for (uint32_t k = 0; k < top_k; k++) {
@@ -222,7 +237,15 @@ static void route_work(void *args)
 		return;
 	router->layer(router->ctx, work->layer, work->slot->token_ids, work->slot->total_rows,
 		      m->selected);
-	widen(m, work->slot->total_rows);
+	widen(m, layer_ids(m, work->layer), work->slot->total_rows);
+}
+
+/* What EPLB may write to. */
+static void *ids_to_map(const struct megamoe *m, uint32_t layer)
+{
+	if (!m->mapped)
+		return layer_ids(m, layer);
+	return memcpy(m->mapped, layer_ids(m, layer), m->ids_bytes);
 }
 
 static void map_work(void *args)
@@ -230,7 +253,7 @@ static void map_work(void *args)
 	const struct work *work = args;
 	struct megamoe *m = work->megamoe;
 	struct eplb_ids ids = {
-		.ids = m->ids,
+		.ids = ids_to_map(m, work->layer),
 		.type = m->options.id_type,
 		.top_k = m->options.top_k,
 		.stride = m->stride,
@@ -280,7 +303,7 @@ static void enqueue_layer(struct megamoe *m, const struct work *work, r3ring_str
 {
 	const struct r3ring_capture_source *source = &m->layers[work->layer].source;
 	struct r3ring_topk topk = {
-		.ids = m->ids,
+		.ids = layer_ids(m, work->layer),
 		.type = m->options.id_type,
 		.rows = work->slot->total_rows,
 		.columns = m->options.top_k,

@@ -3,7 +3,7 @@
  * A model's MoE layers as an engine runs them on a stream: for each layer the
  * router selects logical experts, the layer's capture source (if bound) is
  * called with them, and only then EPLB maps them to physical replicas, in place,
- * with padding rows masked to -1.
+ * with padding rows masked to -1. With keeps_ids it maps a copy.
  *
  * The call returns when the work is enqueued; the host prepares the next step
  * meanwhile. Two forwards may be in flight, a third call waits for the first.
@@ -16,6 +16,7 @@
 #ifndef PRODUCER_REFERENCE_MEGAMOE_H
 #define PRODUCER_REFERENCE_MEGAMOE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -63,7 +64,8 @@ struct megamoe_options {
 	uint32_t dense_layers; /* layers [0, dense_layers) of the model are not MoE */
 	uint32_t top_k;
 	uint32_t max_rows;
-	enum r3ring_id_type id_type;     /* R3RING_INT32 or R3RING_INT64 */
+	enum r3ring_id_type id_type; /* R3RING_INT32 or R3RING_INT64 */
+	bool keeps_ids; /* each layer's ids stay until the next forward: captures are late */
 	const struct moe_module *module; /* must outlive it */
 };
 

@@ -77,6 +77,7 @@ static int open_channel(struct run *r)
 		.device = e->on_gpu ? "cuda" : "host",
 		.buffer_export = o->buffer_export,
 		.order = o->order,
+		.side_stream = o->side_stream,
 		.model = e->model,
 		.experts = e->experts,
 		.top_k = e->top_k,

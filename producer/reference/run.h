@@ -32,6 +32,7 @@ struct run_options {
 	uint32_t rank;
 	const char *device; /* "host" (or "auto", NULL), "cuda": where ids are captured */
 	const char *buffer_export, *order; /* as r3ring_producer_options has them */
+	bool side_stream;                  /* likewise */
 
 	/* Either a recording ... */
 	const char *trace;

@@ -63,7 +63,7 @@ static struct demo_plan plan_of(const char *model)
 	};
 }
 
-/* @options: two more words of the command line. */
+/* @options: two more words of the command line, or one. */
 static void run_model(const char *model, const char *const options[2])
 {
 	struct demo_plan plan = plan_of(model);
@@ -109,6 +109,12 @@ MACHINE_TEST(cuda_reference, every_route_of_kimi_k3_is_the_references)
 MACHINE_TEST(cuda_reference, every_route_is_the_references_with_the_order_by_event)
 {
 	run_model("deepseek-v4-flash", (const char *const[2]){"--order", "event"});
+}
+
+MACHINE_TEST(cuda_reference, every_route_is_the_references_beside_the_models_stream)
+{
+	run_model("deepseek-v4-flash", (const char *const[2]){"--side-stream"});
+	cr_expect_gt(fakecuda_work().stream_waits, 1000);
 }
 
 /* ---- a recording -------------------------------------------------------- */

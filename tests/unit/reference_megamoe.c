@@ -28,6 +28,7 @@ struct stage {
 	int map_result;               /* what the mapping answers */
 	uint32_t captured_at_refusal; /* captures that were done when it refused */
 	bool nothing_known;           /* the router knows no ids */
+	bool keeps_ids;               /* captures come when the forward is over */
 	uint32_t wrong_order;
 	uint32_t not_masked; /* ids of padding rows that the mapping left */
 };
@@ -118,6 +119,7 @@ static void make_megamoe(void)
 		.top_k = stage.model->top_k,
 		.max_rows = TOTAL_ROWS,
 		.id_type = stage.model->id_type,
+		.keeps_ids = stage.keeps_ids,
 		.module = stage.model->module,
 	};
 
@@ -190,6 +192,46 @@ static void expect_logical_ids(uint32_t layers)
 	}
 	free(expected);
 	slow_moe_free(slow);
+}
+
+/* One that runs on another stream: nothing keeps the model from going on. */
+static struct copy late[128];
+
+static void capture_late(const struct r3ring_capture_source *source, const struct r3ring_topk *topk,
+			 r3ring_stream stream)
+{
+	(void)stream;
+	late[stage.captures++] = (struct copy){*topk, source->ctx};
+}
+
+static void kept_ids_stay_logical_to_the_end(const char *name)
+{
+	uint32_t layers;
+
+	stage.keeps_ids = true;
+	open_stage(name);
+	bind_all();
+	layers = moe_model_layers(stage.model);
+	for (uint32_t l = 0; l < layers; l++)
+		megamoe_source(stage.megamoe, l)->fn = capture_late;
+	cr_assert_eq(run_forward(NULL), 0);
+	cr_assert_eq(stage.captures, layers);
+	for (uint32_t l = 0; l < layers; l++)
+		copy_work(&late[l]);
+	expect_logical_ids(layers);
+	cr_assert_eq(stage.mappings, layers);
+	cr_assert_eq(stage.not_masked, 0);
+	close_stage();
+}
+
+Test(reference_megamoe, kept_ids_of_deepseek_v4_stay_logical_to_the_forwards_end)
+{
+	kept_ids_stay_logical_to_the_end("deepseek-v4-flash");
+}
+
+Test(reference_megamoe, kept_ids_of_kimi_k3_stay_logical_to_the_forwards_end)
+{
+	kept_ids_stay_logical_to_the_end("kimi-k3");
 }
 
 static void capture_comes_before_a_mapping_that_refuses(const char *name)

@@ -143,6 +143,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 			error = wait_between_processes(on, found, &call.place);
 		} else {
 			stream_after(on, &found->stamp);
+			machine_count_stream_wait();
 			error = cudaSuccess;
 		}
 	}

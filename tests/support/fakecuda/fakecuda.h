@@ -87,6 +87,7 @@ struct fakecuda_work {
 	uint64_t copies;
 	uint64_t copied_bytes;
 	uint64_t event_records, event_waits; /* of interprocess events */
+	uint64_t stream_waits;               /* of a stream for another of its process */
 };
 struct fakecuda_work fakecuda_work(void);
 

@@ -281,6 +281,15 @@ void machine_count_event(bool is_record)
 	machine_unlock(m);
 }
 
+void machine_count_stream_wait(void)
+{
+	struct machine *m = machine();
+
+	machine_lock(m);
+	m->work.stream_waits++;
+	machine_unlock(m);
+}
+
 struct fakecuda_work fakecuda_work(void)
 {
 	struct machine *m = machine();

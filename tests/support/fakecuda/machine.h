@@ -84,5 +84,6 @@ void machine_access_end(uint32_t entry);
 void machine_count_kernel(void);
 void machine_count_copy(uint64_t bytes);
 void machine_count_event(bool is_record);
+void machine_count_stream_wait(void);
 
 #endif
