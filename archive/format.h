@@ -7,24 +7,38 @@
  *	DIR/lock                                  held (flock) by whoever writes
  *
  * A segment is a head and blocks; a block is a head and entries, compressed with zstd or
- * not. Numbers are little-endian. Each head has its own XXH3, each block's stored bytes too,
- * and each block names its predecessor's, so that none can be left out or exchanged. A
- * segment can be read by itself: it begins with its channels, and for each with the newest
- * SCHEMA, EPLB map and live requests (entries flagged R3RING_DESC_REPEATED).
+ * not. Numbers are little-endian; reserved fields and padding are zero. Each head has its
+ * own XXH3 (64 bits, seed 0), each block's stored bytes too, and each block names its
+ * predecessor's, so that none can be left out or exchanged. A block is whole when both
+ * hashes are right and its number and previous_hash follow the block before.
+ *
+ * A segment can be read by itself: it begins with what was said before and still holds,
+ * flagged ARCHIVE_ENTRY_REPEATED: its channels; for each its generation, with the number of
+ * the last record before this segment; its newest SCHEMA, EPLB maps and the BEGIN of each live
+ * request. Who has read the segment before, passes over them: they are in no account.
+ *
+ * Accounts: in each generation of a channel sequences go up by one from 1 on. Each is one
+ * RECORD or SKIPPED entry that is not repeated, or within a GAP.
+ *
+ * A recorder that stops in good order flags its last block ARCHIVE_BLOCK_LAST. One that
+ * did not leaves a segment without; the next recorder cuts it behind its last whole block
+ * and begins another segment, whose first entry is RESUMED.
  */
 #ifndef ARCHIVE_FORMAT_H
 #define ARCHIVE_FORMAT_H
 
 #include <stdint.h>
 
+#include <r3ring/abi.h>
+
 #define ARCHIVE_MAGIC "R3RINGAR"
 #define ARCHIVE_VERSION 1u
 #define ARCHIVE_BLOCK_MAGIC 0x4B423352u /* "R3BK" */
 #define ARCHIVE_ALIGN 64u               /* of heads and blocks in a segment */
-#define ARCHIVE_BLOCK_BYTES                                                                        \
-	(1u << 20) /* entries of a block, before compression; a larger
-					 * record has a block of its own */
+/* Entries of a block, before compression; a larger record has a block of its own. */
+#define ARCHIVE_BLOCK_BYTES (1u << 20)
 #define ARCHIVE_SUFFIX ".r3seg"
+#define ARCHIVE_LOCK "lock"
 
 struct archive_segment_head {
 	char magic[8];
@@ -36,8 +50,9 @@ struct archive_segment_head {
 	uint64_t first_block;   /* number of its first block */
 	uint64_t previous_hash; /* head_hash of the last block of the segment before; 0: none */
 	uint32_t level;         /* zstd's; 0: not compressed */
-	uint32_t layer_first;   /* layers kept, by index in the schema's table: all when */
-	uint32_t layer_end;     /* layer_end is 0 */
+	/* Layers kept, by the model's own layer numbers [first, end): those of kind moe and
+	 * hash. All layers when end is 0. */
+	uint32_t layer_first, layer_end;
 	uint32_t reserved;
 	char writer[32]; /* "r3ring 0.1.0" */
 	uint64_t reserved1;
@@ -49,6 +64,7 @@ enum archive_block_flags {
 	ARCHIVE_BLOCK_LAST = 1u << 1, /* its segment was closed in good order */
 };
 
+/* A block may have no entries. */
 struct archive_block_head {
 	uint32_t magic;
 	uint32_t flags;
@@ -57,13 +73,15 @@ struct archive_block_head {
 	uint32_t raw;    /* bytes of its entries */
 	uint32_t entries;
 	uint32_t reserved;
-	uint64_t
-		records; /* of the archive up to and including this block, repeated ones left out */
+	/* RECORD and SKIPPED of the archive up to and including this block, without those
+	 * repeated. */
+	uint64_t records;
 	uint64_t time_ns;       /* CLOCK_REALTIME when it was written */
-	uint64_t previous_hash; /* head_hash of the block before */
+	uint64_t previous_hash; /* head_hash of the block before, 0: there is none */
+	uint64_t synced;        /* number of the newest block known to be on the disk by then */
 	uint64_t stored_hash;   /* XXH3 of the stored bytes */
-	uint64_t head_hash;     /* XXH3 of all above */
-	uint64_t reserved1[7];
+	uint64_t reserved1[6];
+	uint64_t head_hash; /* XXH3 of all above */
 };
 
 enum archive_entry_kind {
@@ -75,43 +93,56 @@ enum archive_entry_kind {
 	ARCHIVE_SKIPPED = 6,    /* a LAYER record that `--layers` left out; no payload */
 };
 
+/* In `flags` beside the ring's: said again at the beginning of a segment. */
+#define ARCHIVE_ENTRY_REPEATED 0x8000u
+
 /* 8-byte aligned; its payload behind it, zero-padded to 8 bytes. */
 struct archive_entry {
 	uint16_t kind;
-	uint16_t type;  /* ARCHIVE_RECORD, ARCHIVE_SKIPPED: enum r3ring_record_type */
-	uint16_t flags; /* likewise: the ring's record flags */
-	uint16_t channel;
-	uint32_t bytes; /* payload */
+	uint16_t type;    /* RECORD, SKIPPED: enum r3ring_record_type */
+	uint16_t flags;   /* RECORD, SKIPPED: enum r3ring_desc_flags; ARCHIVE_ENTRY_REPEATED */
+	uint16_t channel; /* declared before; RESUMED: 0 */
+	uint32_t bytes;   /* payload */
 	uint32_t reserved;
-	uint64_t seq; /* RECORD, SKIPPED: as in the ring */
+	uint64_t seq; /* RECORD, SKIPPED: as in the ring; 0 where it is repeated */
 	uint64_t step;
 	uint64_t units;
 };
 
 struct archive_generation {
 	uint64_t generation;
-	uint8_t uuid[16];
+	uint8_t uuid[16]; /* of the ring's segment: numbers may come again, this does not */
+	uint64_t seq;     /* of its last record, or the end of its last gap, before this
+			   * entry; 0 where it begins here */
 };
 
 enum archive_gap_cause {
 	ARCHIVE_GAP_LATE = 1,     /* the recorder attached after they were overwritten */
 	ARCHIVE_GAP_OVERRUN = 2,  /* they were overwritten before it read them */
 	ARCHIVE_GAP_CORRUPT = 3,  /* the ring's content was refused */
-	ARCHIVE_GAP_STOPPED = 4,  /* overwritten while no recorder ran */
+	ARCHIVE_GAP_STOPPED = 4,  /* overwritten, or gone with their ring, while no recorder ran */
 	ARCHIVE_GAP_UNSYNCED = 5, /* had been written, and went with a crash */
 };
 
-/* lost == 0: how many is unknown. */
+/* Records [from_seq, to_seq] of the channel's generation. lost == 0: how many is unknown,
+ * and then to_seq is 0: from from_seq to its end. */
 struct archive_gap {
-	uint64_t lost;             /* records */
-	uint64_t from_seq, to_seq; /* 0: unknown */
-	uint32_t cause;            /* enum archive_gap_cause */
+	uint64_t lost; /* records */
+	uint64_t from_seq, to_seq;
+	uint32_t cause; /* enum archive_gap_cause */
 	uint32_t reserved;
 };
 
 struct archive_resumed {
 	uint64_t cut_bytes;              /* of the segment before: a block that was not whole */
-	uint64_t stopped_ns, resumed_ns; /* CLOCK_REALTIME */
+	uint64_t stopped_ns, resumed_ns; /* CLOCK_REALTIME; stopped: of the last whole block */
 };
+
+R3RING_STATIC_ASSERT(sizeof(struct archive_segment_head) == 128, "segment head layout");
+R3RING_STATIC_ASSERT(sizeof(struct archive_block_head) == 128, "block head layout");
+R3RING_STATIC_ASSERT(sizeof(struct archive_entry) == 40, "entry layout");
+R3RING_STATIC_ASSERT(sizeof(struct archive_generation) == 32, "GENERATION layout");
+R3RING_STATIC_ASSERT(sizeof(struct archive_gap) == 32, "GAP layout");
+R3RING_STATIC_ASSERT(sizeof(struct archive_resumed) == 24, "RESUMED layout");
 
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Appends to an archive: entries are gathered into blocks, compressed, and written through
- * io_uring with several writes in flight.
+ * Appends to an archive: entries are gathered into blocks, which other threads compress
+ * and write, through io_uring with several writes in flight, or with pwrite where io_uring
+ * is refused.
  *
- *	open -> { channel, generation, record, gap } ... sync ... -> close
+ *	open -> { channel, generation, record, gap, poll } ... -> close
  *
- * An archive that a recorder left by a crash is cut behind its last whole block, and goes on.
+ * An archive that a recorder left by a crash is cut behind its last whole block, and goes
+ * on. One thread a writer.
  */
 #ifndef ARCHIVE_WRITER_H
 #define ARCHIVE_WRITER_H
@@ -21,7 +23,7 @@
 struct archive_writer;
 
 enum archive_sync {
-	ARCHIVE_SYNC_NEVER = 0,  /* the kernel writes when it likes */
+	ARCHIVE_SYNC_NEVER = 0,  /* the kernel writes when it likes; synced is what is closed */
 	ARCHIVE_SYNC_PERIOD = 1, /* every sync_ms */
 	ARCHIVE_SYNC_BLOCK = 2,  /* each block */
 };
@@ -30,11 +32,14 @@ struct archive_writer_options {
 	const char *dir; /* made where it is not there (0700) */
 	int level;       /* zstd's, 1 to 19; 0: do not compress */
 	enum archive_sync sync;
-	uint32_t sync_ms;
-	uint64_t segment_bytes;          /* a new segment beyond it */
-	uint64_t max_bytes;              /* of all segments; 0: no limit */
-	bool rotate;                     /* beyond max_bytes the oldest segments go; else -EDQUOT */
-	uint32_t layer_first, layer_end; /* as in struct archive_segment_head */
+	uint32_t sync_ms;       /* also how long an entry waits for its block to be full; 0: 1000 */
+	uint64_t segment_bytes; /* a new segment beyond it; 0: 256 MiB */
+	uint64_t max_bytes;     /* of all segments; 0: no limit */
+	bool rotate;            /* beyond max_bytes the oldest segments go; else -EDQUOT */
+	bool no_uring;          /* pwrite though there is io_uring */
+	uint32_t workers;       /* threads that compress; 0: by the processors */
+	/* As in struct archive_segment_head. */
+	uint32_t layer_first, layer_end;
 };
 
 /* Where a channel's recording ended when the archive was opened. */
@@ -42,45 +47,84 @@ struct archive_cursor {
 	const char *name; /* until close */
 	uint64_t generation;
 	uint8_t uuid[16];
-	uint64_t seq; /* of its last record that is in the archive */
+	uint64_t seq; /* of its last record that is in the archive, or in one of its gaps */
 };
 
 /*
- * Returns 0, -EBUSY (another recorder writes it), -EBADMSG (what is there is damaged before
- * its end; nothing is changed), -EPROTO (a later format, or other layers), -ENOSPC, -EACCES,
- * -ENOMEM, -EIO.
+ * Opens an archive to append to it.
+ *
+ * @writer:  receives the handle; untouched on failure.
+ * @options: copied.
+ * @err:     receives the reason in words; may be NULL.
+ *
+ * Returns 0, -EINVAL (an option, named), -EBUSY (another recorder writes it), -EBADMSG
+ * (what is there is damaged where it had been synced; nothing is changed), -EPROTO (a later
+ * format, or other layers), -EDQUOT (it is as large as max_bytes allows), -ENOSPC, -EACCES,
+ * -ENOMEM, -EIO, or what else the file system says. Pairs with archive_writer_close().
  */
 int archive_writer_open(struct archive_writer **writer,
 			const struct archive_writer_options *options, struct r3ring_error *err);
 
 /* Writes all, marks the segment as closed and syncs. Frees @writer whatever it returns: 0 or
- * the first error of any write. NULL is fine. */
+ * the first error of any write, in words in @err. NULL is fine. */
 int archive_writer_close(struct archive_writer *writer, struct r3ring_error *err);
 
-/* The cursors, [count], until close. */
-const struct archive_cursor *archive_writer_cursors(const struct archive_writer *writer,
-						    uint32_t *count);
+/* What the archive held when it was opened. */
+struct archive_resumption {
+	bool resumed;                  /* false: it was made */
+	bool closed;                   /* in good order */
+	struct archive_resumed record; /* as the archive has it, where !closed */
+	const struct archive_cursor *cursors;
+	uint32_t count;
+};
 
-/* Declares a channel. Returns its index, the same again for a known name; -ENOSPC (65536). */
+/* Valid until close. */
+const struct archive_resumption *archive_writer_resumption(const struct archive_writer *writer);
+
+/* Declares a channel. Returns its index, the same again for a known name; or as below,
+ * -ENOSPC also where there are 65536. */
 int archive_writer_channel(struct archive_writer *writer, const char *name);
 
-/* All of these return 0, -ENOSPC or -EDQUOT (full: nothing of the entry is there, and after
- * archive_writer_close() the archive is whole), -EIO, -ENOMEM. */
+/*
+ * All of these return 0, or the first error of any write, and then always: -ENOSPC (the
+ * disk is full), -EDQUOT (max_bytes), -EIO, -ENOMEM. The archive is whole nonetheless, up to
+ * what stats.stored_records say; from there the next recorder resumes.
+ */
 int archive_writer_generation(struct archive_writer *writer, uint16_t channel, uint64_t generation,
 			      const uint8_t uuid[16]);
+/* A LAYER record that the layers leave out becomes a SKIPPED entry. */
 int archive_writer_record(struct archive_writer *writer, uint16_t channel,
 			  const struct r3ring_view *view);
 int archive_writer_gap(struct archive_writer *writer, uint16_t channel,
 		       const struct archive_gap *gap);
 
-/* Starts what is due: blocks that are full or a sync whose time has come; collects what is
- * done. Never waits unless all buffers are in flight. */
-int archive_writer_poll(struct archive_writer *writer, struct r3ring_error *err);
+/*
+ * Where the next record's payload would go: who reads it there spares a copy.
+ *
+ * @bytes:    at least so many, a payload's length.
+ * @capacity: receives how many there are.
+ *
+ * Returns the place, 8-byte aligned, for the next archive_writer_record() of a view whose
+ * data it is; any other call on @writer forgets it. NULL: as an error above, of the next call.
+ */
+void *archive_writer_room(struct archive_writer *writer, uint32_t bytes, size_t *capacity);
+
+/* To be called now and then: hands on a block that is not full but old. Returns as above. */
+int archive_writer_poll(struct archive_writer *writer);
+
+/* The first error in words, "" when none. */
+const char *archive_writer_error(const struct archive_writer *writer);
 
 struct archive_writer_stats {
-	uint64_t records, raw_bytes, stored_bytes;
-	uint64_t segments, removed_segments;
-	uint64_t synced_records; /* would be there after a power loss now */
+	uint64_t records;        /* given, those of before an opening not counted */
+	uint64_t stored_records; /* of these, in the archive's files by now */
+	uint64_t synced_records; /* of these, there after a power loss now */
+	uint64_t entry_bytes;    /* of blocks in the files, before compression */
+	uint64_t stored_bytes;   /* of what was written since the opening */
+	uint64_t archive_bytes;  /* of all segments */
+	uint64_t segment;        /* number of the newest */
+	uint64_t removed_segments;
+	bool uring, registered; /* how it writes */
 };
 
 void archive_writer_get_stats(const struct archive_writer *writer,
