@@ -17,7 +17,6 @@
 #include "capture_daemon/daemon.h"
 #include "capture_daemon/log.h"
 #include "capture_daemon/registration.h"
-#include "channel/leftover.h"
 
 static bool same_name(const struct r3ring_channel_name *a, const struct r3ring_channel_name *b)
 {
@@ -176,15 +175,11 @@ static void refuse_producer(struct channel *channel, const struct drain_report *
 	session_refuse(session, &why);
 }
 
-/* With a producer that lives its ring may be gone on with. */
-static void note_ended(const struct channel *channel)
+void channel_note_end(const struct channel *channel, enum leftover_end end)
 {
 	const char *name = r3ring_segment_name(channel->segment);
-	int r;
+	int r = leftover_note_end(channel->daemon->dir.segments_fd, name, end);
 
-	if (channel->producer)
-		return;
-	r = leftover_note_ended(channel->daemon->dir.segments_fd, name);
 	if (r < 0)
 		log_warn("segment %s cannot be noted as ended: %s", name, strerror(-r));
 }
@@ -206,7 +201,9 @@ void channel_drained(struct channel *channel)
 	else if (drain_producer_state(&channel->drain) != DRAIN_PRODUCER_ALIVE)
 		let_producer_go(channel);
 	channel->state = CHANNEL_ENDED;
-	note_ended(channel);
+	/* With a producer that lives its ring may be gone on with. */
+	if (!channel->producer)
+		channel_note_end(channel, LEFTOVER_ENDED);
 	channel->memory -= channel->drain.imported_bytes;
 	log_info("channel %s: drained, %" PRIu64 " of %" PRIu64 " steps complete, %" PRIu64
 		 " partial",
@@ -269,6 +266,8 @@ void channel_retire(struct channel *channel, enum r3ring_closed_reason reason)
 
 	if (channel->state == CHANNEL_ORPHAN)
 		drain_check(drain, publish_lost(&drain->publisher, &drain->cut_short), "LOST");
+	if (channel->crashed)
+		reason = R3RING_CLOSED_CRASHED;
 	drain_check(drain,
 		    publish_closed(&drain->publisher, reason, channel->next_generation,
 				   channel->next_name),
@@ -287,8 +286,6 @@ void channel_supersede(struct channel *channel, uint64_t generation, const char 
 	channel->retiring = true;
 	channel->next_generation = generation;
 	strncpy(channel->next_name, segment_name, sizeof(channel->next_name) - 1);
-	if (channel->state == CHANNEL_ORPHAN)
-		channel_retire(channel, R3RING_CLOSED_CRASHED);
-	else if (!channel_draining(channel))
+	if (!channel_draining(channel))
 		channel_retire(channel, R3RING_CLOSED_NEXT);
 }

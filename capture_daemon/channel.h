@@ -4,7 +4,7 @@
  * a dead daemon left) until its segment is gone.
  *
  *	LIVE -> ENDED      the producer closed or died, and all was drained
- *	ORPHAN             a dead daemon's; waits for its producer to come back
+ *	ORPHAN -> ENDED    a dead daemon's; its producer did not come back in time
  *	retiring           a newer generation has the name; ends when it is drained
  */
 #ifndef DAEMON_CHANNEL_H
@@ -20,6 +20,7 @@
 
 #include "capture_daemon/drain.h"
 #include "capture_daemon/loop.h"
+#include "channel/leftover.h"
 #include "channel/socket.h"
 
 struct daemon;
@@ -37,6 +38,7 @@ struct channel {
 	struct r3ring_channel_name name;
 	char text[CHANNEL_NAME_TEXT];
 	enum channel_state state;
+	bool crashed; /* its daemon died under its producer: more may be lost than is known */
 	bool retiring;
 	uint64_t next_generation; /* of the one that it makes room for */
 	char next_name[128];
@@ -54,7 +56,7 @@ struct channel {
 	enum r3ring_order order;
 	uint8_t gpu_uuid[16];
 	int64_t since;        /* CLOCK_REALTIME seconds */
-	uint64_t deadline_ns; /* ORPHAN: when to give up */
+	uint64_t deadline_ns; /* ORPHAN: when it is waited for no longer */
 
 	struct r3ring_segment *segment;
 	struct drain drain; /* its publisher writes the segment, also of an orphan */
@@ -85,9 +87,12 @@ bool channel_producer_is_gone(const struct channel *channel);
 /* The producer hung up, or its process is gone, without a BYE that was read. */
 void channel_producer_lost(struct channel *channel);
 
+/* Notes in the list of segments how its ring ended. */
+void channel_note_end(const struct channel *channel, enum leftover_end end);
+
 /*
  * Publishes the last record, removes the segment, frees the channel. Its drain
- * thread must have ended.
+ * thread must have ended. The reason is CRASHED, whatever is given, for one that has.
  */
 void channel_retire(struct channel *channel, enum r3ring_closed_reason reason);
 

@@ -22,7 +22,6 @@
 #include "capture_daemon/orphans.h"
 #include "capture_daemon/peers.h"
 #include "capture_daemon/sizing.h"
-#include "channel/leftover.h"
 
 /* Numbers that another runtime directory of the same user may have taken. */
 #define GENERATIONS_TRIED 1024
@@ -218,7 +217,7 @@ static int make_segment(struct channel *channel, struct r3ring_segment_options *
 			struct r3ring_error *err)
 {
 	struct runtime_dir *dir = &channel->daemon->dir;
-	int r = leftover_list(dir->segments_fd, options->name, options->uuid);
+	int r = leftover_list(dir->segments_fd, options->name, options->uuid, channel->user);
 
 	if (r < 0)
 		return r3ring_error_set(err, r, "%s/segments%s: %s", dir->path, options->name,

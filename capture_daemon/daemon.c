@@ -225,11 +225,7 @@ static void close_channel(struct channel *channel)
 		channel->producer->channel = NULL;
 		channel->producer = NULL;
 	}
-	if (channel->state == CHANNEL_ORPHAN)
-		channel_retire(channel, R3RING_CLOSED_CRASHED);
-	else
-		channel_retire(channel,
-			       channel->retiring ? R3RING_CLOSED_NEXT : R3RING_CLOSED_SHUTDOWN);
+	channel_retire(channel, channel->retiring ? R3RING_CLOSED_NEXT : R3RING_CLOSED_SHUTDOWN);
 }
 
 void daemon_close(struct daemon *daemon)

@@ -20,7 +20,6 @@
 #include "capture_daemon/registration.h"
 #include "capture_daemon/remains.h"
 #include "capture_daemon/totals.h"
-#include "channel/leftover.h"
 
 #define PATIENCE_NS (10 * NS_PER_SECOND)
 
@@ -39,7 +38,7 @@ static uint32_t layers_open(const struct drain_said *said,
 	return count;
 }
 
-/* Published before CLOSED, if the producer does not come back. */
+/* Published if the producer does not come back. */
 static void note_lost(struct drain *drain)
 {
 	struct r3ring_lost_record *lost = &drain->cut_short;
@@ -106,12 +105,38 @@ static int orphan_fill(struct channel *channel, struct remains *remains, struct 
 	return 0;
 }
 
-/* Its producer had gone, and all was told of it, before the daemon died. */
-static bool awaits_nobody(const struct channel *channel)
+static void tell_forsaken(struct channel *channel)
 {
-	return !channel->drain.cut_short.steps &&
-	       leftover_has_ended(channel->daemon->dir.segments_fd,
-				  r3ring_segment_name(channel->segment));
+	struct drain *drain = &channel->drain;
+
+	drain_check(drain, publish_lost(&drain->publisher, &drain->cut_short), "LOST");
+	drain->cut_short = (struct r3ring_lost_record){0};
+	drain_abort_requests(drain);
+	r3ring_writer_wake(drain->publisher.writer);
+	drain_update_report(drain);
+	channel->state = CHANNEL_ENDED;
+}
+
+/* Noted first: a daemon that follows a killed one then goes on with telling, and begins
+ * the next generation should the producer come back all the same. */
+static void forsake(struct channel *channel)
+{
+	channel_leave(channel);
+	channel_note_end(channel, LEFTOVER_FORSAKEN);
+	tell_forsaken(channel);
+}
+
+/* What the daemon that died knew of its end. */
+static void take_end(struct channel *channel, enum leftover_end end)
+{
+	const struct drain *drain = &channel->drain;
+	bool untold = drain->cut_short.steps;
+
+	channel->crashed = untold || end != LEFTOVER_ENDED;
+	if (end == LEFTOVER_FORSAKEN && (untold || drain->publisher.live.requests))
+		tell_forsaken(channel);
+	else if (end != LEFTOVER_GOES_ON && !untold)
+		channel->state = CHANNEL_ENDED;
 }
 
 static uint64_t generation_of(const struct channel *channel)
@@ -127,16 +152,23 @@ static void replace(struct channel *older, const struct channel *newer)
 	channel_supersede(older, generation_of(newer), r3ring_segment_name(newer->segment));
 }
 
+static const char *what_of_producer(const struct channel *channel)
+{
+	if (channel->state == CHANNEL_ORPHAN)
+		return "is waited for";
+	return channel->crashed ? "did not come back before" : "had gone before";
+}
+
 static void insert(struct daemon *daemon, struct channel *channel)
 {
 	struct channel *other = channel_find(daemon, &channel->name);
 	uint64_t generation = generation_of(channel);
 
 	DL_APPEND(daemon->channels, channel);
-	log_info("channel %s: generation %" PRIu64 " of a dead daemon in %s: kept readable%s",
+	log_info("channel %s: generation %" PRIu64 " of a dead daemon in %s: kept readable, its "
+		 "producer %s",
 		 channel->text, generation, r3ring_segment_name(channel->segment),
-		 channel->state == CHANNEL_ORPHAN ? " until its producer comes back"
-						  : ", its producer had gone before");
+		 what_of_producer(channel));
 	if (!other)
 		return;
 	/* It died while one generation was replacing the other. */
@@ -146,7 +178,7 @@ static void insert(struct daemon *daemon, struct channel *channel)
 		replace(channel, other);
 }
 
-static struct channel *orphan_new(struct daemon *daemon)
+static struct channel *orphan_new(struct daemon *daemon, uid_t user)
 {
 	struct channel *channel = calloc(1, sizeof(*channel));
 
@@ -154,7 +186,7 @@ static struct channel *orphan_new(struct daemon *daemon)
 		return NULL;
 	channel->daemon = daemon;
 	channel->state = CHANNEL_ORPHAN;
-	channel->user = geteuid();
+	channel->user = user;
 	channel->since = time(NULL);
 	channel->deadline_ns = clock_now_ns() + PATIENCE_NS;
 	channel->pidfd.fd = -1;
@@ -174,7 +206,8 @@ static void collect(struct daemon *daemon, const char *name, const char *why)
 /* Nobody owns it: it is gone on with, or of no use to anybody. */
 static void adopt(struct daemon *daemon, const char *name)
 {
-	struct channel *channel = orphan_new(daemon);
+	const struct leftover_entry listed = leftover_read(daemon->dir.segments_fd, name);
+	struct channel *channel = orphan_new(daemon, listed.user);
 	struct remains remains;
 	struct r3ring_error err = {0};
 	int r;
@@ -193,8 +226,7 @@ static void adopt(struct daemon *daemon, const char *name)
 	remains_init(&remains);
 	r = orphan_fill(channel, &remains, &err);
 	if (r == 0) {
-		if (awaits_nobody(channel))
-			channel->state = CHANNEL_ENDED;
+		take_end(channel, listed.end);
 		insert(daemon, channel);
 		R3RING_TEST_POINT("orphan adopted");
 	} else {
@@ -239,18 +271,17 @@ void orphans_adopt(struct daemon *daemon)
 
 void orphans_expire(struct daemon *daemon)
 {
-	struct channel *channel, *next;
+	struct channel *channel;
 	uint64_t now = clock_now_ns();
 
-	DL_FOREACH_SAFE(daemon->channels, channel, next)
+	DL_FOREACH(daemon->channels, channel)
 	{
 		if (channel->state != CHANNEL_ORPHAN || now < channel->deadline_ns)
 			continue;
-		log_info("channel %s: its producer did not come back; closed", channel->text);
-		/* Should it come back all the same. */
-		channel_leave(channel);
-		drain_abort_requests(&channel->drain);
-		channel_retire(channel, R3RING_CLOSED_CRASHED);
+		log_info("channel %s: its producer did not come back: it has ended, and stays "
+			 "readable",
+			 channel->text);
+		forsake(channel);
 	}
 }
 

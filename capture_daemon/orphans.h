@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Segments of a daemon that died: kept readable until their producer comes back,
- * and then continued, in the same ring or in a next generation; for 10 seconds.
+ * Segments of a daemon that died. Their producer is waited for, 10 seconds; when it
+ * comes back they are continued, in the same ring or in a next generation. One whose
+ * producer does not is a channel that has ended, and is readable as long as any other.
  */
 #ifndef DAEMON_ORPHANS_H
 #define DAEMON_ORPHANS_H
@@ -19,7 +20,7 @@ struct daemon;
  * owns; removes those that cannot be gone on with. Those of others are left alone. */
 void orphans_adopt(struct daemon *daemon);
 
-/* Closes those whose time is over. */
+/* Waits no longer for the producers of those whose time is over. */
 void orphans_expire(struct daemon *daemon);
 
 /*

@@ -249,6 +249,7 @@ static json_t *channel_object(struct channel *channel)
 	json_object_set_new(object, "uuid", uuid_text(header->uuid));
 	json_object_set_new(object, "segment", json_string(r3ring_segment_name(channel->segment)));
 	json_object_set_new(object, "state", json_string(state_name(channel)));
+	json_object_set_new(object, "crashed", json_boolean(channel->crashed));
 	json_object_set_new(object, "model", json_string(publisher->schema.model));
 	json_object_set_new(object, "producer_pid",
 			    channel->producer_pid ? json_integer(channel->producer_pid)

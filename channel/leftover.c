@@ -18,8 +18,14 @@
 #include "channel/leftover.h"
 
 #define PREFIX "r3ring."
-#define UUID_TEXT 33        /* with its NUL */
-#define ENDED_MARK " ended" /* behind the uuid */
+#define UUID_TEXT 33 /* with its NUL */
+#define LISTED_TEXT 80
+
+static const char *const end_marks[] = {
+	[LEFTOVER_GOES_ON] = "",
+	[LEFTOVER_ENDED] = " ended",
+	[LEFTOVER_FORSAKEN] = " forsaken",
+};
 
 /* ---- the list ----------------------------------------------------------- */
 
@@ -29,20 +35,40 @@ static void uuid_write(const uint8_t uuid[16], char text[UUID_TEXT])
 		snprintf(text + 2 * i, 3, "%02x", uuid[i]);
 }
 
-int leftover_list(int list_fd, const char *name, const uint8_t uuid[16])
+static int line_write(int list_fd, const char *name, int flags, const char *text)
 {
-	int fd = openat(list_fd, name + 1, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
-			0640);
-	char text[UUID_TEXT];
+	int fd = openat(list_fd, name + 1, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | flags, 0640);
+	ssize_t len = (ssize_t)strlen(text);
 	int r = 0;
 
 	if (fd < 0)
 		return -errno;
-	uuid_write(uuid, text);
-	if (write(fd, text, UUID_TEXT - 1) != UUID_TEXT - 1)
+	if (write(fd, text, (size_t)len) != len)
 		r = -EIO;
 	close(fd);
 	return r;
+}
+
+/* "" where there is none. */
+static void line_read(int list_fd, const char *name, char text[LISTED_TEXT])
+{
+	int fd = openat(list_fd, name + 1, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	ssize_t got = -1;
+
+	if (fd >= 0) {
+		got = read(fd, text, LISTED_TEXT - 1);
+		close(fd);
+	}
+	text[got > 0 ? got : 0] = '\0';
+}
+
+int leftover_list(int list_fd, const char *name, const uint8_t uuid[16], uid_t user)
+{
+	char text[LISTED_TEXT];
+
+	uuid_write(uuid, text);
+	snprintf(text + UUID_TEXT - 1, sizeof(text) - UUID_TEXT + 1, " %u", user);
+	return line_write(list_fd, name, O_CREAT | O_TRUNC, text);
 }
 
 void leftover_unlist(int list_fd, const char *name)
@@ -50,31 +76,29 @@ void leftover_unlist(int list_fd, const char *name)
 	unlinkat(list_fd, name + 1, 0);
 }
 
-int leftover_note_ended(int list_fd, const char *name)
+int leftover_note_end(int list_fd, const char *name, enum leftover_end end)
 {
-	int fd = openat(list_fd, name + 1, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
-	ssize_t len = sizeof(ENDED_MARK) - 1;
-	int r = 0;
-
-	if (fd < 0)
-		return -errno;
-	if (write(fd, ENDED_MARK, sizeof(ENDED_MARK) - 1) != len)
-		r = -EIO;
-	close(fd);
-	return r;
+	return line_write(list_fd, name, O_APPEND, end_marks[end]);
 }
 
-bool leftover_has_ended(int list_fd, const char *name)
+struct leftover_entry leftover_read(int list_fd, const char *name)
 {
-	int fd = openat(list_fd, name + 1, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	char mark[sizeof(ENDED_MARK)] = "";
+	struct leftover_entry entry = {.user = geteuid(), .end = LEFTOVER_GOES_ON};
+	char line[LISTED_TEXT], *rest;
+	unsigned long user;
 
-	if (fd < 0)
-		return false;
-	if (pread(fd, mark, sizeof(mark) - 1, UUID_TEXT - 1) < 0)
-		mark[0] = '\0';
-	close(fd);
-	return strcmp(mark, ENDED_MARK) == 0;
+	line_read(list_fd, name, line);
+	if (strlen(line) < UUID_TEXT)
+		return entry;
+	user = strtoul(line + UUID_TEXT, &rest, 10);
+	if (rest == line + UUID_TEXT || user >= UINT32_MAX)
+		return entry;
+	entry.user = (uid_t)user;
+	for (enum leftover_end end = LEFTOVER_ENDED; end <= LEFTOVER_FORSAKEN; end++) {
+		if (strcmp(rest, end_marks[end]) == 0)
+			entry.end = end;
+	}
+	return entry;
 }
 
 int leftover_each(int list_fd, void (*each)(void *ctx, const char *name), void *ctx)
@@ -102,16 +126,11 @@ int leftover_each(int list_fd, void (*each)(void *ctx, const char *name), void *
  * left it without a uuid, a segment of that name is another daemon's. */
 static bool is_listed(int list_fd, const char *name, const struct r3ring_segment *segment)
 {
-	int fd = openat(list_fd, name + 1, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	char listed[UUID_TEXT] = "", found[UUID_TEXT];
-	ssize_t got = -1;
+	char listed[LISTED_TEXT], found[UUID_TEXT];
 
-	if (fd >= 0) {
-		got = read(fd, listed, UUID_TEXT - 1);
-		close(fd);
-	}
+	line_read(list_fd, name, listed);
 	uuid_write(r3ring_segment_get_header(segment)->uuid, found);
-	return got == UUID_TEXT - 1 && strcmp(listed, found) == 0;
+	return strncmp(listed, found, UUID_TEXT - 1) == 0;
 }
 
 static enum leftover_state judge(int list_fd, const char *name, bool locked)

@@ -2,13 +2,14 @@
 /*
  * The list of segments in a runtime directory, and whose a listed one is. The list
  * is a directory with a file for each segment, named as it without the '/', which
- * holds its uuid as 32 hexadecimal digits.
+ * holds one line: its uuid as 32 hexadecimal digits, the number of the user whose
+ * channel it is, and, once it is known, how it ended.
  */
 #ifndef CHANNEL_LEFTOVER_H
 #define CHANNEL_LEFTOVER_H
 
-#include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum leftover_state {
 	LEFTOVER_GONE,    /* there is no such segment */
@@ -18,14 +19,29 @@ enum leftover_state {
 	LEFTOVER_FOREIGN, /* another user's, or made by the daemon of another directory */
 };
 
-/* Lists a segment, before it is made; @name begins with '/'. Returns 0 or an errno. */
-int leftover_list(int list_fd, const char *name, const uint8_t uuid[16]);
+enum leftover_end {
+	LEFTOVER_GOES_ON,  /* its producer may come back */
+	LEFTOVER_ENDED,    /* all was told and nobody comes back */
+	LEFTOVER_FORSAKEN, /* its producer did not come back after a daemon's death */
+};
+
+/* What the list says of a segment. */
+struct leftover_entry {
+	uid_t user;
+	enum leftover_end end;
+};
+
+/* Lists a segment of @user's channel, before it is made; @name begins with '/'.
+ * Returns 0 or an errno. */
+int leftover_list(int list_fd, const char *name, const uint8_t uuid[16], uid_t user);
 void leftover_unlist(int list_fd, const char *name);
 
-/* Notes of a listed segment that all is told and nobody will come back to it: should
- * its daemon die, the next one waits for no producer. Returns 0 or an errno. */
-int leftover_note_ended(int list_fd, const char *name);
-bool leftover_has_ended(int list_fd, const char *name);
+/* Notes how a listed segment ended: should its daemon die, the next one waits for no
+ * producer. Returns 0 or an errno. */
+int leftover_note_end(int list_fd, const char *name, enum leftover_end end);
+
+/* What was noted; of what a crash cut short: of this user, goes on. */
+struct leftover_entry leftover_read(int list_fd, const char *name);
 
 /* Calls @each with every name listed; it may unlist it. Returns 0 or an errno. */
 int leftover_each(int list_fd, void (*each)(void *ctx, const char *name), void *ctx);

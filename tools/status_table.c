@@ -79,7 +79,7 @@ static void print_losses(FILE *out, const json_t *channel)
 	fputs("    lost: ", out);
 	if (!json_object_size(lost))
 		fputs("nothing", out);
-	if (strcmp(string(channel, "state"), "orphan") == 0)
+	if (json_is_true(json_object_get(channel, "crashed")))
 		fputs(" that is known; its engine ran on without a daemon", out);
 	json_object_foreach (lost, cause, counts) {
 		fprintf(out, "%s%s %" JSON_INTEGER_FORMAT " steps (%" JSON_INTEGER_FORMAT " rows)",

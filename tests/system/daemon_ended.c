@@ -3,6 +3,7 @@
  * daemon before it died. */
 #include <criterion/criterion.h>
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 
 #include <r3ring/atomic.h>
 
+#include "channel/leftover.h"
 #include "tests/support/channel_status.h"
 #include "tests/support/daemon.h"
 #include "tests/support/engine.h"
@@ -18,6 +20,7 @@
 #define BASE "ended"
 #define STEPS 3u
 #define ROWS 8u
+#define STOP_IN_STEP 2u
 
 static struct test_daemon daemon_a;
 static struct worker worker_a;
@@ -30,20 +33,36 @@ static int open_engine(struct engine *engine, struct r3ring_error *err)
 	return engine_open(engine, daemon_a.dir, instance, 2 * ROWS, err);
 }
 
+/* The first layer of a step, and nothing more. */
+static void stand_in_step(struct engine *engine)
+{
+	int64_t step;
+
+	engine->doorbell_layers = 1;
+	step = engine_begin(engine, 0, ROWS);
+	engine_capture(engine, step, 0, ROWS);
+	for (;;)
+		pause();
+}
+
 /* Some steps, and a close in good order once it is told to stop. */
 static int run_steps(struct worker_page *page, const void *ctx)
 {
+	const struct r3ring_request request = {.size = sizeof(request), .id = "not yet ended"};
 	struct engine engine = {0};
 
 	(void)ctx;
 	if (open_engine(&engine, &page->err) < 0)
 		return 1;
+	r3ring_request_begin(engine.producer, &request);
 	for (unsigned int i = 0; i < STEPS; i++)
 		engine_step(&engine, 0, ROWS);
 	/* Pairs with the acquire in worker_reaches(). */
 	r3ring_store_release_u64(&page->progress, 1);
 	while (!r3ring_load_relaxed_u64(&page->stop))
 		worker_compute();
+	if (r3ring_load_relaxed_u64(&page->stop) == STOP_IN_STEP)
+		stand_in_step(&engine);
 	engine_close(&engine);
 	return 0;
 }
@@ -65,6 +84,28 @@ static void start(void)
 	listener_open(&listener_a, daemon_a.dir, channel);
 	cr_assert(listener_read_until(&listener_a, listener_has_step, STEPS));
 	cr_assert(status_becomes(daemon_a.dir, channel, has_counted, STEPS));
+}
+
+static bool has_layers(const struct listener *listener, uint64_t count)
+{
+	return listener->records[R3RING_LAYER] >= count;
+}
+
+static bool has_aborted(const struct listener *listener, uint64_t count)
+{
+	return listener->aborted >= count;
+}
+
+static bool has_requests(const struct listener *listener, uint64_t count)
+{
+	return listener->records[R3RING_REQUEST] >= count;
+}
+
+static int64_t lost_steps(const json_t *object, const char *cause)
+{
+	const json_t *counts = json_object_get(json_object_get(object, "lost"), cause);
+
+	return json_integer_value(json_object_get(counts, "steps"));
 }
 
 static void finish(void)
@@ -125,7 +166,7 @@ static void expect_nobody_awaited(const json_t *before, const json_t *after)
 	expect_state(after, "ended");
 	expect_same_counts(before, after);
 	cr_expect(test_daemon_said(&daemon_a, "its producer had gone before"));
-	cr_expect_not(strstr(daemon_a.log, "until its producer comes back"));
+	cr_expect_not(strstr(daemon_a.log, "its producer is waited for"));
 }
 
 static bool is_next_generation(const struct listener *listener, uint64_t generation)
@@ -185,10 +226,125 @@ Test(daemon_ended, one_that_lives_is_awaited_and_its_counts_are_those_of_the_rin
 	after = follow_killed_daemon();
 	expect_state(after, "orphan");
 	expect_same_counts(before, after);
-	cr_expect(test_daemon_said(&daemon_a, "until its producer comes back"));
+	cr_expect(test_daemon_said(&daemon_a, "its producer is waited for"));
 	kill(worker_a.pid, SIGCONT);
 	cr_expect(status_becomes(daemon_a.dir, channel, has_come_back, 0));
 	close_engine();
 	json_decref(before);
 	json_decref(after);
+}
+
+/* ---- engines that ended while there was no daemon ------------------------- */
+
+static void expect_crashed(const json_t *object)
+{
+	expect_state(object, "ended");
+	cr_expect(json_is_true(json_object_get(object, "crashed")));
+}
+
+/* Killed without a daemon, in a step of which readers had the first layer. */
+static void lose_both_in_a_step(void)
+{
+	r3ring_store_relaxed_u64(&worker_a.page->stop, STOP_IN_STEP);
+	cr_assert(listener_read_until(&listener_a, has_layers, STEPS * ENGINE_LAYERS + 1));
+	test_daemon_kill(&daemon_a);
+	worker_kill(&worker_a);
+}
+
+static void expect_all_told(struct listener *listener)
+{
+	cr_assert(listener_read_until(listener, has_aborted, 1));
+	cr_expect_eq(listener->complete, STEPS);
+	cr_expect_eq(listener->lost_steps[R3RING_CAUSE_DAEMON_RESTART], 1);
+	cr_expect_eq(listener->lost_rows[R3RING_CAUSE_DAEMON_RESTART], ROWS);
+	cr_expect_eq(listener->closed_reason, 0);
+	cr_expect_eq(listener->wrong, 0);
+}
+
+Test(daemon_ended, one_that_ended_without_a_daemon_leaves_a_channel_that_has_ended)
+{
+	struct listener late;
+	json_t *first, *next;
+
+	lose_both_in_a_step();
+	test_daemon_restart(&daemon_a, NULL);
+	cr_assert(status_becomes(daemon_a.dir, channel, status_has_ended, 0));
+	cr_expect(test_daemon_said(&daemon_a, "did not come back: it has ended"));
+	expect_all_told(&listener_a);
+	first = channel_status(daemon_a.dir, channel);
+	expect_crashed(first);
+	cr_expect_eq(lost_steps(first, "daemon_restart"), 1);
+	/* Nothing more is said by a daemon that follows, and it waits no more. */
+	next = follow_killed_daemon();
+	expect_crashed(next);
+	expect_same_counts(first, next);
+	json_decref(first);
+	json_decref(next);
+	listener_open(&late, daemon_a.dir, channel);
+	expect_all_told(&late);
+	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+	cr_expect(listener_read_until(&late, listener_has_closed, R3RING_CLOSED_CRASHED));
+	listener_close(&late);
+	test_daemon_restart(&daemon_a, NULL);
+}
+
+static void forsake_by_hand(void)
+{
+	char path[96], name[128];
+	int list;
+
+	snprintf(path, sizeof(path), "%s/segments", daemon_a.dir);
+	snprintf(name, sizeof(name), "/r3ring.%u.%s.0.1", geteuid(), instance);
+	list = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cr_assert_geq(list, 0);
+	cr_assert_eq(leftover_note_end(list, name, LEFTOVER_FORSAKEN), 0);
+	close(list);
+}
+
+Test(daemon_ended, killed_while_it_tells_of_one_the_next_daemon_tells_the_rest_and_does_not_wait)
+{
+	json_t *object;
+
+	lose_both_in_a_step();
+	forsake_by_hand();
+	test_daemon_restart(&daemon_a, NULL);
+	object = channel_status(daemon_a.dir, channel);
+	expect_crashed(object);
+	cr_expect_eq(lost_steps(object, "daemon_restart"), 1);
+	json_decref(object);
+	cr_expect(test_daemon_said(&daemon_a, "did not come back before"));
+	expect_all_told(&listener_a);
+}
+
+Test(daemon_ended, one_that_ended_without_a_daemon_makes_room)
+{
+	static const char *const narrow[] = {"--max-channels", "1", NULL};
+	char other[R3RING_INSTANCE_MAX + 1];
+
+	test_daemon_kill(&daemon_a);
+	worker_kill(&worker_a);
+	forsake_by_hand();
+	test_daemon_restart(&daemon_a, narrow);
+	snprintf(other, sizeof(other), "%s", engine_instance(daemon_a.dir, "other"));
+	cr_assert_eq(engine_open(&engine_a, daemon_a.dir, other, ROWS, NULL), 0);
+	cr_expect(test_daemon_said(&daemon_a, "has ended, removed"));
+	cr_expect(listener_read_until(&listener_a, listener_has_closed, R3RING_CLOSED_CRASHED));
+	cr_expect_eq(test_shm_names(instance), 0);
+	engine_close(&engine_a);
+}
+
+Test(daemon_ended, one_that_comes_back_too_late_goes_on_with_its_requests_in_the_next_generation)
+{
+	kill(worker_a.pid, SIGSTOP);
+	test_daemon_kill(&daemon_a);
+	test_daemon_restart(&daemon_a, NULL);
+	cr_assert(status_becomes(daemon_a.dir, channel, status_has_ended, 0));
+	cr_assert(listener_read_until(&listener_a, has_aborted, 1));
+	kill(worker_a.pid, SIGCONT);
+	cr_assert(listener_read_until(&listener_a, listener_has_generation, 2));
+	cr_expect_eq(listener_a.closed_reason, R3RING_CLOSED_CRASHED);
+	/* Begun, aborted, begun again: it lives. */
+	cr_assert(listener_read_until(&listener_a, has_requests, 3));
+	cr_expect_eq(listener_a.aborted, 1);
+	close_engine();
 }

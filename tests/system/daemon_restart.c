@@ -14,7 +14,7 @@
 
 static struct test_daemon daemon_a;
 static struct engine engine_a;
-static struct listener listener_a, listener_b;
+static struct listener listener_a;
 static char instance[R3RING_INSTANCE_MAX + 1]; /* as the engine calls it */
 
 /* A channel with one whole step, read. */
@@ -142,23 +142,6 @@ Test(daemon_restart, requests_that_were_live_are_told_again)
 	/* In the keyframe. */
 	cr_expect_eq(listener_a.records[R3RING_REQUEST], 2);
 	engine_close(&engine_a);
-}
-
-Test(daemon_restart, what_a_dead_daemon_published_stays_readable_and_ends_after_ten_seconds,
-     .timeout = 120)
-{
-	test_daemon_kill(&daemon_a);
-	engine_close(&engine_a);
-	test_daemon_restart(&daemon_a, NULL);
-	listener_open(&listener_b, daemon_a.dir, engine_channel(daemon_a.dir, "restart"));
-	cr_assert(listener_read_until(&listener_b, listener_has_step, 1));
-	cr_expect_eq(listener_b.wrong, 0);
-	cr_expect_eq(listener_b.closed_reason, 0);
-	cr_assert(listener_read_until(&listener_b, listener_has_closed, R3RING_CLOSED_CRASHED));
-	cr_expect(test_daemon_said(&daemon_a, "did not come back"));
-	/* The name goes behind the record and the line in the log. */
-	cr_expect(test_shm_names_gone(instance));
-	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
 }
 
 Test(daemon_restart, a_daemon_that_ended_in_good_order_is_followed_too)

@@ -135,7 +135,7 @@ Test(gc, a_ring_of_another_directory_with_that_name_is_kept)
 	const uint8_t other[16] = {1};
 	int list = open_list();
 
-	cr_assert_eq(leftover_list(list, name, other), 0);
+	cr_assert_eq(leftover_list(list, name, other, geteuid()), 0);
 	close(list);
 	cr_expect_eq(command_run(&tool, daemon_a.dir, ARGS("gc")), 0);
 	cr_expect(strstr(tool.out, "kept"), "%s", tool.out);
@@ -156,7 +156,7 @@ Test(gc, a_ring_whose_writer_lives_is_kept)
 	int list = open_list();
 
 	cr_assert_eq(shm_unlink(name), 0);
-	cr_assert_eq(leftover_list(list, name, options.uuid), 0);
+	cr_assert_eq(leftover_list(list, name, options.uuid, geteuid()), 0);
 	close(list);
 	cr_assert_eq(r3ring_segment_create(&segment, &options, NULL), 0);
 	cr_expect_eq(command_run(&tool, daemon_a.dir, ARGS("gc")), 0);

@@ -105,6 +105,16 @@ Test(status_table, failure_20_losses_are_shown_by_cause)
 	free(text);
 }
 
+Test(status_table, of_a_channel_whose_daemon_died_only_what_is_known_is_told)
+{
+	char *text = print("{\"daemon\":{},\"channels\":[{\"channel\":\"a/0\",\"state\":\"ended\","
+			   "\"crashed\":true,\"lost\":{}}]}");
+
+	cr_expect(strstr(text, "lost: nothing that is known; its engine ran on without"), "%s",
+		  text);
+	free(text);
+}
+
 Test(status_table, failure_5_ids_out_of_range_are_shown)
 {
 	char *text = print("{\"daemon\":{},\"channels\":[{\"channel\":\"a/0\","
