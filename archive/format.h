@@ -14,15 +14,18 @@
  *
  * A segment can be read by itself: it begins with what was said before and still holds,
  * flagged ARCHIVE_ENTRY_REPEATED: its channels; for each its generation, with the number of
- * the last record before this segment; its newest SCHEMA, EPLB maps and the BEGIN of each live
- * request. Who has read the segment before, passes over them: they are in no account.
+ * the last record before this segment, and a keyframe as the daemon makes them: KEYFRAME,
+ * SCHEMA, EPLB maps and the BEGIN of each live request (only SCHEMA while these are not
+ * known, since the recorder came late). READY ends this part. Who has read the segment
+ * before passes over it: it is in no account.
  *
  * Accounts: in each generation of a channel sequences go up by one from 1 on. Each is one
  * RECORD or SKIPPED entry that is not repeated, or within a GAP.
  *
  * A recorder that stops in good order flags its last block ARCHIVE_BLOCK_LAST. One that
  * did not leaves a segment without; the next recorder cuts it behind its last whole block
- * and begins another segment, whose first entry is RESUMED.
+ * (removes it where it has no READY) and begins another segment, whose first entry is
+ * RESUMED.
  */
 #ifndef ARCHIVE_FORMAT_H
 #define ARCHIVE_FORMAT_H
@@ -91,6 +94,7 @@ enum archive_entry_kind {
 	ARCHIVE_GAP = 4,        /* struct archive_gap: records that are not here */
 	ARCHIVE_RESUMED = 5,    /* struct archive_resumed: the recorder began anew */
 	ARCHIVE_SKIPPED = 6,    /* a LAYER record that `--layers` left out; no payload */
+	ARCHIVE_READY = 7,      /* the end of what the segment says again; no payload */
 };
 
 /* In `flags` beside the ring's: said again at the beginning of a segment. */
@@ -101,10 +105,10 @@ struct archive_entry {
 	uint16_t kind;
 	uint16_t type;    /* RECORD, SKIPPED: enum r3ring_record_type */
 	uint16_t flags;   /* RECORD, SKIPPED: enum r3ring_desc_flags; ARCHIVE_ENTRY_REPEATED */
-	uint16_t channel; /* declared before; RESUMED: 0 */
+	uint16_t channel; /* declared before; RESUMED, READY: 0 */
 	uint32_t bytes;   /* payload */
 	uint32_t reserved;
-	uint64_t seq; /* RECORD, SKIPPED: as in the ring; 0 where it is repeated */
+	uint64_t seq; /* RECORD, SKIPPED: as in the ring; repeated: from 0 on in its keyframe */
 	uint64_t step;
 	uint64_t units;
 };

@@ -7,7 +7,7 @@
 #ifndef DAEMON_CARRIED_H
 #define DAEMON_CARRIED_H
 
-#include "capture_daemon/live.h"
+#include "record/live.h"
 #include "capture_daemon/runtime_dir.h"
 
 /*

@@ -13,7 +13,7 @@
 #include <r3ring/record.h>
 #include <r3ring/ring.h>
 
-#include "capture_daemon/live.h"
+#include "record/live.h"
 #include "capture_daemon/stall.h"
 
 /* One thread at a time. */

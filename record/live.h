@@ -3,8 +3,8 @@
  * What a reader that comes late must be told again: requests that have begun
  * and not ended, and the newest EPLB maps. Kept as the payloads that said so.
  */
-#ifndef DAEMON_LIVE_H
-#define DAEMON_LIVE_H
+#ifndef RECORD_LIVE_H
+#define RECORD_LIVE_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,7 +14,7 @@
 
 #include <r3ring/record.h>
 
-/* A hostile producer cannot make the daemon grow beyond this, per channel. */
+/* A hostile producer cannot make who keeps it grow beyond this, per channel. */
 #define LIVE_BYTES_MAX (64u << 20)
 
 struct live_payload {

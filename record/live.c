@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture_daemon/live.h"
+#include "record/live.h"
 
 static struct live_payload *payload_find(struct live_payload *table, uint64_t key)
 {
