@@ -86,7 +86,8 @@ TEST_LIBS := -lcriterion $(PROGRAM_LIBS)
 
 # Data flows one way: include <- ring, record, channel <- kernels, device
 # <- producer | capture_daemon | consumer <- archive <- tools.
-LIBRARY_DIRS := ring record channel kernels device producer consumer consumer/assembler
+LIBRARY_DIRS := ring record channel kernels device producer consumer consumer/assembler \
+	consumer/eplb
 LIBRARY := $(patsubst %.c,$(O)/%.o,$(wildcard $(addsuffix /*.c,$(LIBRARY_DIRS))))
 CUDA_DEVICE := $(patsubst %.c,$(O)/%.o,$(wildcard device/cuda*.c))
 ifeq ($(CUDA),yes)
