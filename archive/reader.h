@@ -25,12 +25,15 @@ struct archive_place {
 };
 
 struct archive_item {
-	uint16_t kind; /* enum archive_entry_kind */
-	uint16_t channel;
-	uint64_t time_ns; /* of its block, CLOCK_REALTIME */
-	const char *name; /* of the channel; until close */
+	uint16_t kind;     /* enum archive_entry_kind */
+	uint16_t channel;  /* a number for each name, the same in all segments */
+	uint32_t repeated; /* 1: a segment says it again, see archive_reader_next() */
+	uint64_t time_ns;  /* of its block, CLOCK_REALTIME */
+	const char *name;  /* of the channel, until close; NULL: RESUMED has none */
 	struct archive_place place;
-	struct r3ring_view view; /* RECORD, SKIPPED: data is aligned to 64, until the next next */
+	/* RECORD, SKIPPED; of others the generation alone. Data is aligned to 8, as
+	 * r3ring_record_decode() needs it, and there until the next next. */
+	struct r3ring_view view;
 	union {
 		struct archive_generation generation;
 		struct archive_gap gap;
@@ -47,14 +50,23 @@ int archive_reader_open(struct archive_reader **reader, const char *dir, struct 
 void archive_reader_close(struct archive_reader *reader);
 
 /*
- * The next entry, checked. Returns 1, 0 (the end), -EBADMSG (damage, @err says where and
- * what; the next call goes on with the next segment, whose channels then begin with a GAP of
- * unknown size), -ENOMEM, -EIO.
+ * The next entry, checked. What a segment says again of those before (its channels, their
+ * generation, schema, maps and live requests) is given, flagged `repeated`, only where
+ * the one before was not read to its end: at the beginning, after a seek, behind damage.
+ * Payloads are what the ring gave, which need not be what r3ring_record_decode() takes.
+ *
+ * Returns 1, 0 (the end; while a recorder is at work there may be more later), -EBADMSG
+ * (damage, @err says where and what; the next call goes on with the next segment, where
+ * each channel that lost records, or of which that is not known, has a GAP of cause
+ * ARCHIVE_GAP_CORRUPT behind its GENERATION), -ENOMEM, -EIO.
+ *
+ * That the newest segment has no end is damage, too, unless a recorder is at work.
  */
 int archive_reader_next(struct archive_reader *reader, struct archive_item *item,
 			struct r3ring_error *err);
 
-/* Goes to the beginning of segment @number. Returns 0, -ENOENT, -EBADMSG. */
+/* Goes to the beginning of segment @number. Returns 0, -ENOENT, -EBADMSG, -ENOMEM, -EIO;
+ * then it stays where it was. */
 int archive_reader_seek(struct archive_reader *reader, uint64_t number, struct r3ring_error *err);
 
 struct archive_extent {
@@ -65,7 +77,7 @@ struct archive_extent {
 
 void archive_reader_get_extent(const struct archive_reader *reader, struct archive_extent *extent);
 
-/* Bytes of segments passed so far, for progress. */
+/* Bytes of segments passed so far, for progress; at the end those of all. */
 uint64_t archive_reader_passed(const struct archive_reader *reader);
 
 #endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The channels that a reader met: a number for each name, the same in all segments, and
+ * which of them the present segment calls by which index.
+ */
+#ifndef ARCHIVE_CHANNELS_H
+#define ARCHIVE_CHANNELS_H
+
+#include <stdint.h>
+
+#include "archive/format.h"
+
+struct archive_channels;
+
+struct archive_channel {
+	const char *name; /* until archive_channels_destroy() */
+	uint16_t number;  /* the reader's */
+	uint64_t said_in; /* number of the segment that told its generation last; 0: none did */
+	uint64_t generation;
+	uint8_t uuid[16];
+	uint64_t seq; /* of its last record or the end of its last gap, as far as it was read */
+};
+
+struct archive_channels *archive_channels_create(void); /* NULL: no memory */
+void archive_channels_destroy(struct archive_channels *channels);
+
+/* A segment begins: nothing is declared. */
+void archive_channels_forget(struct archive_channels *channels);
+
+/*
+ * Declares channel @index of the segment by its name, @bytes long.
+ * Returns 0, -EBADMSG (it has another name, or there are more than 65536), -ENOMEM.
+ */
+int archive_channels_declare(struct archive_channels *channels, uint16_t index, const char *name,
+			     uint32_t bytes);
+
+/* Channel @index of the segment; NULL: it was not declared. Valid until destroy. */
+struct archive_channel *archive_channels_get(const struct archive_channels *channels,
+					     uint16_t index);
+
+#endif

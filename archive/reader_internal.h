@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The reader's insides. */
+#ifndef ARCHIVE_READER_INTERNAL_H
+#define ARCHIVE_READER_INTERNAL_H
+
+#include <stdbool.h>
+
+#include "archive/channels.h"
+#include "archive/listing.h"
+#include "archive/reader.h"
+#include "archive/segment.h"
+
+struct archive_reader {
+	int dir_fd;
+	uint8_t uuid[16];
+	struct archive_listing listing;
+	struct archive_channels *channels;
+
+	uint64_t after;             /* number of the newest segment that was begun; 0: none */
+	bool anywhere;              /* what comes next need not be the one behind it */
+	bool whole;                 /* that one was read to its end, */
+	struct archive_chain chain; /* which is this */
+	bool broken;                /* it was not: damage was told */
+	bool looked_again;          /* at an end that is none */
+
+	struct archive_segment segment; /* open while its blocks are read */
+	bool continued;                 /* the one before it was read to its end */
+	bool resuming;                  /* behind damage */
+	bool keep_repeated;             /* gives what is said again also where nobody needs it */
+	bool gap_owed;
+	struct archive_item owed; /* the gap */
+	uint32_t at;              /* offset of the next entry in the block */
+	uint32_t entry;           /* its index */
+	uint32_t entries_left;    /* of the block */
+};
+
+/* The next entry of the block: returns 1, 2 (it is not to be given), -EBADMSG or -ENOMEM. */
+int archive_reader_take(struct archive_reader *reader, struct archive_item *item,
+			struct r3ring_error *err);
+
+#endif

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The reader: from entries of a block to items. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "archive/entry.h"
+#include "archive/reader_internal.h"
+
+#define PASS_OVER 2
+
+static int refuse(const struct archive_reader *reader, struct r3ring_error *err, const char *what)
+{
+	return archive_refuse(err, -EBADMSG, reader->segment.number, reader->segment.start,
+			      "block %" PRIu64 ", entry %u: %s", reader->segment.block.number,
+			      reader->entry, what);
+}
+
+static void fill_in(const struct archive_reader *reader, const struct archive_entry *entry,
+		    const struct archive_channel *channel, struct archive_item *item)
+{
+	*item = (struct archive_item){
+		.kind = entry->kind,
+		.repeated = (entry->flags & ARCHIVE_ENTRY_REPEATED) != 0,
+		.time_ns = reader->segment.block.time_ns,
+		.place = {reader->segment.number, reader->segment.start, reader->entry},
+	};
+	if (!channel)
+		return;
+	item->channel = channel->number;
+	item->name = channel->name;
+	item->view.generation = channel->generation;
+}
+
+static void fill_in_view(const struct archive_entry *entry, const void *payload,
+			 struct r3ring_view *view)
+{
+	view->seq = entry->seq;
+	view->step = entry->step;
+	view->units = entry->units;
+	view->data = payload;
+	view->len = entry->bytes;
+	view->type = entry->type;
+	view->flags = (uint16_t)(entry->flags & ~ARCHIVE_ENTRY_REPEATED);
+	if (entry->flags & ARCHIVE_ENTRY_REPEATED)
+		view->flags |= R3RING_DESC_REPEATED;
+}
+
+/* ---- what was lost behind damage --------------------------------------- */
+
+/* What the channel had in front of this segment begins behind what was read of it. */
+static void owe_gap(struct archive_reader *reader, const struct archive_channel *channel,
+		    const struct archive_generation *said, const struct archive_item *generation)
+{
+	struct archive_item item = *generation;
+	bool same = channel->said_in && channel->generation == said->generation &&
+		    memcmp(channel->uuid, said->uuid, sizeof(said->uuid)) == 0 &&
+		    channel->seq <= said->seq;
+
+	if (same && channel->seq == said->seq)
+		return;
+	item.u.gap = (struct archive_gap){.cause = ARCHIVE_GAP_CORRUPT};
+	if (same) {
+		item.u.gap.lost = said->seq - channel->seq;
+		item.u.gap.from_seq = channel->seq + 1;
+		item.u.gap.to_seq = said->seq;
+	}
+	item.kind = ARCHIVE_GAP;
+	item.repeated = 0;
+	reader->owed = item;
+	reader->gap_owed = true;
+}
+
+/* ---- entries ----------------------------------------------------------- */
+
+static void take_generation(struct archive_reader *reader, struct archive_channel *channel,
+			    struct archive_item *item)
+{
+	const struct archive_generation *said = &item->u.generation;
+
+	item->view.generation = said->generation;
+	if (item->repeated && reader->resuming)
+		owe_gap(reader, channel, said, item);
+	/* Who has read what is before it knows better where that ended. */
+	if (!item->repeated || !reader->continued)
+		channel->seq = said->seq;
+	channel->generation = said->generation;
+	memcpy(channel->uuid, said->uuid, sizeof(channel->uuid));
+	channel->said_in = reader->segment.number;
+}
+
+static int take_content(struct archive_reader *reader, const struct archive_entry *entry,
+			const uint8_t *payload, struct archive_channel *channel,
+			struct archive_item *item, struct r3ring_error *err)
+{
+	switch (entry->kind) {
+	case ARCHIVE_GENERATION:
+		memcpy(&item->u.generation, payload, sizeof(item->u.generation));
+		take_generation(reader, channel, item);
+		return 1;
+	case ARCHIVE_RECORD:
+	case ARCHIVE_SKIPPED:
+		if (channel->said_in != reader->segment.number)
+			return refuse(reader, err, "a record in front of its generation");
+		if (!item->repeated)
+			channel->seq = entry->seq;
+		fill_in_view(entry, payload, &item->view);
+		return 1;
+	case ARCHIVE_GAP:
+		memcpy(&item->u.gap, payload, sizeof(item->u.gap));
+		if (item->u.gap.lost)
+			channel->seq = item->u.gap.to_seq;
+		return 1;
+	default:
+		return 1;
+	}
+}
+
+static int take_channel(struct archive_reader *reader, const struct archive_entry *entry,
+			const void *payload, struct r3ring_error *err)
+{
+	int code =
+		archive_channels_declare(reader->channels, entry->channel, payload, entry->bytes);
+
+	if (code == -ENOMEM)
+		return r3ring_error_set(err, code, "no memory for one more channel");
+	return code ? refuse(reader, err, "the channel has another name already") : 0;
+}
+
+static int take(struct archive_reader *reader, const struct archive_entry *entry,
+		const uint8_t *payload, struct archive_item *item, struct r3ring_error *err)
+{
+	struct archive_channel *channel = NULL;
+	int code = 0;
+
+	if (entry->kind == ARCHIVE_CHANNEL)
+		code = take_channel(reader, entry, payload, err);
+	if (code)
+		return code;
+	if (entry->kind != ARCHIVE_RESUMED) {
+		channel = archive_channels_get(reader->channels, entry->channel);
+		if (!channel)
+			return refuse(reader, err, "of a channel that was not declared");
+	}
+	fill_in(reader, entry, channel, item);
+	if (channel)
+		return take_content(reader, entry, payload, channel, item, err);
+	memcpy(&item->u.resumed, payload, sizeof(item->u.resumed));
+	return 1;
+}
+
+int archive_reader_take(struct archive_reader *reader, struct archive_item *item,
+			struct r3ring_error *err)
+{
+	struct archive_item taken;
+	struct archive_entry entry;
+	const uint8_t *payload = reader->segment.entries + reader->at + sizeof(entry);
+	int code;
+
+	if (reader->gap_owed) {
+		*item = reader->owed;
+		reader->gap_owed = false;
+		return 1;
+	}
+	memcpy(&entry, payload - sizeof(entry), sizeof(entry));
+	code = take(reader, &entry, payload, &taken, err);
+	if (code < 0)
+		return code;
+	reader->at += (uint32_t)archive_entry_bytes(&entry);
+	reader->entry++;
+	reader->entries_left--;
+	if (taken.repeated && reader->continued && !reader->keep_repeated)
+		return PASS_OVER;
+	*item = taken;
+	return 1;
+}
