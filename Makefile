@@ -152,7 +152,7 @@ all: $(LIBRARIES) $(PROGRAMS)
 
 .PHONY: build
 build: all $(TESTS) $(if $(BENCH),$(O)/tests/run-bench) $(if $(DEMO),$(O)/tests/run-demo) \
-	$(O)/tests/plain-container
+	$(O)/tests/plain-container $(if $(filter yes,$(CUDA)),$(O)/tests/run-gpu $(O)/tests/bench-gpu)
 
 # ---- packages ----------------------------------------------------------
 # A stamp for each group (build, test, model, bench, peers, lint, aarch64), so that later runs

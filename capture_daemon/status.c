@@ -78,6 +78,10 @@ static const char *export_reason_name(enum r3ring_export_reason reason)
 		return "other IPC namespace";
 	case R3RING_EXPORT_FORCED:
 		return "asked for";
+	case R3RING_EXPORT_NO_HANDLE:
+		return "GPU without CUDA IPC";
+	case R3RING_EXPORT_HANDLE_REFUSED:
+		return "handle could not be opened";
 	default:
 		return "host memory";
 	}

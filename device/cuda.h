@@ -100,6 +100,9 @@ int cuda_gpu_find(const uint8_t uuid[CUDA_UUID_BYTES], int *gpu, struct r3ring_e
 
 const char *cuda_uuid_text(const uint8_t uuid[CUDA_UUID_BYTES], char text[CUDA_UUID_TEXT]);
 
+/* Whether its memory goes to other processes by handle. True where it does not say. */
+bool cuda_gpu_has_ipc(int gpu);
+
 /* Whether contexts on the GPU share one server, and its faults. */
 bool cuda_gpu_under_mps(int gpu);
 
@@ -132,8 +135,8 @@ void cuda_log(const struct device *device, enum r3ring_log_level level, const ch
 /* ---- the operations ----------------------------------------------------- */
 
 /* cuda_buffer.c */
-int cuda_buffer_alloc(struct device *device, uint64_t bytes, struct device_buffer *buffer,
-		      struct r3ring_error *err);
+int cuda_buffer_alloc(struct device *device, enum r3ring_buffer_kind kind, uint64_t bytes,
+		      struct device_buffer *buffer, struct r3ring_error *err);
 void cuda_buffer_free(struct device *device, struct device_buffer *buffer);
 void cuda_buffer_leave(struct device *device, struct device_buffer *buffer);
 int cuda_buffer_import(struct device *device, const struct r3ring_hello_producer_message *hello,

@@ -33,6 +33,14 @@ static void log_memory(const struct device *device, const struct device_buffer *
 		 after >> 20, total >> 20);
 }
 
+/* Another kind of buffer may do where this one does not. */
+static int unsupported(struct r3ring_error *err)
+{
+	if (err)
+		err->code = -ENOTSUP;
+	return -ENOTSUP;
+}
+
 /* ---- the producer's ----------------------------------------------------- */
 
 static int export_event(struct device *device, struct device_buffer *buffer,
@@ -51,35 +59,37 @@ static int export_event(struct device *device, struct device_buffer *buffer,
 	return 0;
 }
 
-static int ipc_alloc(struct device_buffer *buffer, struct r3ring_error *err)
+#define NO_IPC "this GPU has no CUDA IPC (some MIG, virtual and integrated ones)"
+#define BY_DESCRIPTOR "let buffer_export be \"auto\" or \"fd\""
+
+static int ipc_alloc(const struct device *device, struct device_buffer *buffer,
+		     struct r3ring_error *err)
 {
 	cudaIpcMemHandle_t handle;
+	cudaError_t code;
 	void *base;
-	int ret;
-	cudaError_t code = cudaMalloc(&base, whole_blocks(buffer->bytes));
 
+	if (!cuda_gpu_has_ipc(device->gpu))
+		return r3ring_error_set(err, -ENOTSUP, NO_IPC ": " BY_DESCRIPTOR);
+	code = cudaMalloc(&base, whole_blocks(buffer->bytes));
 	if (code != cudaSuccess)
 		return cuda_failed(err, code, "cudaMalloc of the capture buffer",
 				   "free GPU memory, or set a smaller buffer_bytes");
 	code = cudaIpcGetMemHandle(&handle, base);
 	if (code != cudaSuccess) {
-		ret = cuda_failed(
-			err, code, "cudaIpcGetMemHandle",
-			"this GPU has no CUDA IPC (some MIG, virtual and integrated ones): "
-			"set buffer_export \"fd\"");
-		if (cudaFree(base) != cudaSuccess)
-			cudaGetLastError();
-		return ret;
+		cuda_failed(err, code, "cudaIpcGetMemHandle", NO_IPC ": " BY_DESCRIPTOR);
+		cuda_check_release(device, cudaFree(base), "cudaFree of the capture buffer");
+		return unsupported(err);
 	}
 	memcpy(buffer->handle, &handle, sizeof(buffer->handle));
 	buffer->base = base;
 	return 0;
 }
 
-int cuda_buffer_alloc(struct device *device, uint64_t bytes, struct device_buffer *buffer,
-		      struct r3ring_error *err)
+int cuda_buffer_alloc(struct device *device, enum r3ring_buffer_kind kind, uint64_t bytes,
+		      struct device_buffer *buffer, struct r3ring_error *err)
 {
-	struct device_buffer made = {.bytes = bytes, .kind = device->options.kind, .fd = -1};
+	struct device_buffer made = {.bytes = bytes, .kind = kind, .fd = -1};
 	size_t before = 0, total;
 	int ret;
 
@@ -92,8 +102,8 @@ int cuda_buffer_alloc(struct device *device, uint64_t bytes, struct device_buffe
 	if (!ret)
 		ret = export_event(device, &made, err);
 	if (!ret)
-		ret = made.kind == R3RING_BUFFER_CUDA_VMM ? cuda_vmm_alloc(device, &made, err)
-							  : ipc_alloc(&made, err);
+		ret = kind == R3RING_BUFFER_CUDA_VMM ? cuda_vmm_alloc(device, &made, err)
+						     : ipc_alloc(device, &made, err);
 	if (ret)
 		return ret;
 	log_memory(device, &made, "allocated", before);
@@ -157,11 +167,13 @@ static int ipc_import(struct device *device, const struct r3ring_hello_producer_
 
 	memcpy(&handle, hello->handle, sizeof(handle));
 	code = cudaIpcOpenMemHandle(&base, handle, cudaIpcMemLazyEnablePeerAccess);
-	if (code != cudaSuccess)
-		return cuda_failed(
+	if (code != cudaSuccess) {
+		ret = cuda_failed(
 			err, code, "cudaIpcOpenMemHandle",
 			"r3ringd must share the engine's PID and IPC namespace (--pid=host "
-			"--ipc=host), or the engine set buffer_export \"fd\"");
+			"--ipc=host), or the engine " BY_DESCRIPTOR);
+		return ret == -ENOMEM ? ret : unsupported(err);
+	}
 	buffer->base = base;
 	ret = check_size(buffer, err);
 	if (ret) {

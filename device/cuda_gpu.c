@@ -10,7 +10,11 @@
 /* The interface that is asked for: a driver of 12.0 or later has it whole. */
 #define DRIVER_INTERFACE 12000
 
-/* cudaDevAttrMpsEnabled, which headers before 12.3 do not name. */
+/* cudaDevAttrIpcEventSupport, by which the manual tells CUDA IPC as a whole, and
+ * cudaDevAttrMpsEnabled: some headers do not name them.
+ *
+ * Source: CUDA Runtime API, cudaIpcGetMemHandle. */
+#define ATTRIBUTE_IPC ((enum cudaDeviceAttr)125)
 #define ATTRIBUTE_MPS_ENABLED ((enum cudaDeviceAttr)133)
 
 /* ---- is there one ------------------------------------------------------- */
@@ -181,14 +185,24 @@ const char *cuda_uuid_text(const uint8_t uuid[CUDA_UUID_BYTES], char text[CUDA_U
 	return text;
 }
 
-bool cuda_gpu_under_mps(int gpu)
+/* Drivers that do not know the question have no answer, and that is no error. */
+static bool attribute(int gpu, enum cudaDeviceAttr which, bool unknown)
 {
 	int value = 0;
 
-	/* Drivers that do not know the question have no answer, and that is no error. */
-	if (cudaDeviceGetAttribute(&value, ATTRIBUTE_MPS_ENABLED, gpu) != cudaSuccess) {
+	if (cudaDeviceGetAttribute(&value, which, gpu) != cudaSuccess) {
 		cudaGetLastError();
-		return false;
+		return unknown;
 	}
 	return value != 0;
+}
+
+bool cuda_gpu_has_ipc(int gpu)
+{
+	return attribute(gpu, ATTRIBUTE_IPC, true);
+}
+
+bool cuda_gpu_under_mps(int gpu)
+{
+	return attribute(gpu, ATTRIBUTE_MPS_ENABLED, false);
 }

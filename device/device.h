@@ -22,13 +22,12 @@ struct device; /* an open device; implementation's own */
 
 /* Who opens it, and how it is to be used. */
 struct device_options {
-	bool imports;                 /* the daemon: copies from other processes' buffers */
-	bool releases_gpu;            /* the daemon: keeps no context without a buffer */
-	bool shares_faults;           /* the daemon: a GPU under MPS will do */
-	enum r3ring_buffer_kind kind; /* the producer: of the buffer it will allocate; */
-	enum r3ring_order order;      /* what makes the daemon's copies wait for its kernels; */
-	bool side_stream;             /* whether captures leave the caller's stream */
-	r3ring_log_fn log;            /* NULL: silent; used while opening and closing only */
+	bool imports;            /* the daemon: copies from other processes' buffers */
+	bool releases_gpu;       /* the daemon: keeps no context without a buffer */
+	bool shares_faults;      /* the daemon: a GPU under MPS will do */
+	enum r3ring_order order; /* the producer: what the daemon's copies wait for; */
+	bool side_stream;        /* whether captures leave the caller's stream */
+	r3ring_log_fn log;       /* NULL: silent; used while opening and closing only */
 	void *log_ctx;
 };
 
@@ -64,9 +63,10 @@ struct device_ops {
 
 	/* -- producer's side -- */
 
-	/* Returns 0, -ENOMEM, -ENOSPC or -ENODEV. */
-	int (*buffer_alloc)(struct device *device, uint64_t bytes, struct device_buffer *buffer,
-			    struct r3ring_error *err);
+	/* @kind: one of the device's. Returns 0, -ENOMEM, -ENOSPC, -ENODEV, or -ENOTSUP:
+	 * none of this kind here, one of another perhaps. */
+	int (*buffer_alloc)(struct device *device, enum r3ring_buffer_kind kind, uint64_t bytes,
+			    struct device_buffer *buffer, struct r3ring_error *err);
 	void (*buffer_free)(struct device *device, struct device_buffer *buffer);
 
 	/* Leaves the buffer to the end of the process: the daemon may still use it. */
@@ -104,7 +104,8 @@ struct device_ops {
 	/*
 	 * Maps a buffer that another process made. @fd (or -1) is taken over on
 	 * success. For HOST: seals and size are checked before mapping.
-	 * Returns 0, -EBADMSG, -ENODEV, or an errno.
+	 * Returns 0, -EBADMSG, -ENODEV, -ENOTSUP (one of this kind cannot be opened here,
+	 * one of another perhaps), or an errno.
 	 */
 	int (*buffer_import)(struct device *device,
 			     const struct r3ring_hello_producer_message *hello, int fd,

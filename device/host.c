@@ -96,10 +96,10 @@ static int memory_check(uint64_t bytes, struct r3ring_error *err)
 	return 0;
 }
 
-static int host_buffer_alloc(struct device *device, uint64_t bytes, struct device_buffer *buffer,
-			     struct r3ring_error *err)
+static int host_buffer_alloc(struct device *device, enum r3ring_buffer_kind kind, uint64_t bytes,
+			     struct device_buffer *buffer, struct r3ring_error *err)
 {
-	struct device_buffer made = {.bytes = bytes, .kind = R3RING_BUFFER_HOST};
+	struct device_buffer made = {.bytes = bytes, .kind = kind};
 	void *base;
 	int rc;
 

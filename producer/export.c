@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How a capture buffer on a GPU goes to the daemon: by CUDA IPC handle where both
- * processes share PID and IPC namespace, else as a file descriptor.
+ * processes share PID and IPC namespace, else as a file descriptor; so too where the
+ * GPU gives no handle, or the daemon cannot open it.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -20,6 +21,8 @@ static const char *const reasons[] = {
 	[R3RING_EXPORT_OTHER_PID_NAMESPACE] = "r3ringd is in another PID namespace",
 	[R3RING_EXPORT_OTHER_IPC_NAMESPACE] = "r3ringd is in another IPC namespace",
 	[R3RING_EXPORT_FORCED] = "buffer_export asks for it",
+	[R3RING_EXPORT_NO_HANDLE] = "the GPU gives no CUDA IPC handle",
+	[R3RING_EXPORT_HANDLE_REFUSED] = "r3ringd cannot open the CUDA IPC handle",
 };
 
 static bool is(const char *option, const char *value)
@@ -70,7 +73,7 @@ static int check_order(struct r3ring_producer *producer, enum r3ring_buffer_kind
 	return r3ring_error_set(err, -EINVAL,
 				"order is \"event\", but the buffer goes as a descriptor (%s), and "
 				"events have only IPC handles: use order \"bell\", or share the "
-				"namespaces (--pid=host --ipc=host)",
+				"namespaces (--pid=host --ipc=host) on a GPU with CUDA IPC",
 				reasons[producer->export_reason]);
 }
 
@@ -104,4 +107,59 @@ int producer_choose_export(struct r3ring_producer *producer,
 		     reasons[producer->export_reason]);
 	*kind = chosen;
 	return 0;
+}
+
+/* ---- the second choice -------------------------------------------------- */
+
+/* @err: why there is no handle; receives the reason when there is no descriptor either. */
+static int take_descriptor(struct r3ring_producer *producer, enum r3ring_export_reason reason,
+			   uint64_t bytes, struct r3ring_error *err)
+{
+	const struct r3ring_error first = *err;
+	int ret;
+
+	producer->export_reason = reason;
+	ret = check_order(producer, R3RING_BUFFER_CUDA_VMM, err);
+	if (ret)
+		return ret;
+	producer_log(producer, R3RING_LOG_INFO,
+		     "the capture buffer goes to r3ringd as a file descriptor after all: %s",
+		     first.text);
+	ret = producer->ops->buffer_alloc(producer->device, R3RING_BUFFER_CUDA_VMM, bytes,
+					  &producer->buffer, err);
+	if (ret) {
+		const struct r3ring_error second = *err;
+
+		r3ring_error_set(err, ret, "%.240s; as a descriptor: %.240s", first.text,
+				 second.text);
+	}
+	return ret;
+}
+
+static bool handle_was_chosen(const struct r3ring_producer *producer)
+{
+	return producer->export_reason == R3RING_EXPORT_SAME_NAMESPACES;
+}
+
+int producer_buffer_alloc(struct r3ring_producer *producer, enum r3ring_buffer_kind kind,
+			  uint64_t bytes, struct r3ring_error *err)
+{
+	int ret =
+		producer->ops->buffer_alloc(producer->device, kind, bytes, &producer->buffer, err);
+
+	if (ret != -ENOTSUP || !handle_was_chosen(producer))
+		return ret;
+	return take_descriptor(producer, R3RING_EXPORT_NO_HANDLE, bytes, err);
+}
+
+int producer_connect_first(struct r3ring_producer *producer, struct r3ring_error *err)
+{
+	uint64_t bytes = producer->buffer.bytes;
+	int ret = producer_connect(producer, false, err);
+
+	if (ret != -ENOTSUP || !handle_was_chosen(producer))
+		return ret;
+	producer->ops->buffer_free(producer->device, &producer->buffer);
+	ret = take_descriptor(producer, R3RING_EXPORT_HANDLE_REFUSED, bytes, err);
+	return ret ? ret : producer_connect(producer, false, err);
 }

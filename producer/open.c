@@ -132,19 +132,20 @@ static int open_device(struct r3ring_producer *producer,
 	struct device_options how = {.side_stream = options->side_stream,
 				     .log = options->log,
 				     .log_ctx = options->log_ctx};
+	enum r3ring_buffer_kind kind = R3RING_BUFFER_HOST;
 	int ret = 0;
 
 	if (!ops)
 		return err->code;
 	if (ops->on_gpu)
-		ret = producer_choose_export(producer, options, &how.kind, err);
+		ret = producer_choose_export(producer, options, &kind, err);
 	how.order = producer->order;
 	if (!ret)
 		ret = ops->open(&producer->device, &how, err);
 	if (ret)
 		return ret;
 	producer->ops = ops;
-	ret = ops->buffer_alloc(producer->device, bytes, &producer->buffer, err);
+	ret = producer_buffer_alloc(producer, kind, bytes, err);
 	return ret ? ret : ops->control_alloc(producer->device, &producer->control, err);
 }
 
@@ -218,7 +219,7 @@ int r3ring_producer_open(struct r3ring_producer **producer,
 	if (!ret)
 		ret = open_pages(made, options, error);
 	if (!ret)
-		ret = producer_connect(made, false, error);
+		ret = producer_connect_first(made, error);
 	if (!ret)
 		ret = producer_helper_start(made, error);
 	if (ret) {

@@ -138,6 +138,15 @@ int producer_choose_export(struct r3ring_producer *producer,
 			   const struct r3ring_producer_options *options,
 			   enum r3ring_buffer_kind *kind, struct r3ring_error *err);
 
+/* The buffer, of that kind or, where a handle was chosen and is not to be had, the other.
+ * Returns as device_ops.buffer_alloc. */
+int producer_buffer_alloc(struct r3ring_producer *producer, enum r3ring_buffer_kind kind,
+			  uint64_t bytes, struct r3ring_error *err);
+
+/* producer_connect() for the first time; with another buffer once more where the daemon
+ * cannot open the handle that was chosen. Returns as r3ring_producer_open(). */
+int producer_connect_first(struct r3ring_producer *producer, struct r3ring_error *err);
+
 /* ---- handshake.c ------------------------------------------------------ */
 
 /*

@@ -16,6 +16,7 @@
 
 #define DRIVER_LIBRARY "libcuda.so.1"
 #define ATTRIBUTE_MEMORY_AS_DESCRIPTOR 103
+#define ATTRIBUTE_IPC 125
 #define ATTRIBUTE_MPS_ENABLED 133
 
 struct uuid {
@@ -74,11 +75,12 @@ static bool gpu_is_there(void)
 	return any;
 }
 
-static bool has_attribute(const struct driver *driver, int attribute, int device)
+/* @unknown: for drivers that do not know the question. */
+static bool has_attribute(const struct driver *driver, int attribute, int device, bool unknown)
 {
 	int value = 0;
 
-	return !driver->get_attribute(&value, attribute, device) && value;
+	return driver->get_attribute(&value, attribute, device) ? unknown : value != 0;
 }
 
 static void write_uuid(struct doctor_gpu *gpu, const struct uuid *uuid)
@@ -107,8 +109,9 @@ static int look_at_gpu(const struct driver *driver, int ordinal, struct doctor_g
 		return code;
 	gpu->name[sizeof(gpu->name) - 1] = '\0';
 	gpu->mig = strstr(gpu->name, "MIG") != NULL;
-	gpu->mps = has_attribute(driver, ATTRIBUTE_MPS_ENABLED, device);
-	gpu->descriptors = has_attribute(driver, ATTRIBUTE_MEMORY_AS_DESCRIPTOR, device);
+	gpu->mps = has_attribute(driver, ATTRIBUTE_MPS_ENABLED, device, false);
+	gpu->handles = has_attribute(driver, ATTRIBUTE_IPC, device, true);
+	gpu->descriptors = has_attribute(driver, ATTRIBUTE_MEMORY_AS_DESCRIPTOR, device, false);
 	write_uuid(gpu, &uuid);
 	return 0;
 }

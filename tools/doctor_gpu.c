@@ -14,6 +14,8 @@
 #define ANSWER_TIMEOUT_MS 2000
 
 #define SHARE_REMEDY "start engine and daemon with --pid=host --ipc=host (pods: hostPID, hostIPC)"
+#define NEITHER_REMEDY                                                                             \
+	"use device 'host', or a GPU (a slice, a virtualisation) that has one of them"
 
 /* ---- driver, runtime, devices ----------------------------------------- */
 
@@ -104,6 +106,15 @@ static bool all_export_descriptors(const struct doctor_gpus *gpus)
 	return true;
 }
 
+static bool all_have_handles(const struct doctor_gpus *gpus)
+{
+	for (int i = 0; i < gpus->count && i < DOCTOR_GPUS_MAX; i++) {
+		if (!gpus->gpu[i].handles)
+			return false;
+	}
+	return true;
+}
+
 static const char *slices(const struct doctor_gpus *gpus)
 {
 	for (int i = 0; i < gpus->count && i < DOCTOR_GPUS_MAX; i++) {
@@ -113,6 +124,25 @@ static const char *slices(const struct doctor_gpus *gpus)
 	return "";
 }
 
+static const char *way_together(const struct doctor_gpus *gpus)
+{
+	if (all_have_handles(gpus))
+		return "by CUDA IPC";
+	return all_export_descriptors(gpus) ? "by descriptor" : "not at all";
+}
+
+static void judge_together(struct doctor_finding *finding, const struct doctor_gpus *gpus)
+{
+	if (all_have_handles(gpus))
+		doctor_ok(finding, "by CUDA IPC: the daemon shares PID and IPC namespace%s",
+			  slices(gpus));
+	else if (all_export_descriptors(gpus))
+		doctor_ok(finding, "by descriptor: a GPU has no CUDA IPC%s", slices(gpus));
+	else
+		doctor_lacks(finding, DOCTOR_FAIL, NEITHER_REMEDY,
+			     "a GPU has no CUDA IPC, and one exports no memory as a descriptor");
+}
+
 static void judge_apart(struct doctor_finding *finding, const struct doctor_gpus *gpus,
 			const char *namespace)
 {
@@ -120,7 +150,8 @@ static void judge_apart(struct doctor_finding *finding, const struct doctor_gpus
 		doctor_ok(finding, "by descriptor: the daemon is in another %s namespace%s",
 			  namespace, slices(gpus));
 	else
-		doctor_lacks(finding, DOCTOR_FAIL, SHARE_REMEDY,
+		doctor_lacks(finding, DOCTOR_FAIL,
+			     all_have_handles(gpus) ? SHARE_REMEDY : NEITHER_REMEDY,
 			     "the daemon is in another %s namespace, where CUDA IPC does not work, "
 			     "and a GPU exports no memory as a descriptor",
 			     namespace);
@@ -142,8 +173,7 @@ void doctor_judge_gpu_buffers(struct doctor_finding *finding, const struct docto
 	}
 	switch (sharing) {
 	case DOCTOR_SHARES_NAMESPACES:
-		doctor_ok(finding, "by CUDA IPC: the daemon shares PID and IPC namespace%s",
-			  slices(gpus));
+		judge_together(finding, gpus);
 		return;
 	case DOCTOR_OTHER_PID_NAMESPACE:
 		judge_apart(finding, gpus, "PID");
@@ -154,9 +184,9 @@ void doctor_judge_gpu_buffers(struct doctor_finding *finding, const struct docto
 	case DOCTOR_NO_DAEMON:
 		doctor_lacks(
 			finding, DOCTOR_WARN, "start r3ringd, then look again",
-			"no daemon: by CUDA IPC to one that shares PID and IPC namespace, %s%s",
-			all_export_descriptors(gpus) ? "by descriptor to others"
-						     : "not at all to others",
+			"no daemon: %s to one that shares PID and IPC namespace, %s to others%s",
+			way_together(gpus),
+			all_export_descriptors(gpus) ? "by descriptor" : "not at all",
 			slices(gpus));
 		return;
 	}

@@ -12,6 +12,7 @@ struct doctor_gpu {
 	char uuid[48];    /* "GPU-..." or "MIG-..." */
 	bool mig;         /* a slice of one */
 	bool mps;         /* its contexts share one server */
+	bool handles;     /* memory can be opened by CUDA IPC handle */
 	bool descriptors; /* memory can be exported as a descriptor */
 };
 

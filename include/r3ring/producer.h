@@ -53,7 +53,7 @@ struct r3ring_producer_options {
 	uint64_t buffer_bytes; /* capture buffer; 0: four of the largest steps */
 	uint64_t queue_bytes;  /* submission queue, power of two; 0: 4 MiB */
 	/* on the cuda device; elsewhere without effect: */
-	const char *buffer_export; /* "ipc" handle, "fd", or "auto" (or NULL) by namespaces */
+	const char *buffer_export; /* "ipc" handle, "fd", or "auto" (or NULL), see below */
 	const char *order;    /* what the daemon's copies wait for: "bell" (or NULL), "event" */
 	uint32_t side_stream; /* 1: captures run beside the caller's stream, see below */
 	uint32_t reserved;
@@ -72,6 +72,10 @@ struct r3ring_producer_options {
  * priority beside the model's work, and r3ring_step_end() joins it: then the ids must
  * stay as they are until the stream has passed the end of the step. While a graph is
  * being recorded the caller's stream is used all the same.
+ *
+ * The buffer goes to the daemon as a CUDA IPC handle where both share PID and IPC
+ * namespace, else, and where the GPU or the daemon does not do handles, as a file
+ * descriptor; buffer_export forces either.
  *
  * order "event" makes the daemon wait for an interprocess event instead of trusting
  * bells alone; layers then come at the end of the step only, and buffer_export "fd"
@@ -92,7 +96,8 @@ struct r3ring_producer_options {
  * names the places tried), -EBUSY (another live producer has the channel),
  * -EACCES (not this user's daemon), -ENOSPC (/dev/shm too small for the ring),
  * -EPROTO (other version), -EDQUOT (the daemon's limits), -ENODEV (device asked
- * for is not there), -ENOMEM.
+ * for is not there), -ENOTSUP (buffer_export "ipc" where no handle is to be had),
+ * -ENOMEM.
  *
  * Opening again after r3ring_producer_close() works. Any thread. Blocks for the
  * handshake (at most 10 s). Pairs with r3ring_producer_close().

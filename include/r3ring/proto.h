@@ -82,7 +82,9 @@ enum r3ring_export_reason {
 	R3RING_EXPORT_SAME_NAMESPACES = 1, /* so an IPC handle will do */
 	R3RING_EXPORT_OTHER_PID_NAMESPACE = 2,
 	R3RING_EXPORT_OTHER_IPC_NAMESPACE = 3,
-	R3RING_EXPORT_FORCED = 4, /* by the producer's options */
+	R3RING_EXPORT_FORCED = 4,         /* by the producer's options */
+	R3RING_EXPORT_NO_HANDLE = 5,      /* the GPU gives none */
+	R3RING_EXPORT_HANDLE_REFUSED = 6, /* the daemon could not open one */
 };
 
 /* What orders the daemon's copies behind the kernels that wrote. */
@@ -102,7 +104,8 @@ struct r3ring_identity_message {
 /*
  * Descriptor 0: sealed memfd with the channel's pages (submission queue, bells;
  * layout in channel/pages.h). Descriptor 1: the buffer, by kind. Last
- * descriptor, when has_pidfd is 1: a pidfd of the producer.
+ * descriptor, when has_pidfd is 1: a pidfd of the producer. REFUSED with -ENOTSUP:
+ * the daemon opens no buffer of this kind; one of another kind may do.
  */
 struct r3ring_hello_producer_message {
 	struct r3ring_message head;

@@ -99,8 +99,9 @@ static int rig_open(struct rig *rig, const struct shape *shape)
 	rig->bells = calloc(1, extent_slot_bytes(shape->layers));
 	rc = rig->ids && rig->bells ? 0 : -ENOMEM;
 	if (!rc)
-		rc = device_host_ops.buffer_alloc(
-			rig->device, extent_bytes(&rig->geometry, shape->rows), &rig->buffer, NULL);
+		rc = device_host_ops.buffer_alloc(rig->device, R3RING_BUFFER_HOST,
+						  extent_bytes(&rig->geometry, shape->rows),
+						  &rig->buffer, NULL);
 	if (!rc)
 		rc = device_host_ops.control_alloc(rig->device, &rig->control, NULL);
 	if (rc)

@@ -141,7 +141,8 @@ static int bed_make_channel(struct bed *bed)
 	if (rc)
 		return rc;
 	drain->ops = &device_host_ops;
-	rc = device_host_ops.buffer_alloc(drain->device, bytes, &drain->buffer, NULL);
+	rc = device_host_ops.buffer_alloc(drain->device, R3RING_BUFFER_HOST, bytes, &drain->buffer,
+					  NULL);
 	if (rc)
 		return rc;
 	memset(drain->buffer.base, 0, bytes);

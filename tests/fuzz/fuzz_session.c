@@ -155,8 +155,8 @@ static void make_fds(void)
 	must(pages_create(&rig.pages, SESSION_INPUT_LAYERS, SESSION_INPUT_LANE_BYTES,
 			  SESSION_INPUT_LANE_BYTES, &err) == 0 &&
 		     ops->open(&rig.device, &(struct device_options){0}, &err) == 0 &&
-		     ops->buffer_alloc(rig.device, SESSION_INPUT_BUFFER_BYTES, &rig.buffer, &err) ==
-			     0,
+		     ops->buffer_alloc(rig.device, R3RING_BUFFER_HOST, SESSION_INPUT_BUFFER_BYTES,
+				       &rig.buffer, &err) == 0,
 	     "pages and buffer");
 	must(pipe2(ends, O_CLOEXEC) == 0, "pipe");
 	rig.fds[SESSION_FD_PAGES] = rig.pages.fd;

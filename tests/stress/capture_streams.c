@@ -214,8 +214,8 @@ static void set_up(struct stress *stress)
 	stress->until = time(NULL) + DEADLINE_S;
 	if (!stress->bells ||
 	    stress->ops->open(&stress->device, &(struct device_options){0}, NULL) ||
-	    stress->ops->buffer_alloc(stress->device, SLOTS * stress->extent_bytes, &stress->buffer,
-				      NULL) ||
+	    stress->ops->buffer_alloc(stress->device, R3RING_BUFFER_HOST,
+				      SLOTS * stress->extent_bytes, &stress->buffer, NULL) ||
 	    stress->ops->control_alloc(stress->device, &stress->control, NULL) ||
 	    r3ring_host_stream_create(&stress->streams[0]) ||
 	    r3ring_host_stream_create(&stress->streams[1]) ||

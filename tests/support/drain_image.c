@@ -220,7 +220,8 @@ void drain_image_open(struct drain_image_rig *rig)
 	memset(rig, 0, sizeof(*rig));
 	if (pages_create(&rig->pages, DRAIN_IMAGE_LAYERS, LANE_BYTES, LANE_BYTES, &err) < 0 ||
 	    ops->open(&rig->device, &(struct device_options){0}, &err) < 0 ||
-	    ops->buffer_alloc(rig->device, BUFFER_BYTES, &rig->buffer, &err) < 0)
+	    ops->buffer_alloc(rig->device, R3RING_BUFFER_HOST, BUFFER_BYTES, &rig->buffer, &err) <
+		    0)
 		die(err.text);
 	rig->segment = scratch_segment_make(RING_DEPTH, RING_ARENA);
 	for (uint32_t i = 0; i < DRAIN_IMAGE_LAYERS; i++)

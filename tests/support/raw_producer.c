@@ -56,7 +56,8 @@ void raw_producer_prepare(struct raw_producer *raw, const char *dir, const char 
 		&raw->err);
 	require(ops->open(&raw->device, &(struct device_options){0}, &raw->err) == 0, "device",
 		&raw->err);
-	require(ops->buffer_alloc(raw->device, RAW_BUFFER_BYTES, &raw->buffer, &raw->err) == 0,
+	require(ops->buffer_alloc(raw->device, R3RING_BUFFER_HOST, RAW_BUFFER_BYTES, &raw->buffer,
+				  &raw->err) == 0,
 		"buffer", &raw->err);
 	words = raw->pages.words;
 	lane_writer_init(&raw->steps, raw->pages.step_lane, raw->pages.step_lane_bytes,

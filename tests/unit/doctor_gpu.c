@@ -15,8 +15,8 @@ static struct doctor_gpus two_gpus(void)
 		.driver_version = 13000,
 		.built_version = 12080,
 		.count = 2,
-		.gpu = {{.name = "NVIDIA H200", .uuid = "GPU-one", .descriptors = true},
-			{.name = "NVIDIA H200", .uuid = "GPU-two", .descriptors = true}},
+		.gpu = {{"NVIDIA H200", "GPU-one", .handles = true, .descriptors = true},
+			{"NVIDIA H200", "GPU-two", .handles = true, .descriptors = true}},
 	};
 }
 
@@ -124,6 +124,24 @@ Test(doctor_gpu, failure_31_no_way_at_all_fails_and_says_what_to_add_to_a_contai
 	expect(DOCTOR_FAIL, "exports no memory as a descriptor", "--pid=host --ipc=host");
 	doctor_judge_gpu_buffers(&finding, &gpus, DOCTOR_NO_DAEMON);
 	expect(DOCTOR_WARN, "not at all to others", "");
+}
+
+Test(doctor_gpu, failure_31_a_gpu_without_cuda_ipc_goes_by_descriptor)
+{
+	struct doctor_gpus gpus = two_gpus();
+
+	gpus.gpu[0].handles = false;
+	doctor_judge_gpu_buffers(&finding, &gpus, DOCTOR_SHARES_NAMESPACES);
+	expect(DOCTOR_OK, "by descriptor: a GPU has no CUDA IPC", "");
+	doctor_judge_gpu_buffers(&finding, &gpus, DOCTOR_NO_DAEMON);
+	expect(DOCTOR_WARN, "by descriptor to one that shares", "");
+	gpus.gpu[0].descriptors = false;
+	doctor_judge_gpu_buffers(&finding, &gpus, DOCTOR_SHARES_NAMESPACES);
+	expect(DOCTOR_FAIL, "no CUDA IPC", "device 'host'");
+	doctor_judge_gpu_buffers(&finding, &gpus, DOCTOR_OTHER_PID_NAMESPACE);
+	expect(DOCTOR_FAIL, "exports no memory as a descriptor", "device 'host'");
+	doctor_judge_gpu_buffers(&finding, &gpus, DOCTOR_NO_DAEMON);
+	expect(DOCTOR_WARN, "not at all to one that shares", "");
 }
 
 Test(doctor_gpu, mps_and_mig_are_told)

@@ -27,7 +27,7 @@ static struct device_buffer buffer_alloc(struct device *device, uint64_t bytes)
 {
 	struct device_buffer buffer;
 
-	cr_assert_eq(ops->buffer_alloc(device, bytes, &buffer, NULL), 0);
+	cr_assert_eq(ops->buffer_alloc(device, R3RING_BUFFER_HOST, bytes, &buffer, NULL), 0);
 	return buffer;
 }
 
@@ -92,11 +92,12 @@ Test(device, failure_01_a_buffer_that_cannot_be_had_is_an_error_that_names_its_s
 	struct device_buffer buffer = {.bytes = 12345};
 	struct r3ring_error err = {0};
 
-	cr_assert_eq(ops->buffer_alloc(device, 1ull << 62, &buffer, &err), -ENOSPC);
+	cr_assert_eq(ops->buffer_alloc(device, R3RING_BUFFER_HOST, 1ull << 62, &buffer, &err),
+		     -ENOSPC);
 	cr_assert_not_null(strstr(err.text, "4611686018427387904"));
 	cr_assert_eq(buffer.bytes, 12345);
 	cr_assert_not_null(strstr(err.text, "available"));
-	cr_assert_eq(ops->buffer_alloc(device, 0, &buffer, &err), -ENOMEM);
+	cr_assert_eq(ops->buffer_alloc(device, R3RING_BUFFER_HOST, 0, &buffer, &err), -ENOMEM);
 	ops->close(device);
 }
 

@@ -175,8 +175,10 @@ static bool attribute(enum cudaDeviceAttr attr, int *value)
 	case cudaDevAttrCanMapHostMemory:
 	case cudaDevAttrUnifiedAddressing:
 	case cudaDevAttrHostRegisterSupported:
-	case cudaDevAttrIpcEventSupport:
 		*value = 1;
+		return true;
+	case cudaDevAttrIpcEventSupport:
+		*value = !machine_refuses("ipc");
 		return true;
 	case cudaDevAttrMpsEnabled:
 		*value = getenv("FAKECUDA_MPS") != NULL;
