@@ -49,7 +49,7 @@ static bool is_record(const struct archive_entry *entry)
 
 static bool record_possible(const struct archive_entry *entry)
 {
-	return entry->type && !entry->seq == is_repeated(entry) &&
+	return entry->type && (entry->seq || is_repeated(entry)) &&
 	       (entry->kind == ARCHIVE_RECORD || (!entry->bytes && !is_repeated(entry)));
 }
 
@@ -70,6 +70,8 @@ static bool possible(const struct archive_entry *entry, const uint8_t *payload)
 		return !is_repeated(entry) && gap_possible(entry, payload);
 	case ARCHIVE_RESUMED:
 		return !is_repeated(entry) && entry->bytes == sizeof(struct archive_resumed);
+	case ARCHIVE_READY:
+		return !entry->bytes;
 	default:
 		return false;
 	}

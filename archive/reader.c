@@ -123,7 +123,7 @@ static void begin_segment(struct archive_reader *reader)
 	reader->continued = reader->whole;
 	reader->resuming = reader->broken;
 	reader->after = segment->number;
-	reader->whole = reader->broken = reader->looked_again = false;
+	reader->whole = reader->broken = reader->looked_again = reader->ready = false;
 	archive_channels_forget(reader->channels);
 }
 

@@ -51,7 +51,7 @@ void archive_reader_close(struct archive_reader *reader);
 
 /*
  * The next entry, checked. What a segment says again of those before (its channels, their
- * generation, schema, maps and live requests) is given, flagged `repeated`, only where
+ * generation, and a keyframe) is given, flagged `repeated`, only where
  * the one before was not read to its end: at the beginning, after a seek, behind damage.
  * Payloads are what the ring gave, which need not be what r3ring_record_decode() takes.
  *

@@ -24,6 +24,7 @@ struct archive_reader {
 	bool looked_again;          /* at an end that is none */
 
 	struct archive_segment segment; /* open while its blocks are read */
+	bool ready;                     /* what it says again is over */
 	bool continued;                 /* the one before it was read to its end */
 	bool resuming;                  /* behind damage */
 	bool keep_repeated;             /* gives what is said again also where nobody needs it */

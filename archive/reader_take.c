@@ -127,26 +127,54 @@ static int take_channel(struct archive_reader *reader, const struct archive_entr
 	return code ? refuse(reader, err, "the channel has another name already") : 0;
 }
 
-static int take(struct archive_reader *reader, const struct archive_entry *entry,
-		const uint8_t *payload, struct archive_item *item, struct r3ring_error *err)
+/* What is said again comes first, and belongs to no record of the ring. */
+static int check_ready(struct archive_reader *reader, const struct archive_entry *entry,
+		       struct r3ring_error *err)
 {
-	struct archive_channel *channel = NULL;
+	if (entry->kind == ARCHIVE_READY)
+		reader->ready = true;
+	else if (reader->ready && (entry->flags & ARCHIVE_ENTRY_REPEATED))
+		return refuse(reader, err, "said again behind READY");
+	return 0;
+}
+
+static int take_channels_entry(struct archive_reader *reader, const struct archive_entry *entry,
+			       const uint8_t *payload, struct archive_item *item,
+			       struct r3ring_error *err)
+{
+	struct archive_channel *channel;
 	int code = 0;
 
 	if (entry->kind == ARCHIVE_CHANNEL)
 		code = take_channel(reader, entry, payload, err);
 	if (code)
 		return code;
-	if (entry->kind != ARCHIVE_RESUMED) {
-		channel = archive_channels_get(reader->channels, entry->channel);
-		if (!channel)
-			return refuse(reader, err, "of a channel that was not declared");
-	}
+	channel = archive_channels_get(reader->channels, entry->channel);
+	if (!channel)
+		return refuse(reader, err, "of a channel that was not declared");
 	fill_in(reader, entry, channel, item);
-	if (channel)
-		return take_content(reader, entry, payload, channel, item, err);
-	memcpy(&item->u.resumed, payload, sizeof(item->u.resumed));
+	return take_content(reader, entry, payload, channel, item, err);
+}
+
+static int take(struct archive_reader *reader, const struct archive_entry *entry,
+		const uint8_t *payload, struct archive_item *item, struct r3ring_error *err)
+{
+	int code = check_ready(reader, entry, err);
+
+	if (code)
+		return code;
+	if (entry->kind != ARCHIVE_RESUMED && entry->kind != ARCHIVE_READY)
+		return take_channels_entry(reader, entry, payload, item, err);
+	fill_in(reader, entry, NULL, item);
+	if (entry->kind == ARCHIVE_RESUMED)
+		memcpy(&item->u.resumed, payload, sizeof(item->u.resumed));
 	return 1;
+}
+
+static bool is_wanted(const struct archive_reader *reader, const struct archive_item *item)
+{
+	return item->kind != ARCHIVE_READY &&
+	       (!item->repeated || !reader->continued || reader->keep_repeated);
 }
 
 int archive_reader_take(struct archive_reader *reader, struct archive_item *item,
@@ -169,7 +197,7 @@ int archive_reader_take(struct archive_reader *reader, struct archive_item *item
 	reader->at += (uint32_t)archive_entry_bytes(&entry);
 	reader->entry++;
 	reader->entries_left--;
-	if (taken.repeated && reader->continued && !reader->keep_repeated)
+	if (!is_wanted(reader, &taken))
 		return PASS_OVER;
 	*item = taken;
 	return 1;

@@ -36,7 +36,8 @@ static void put(struct builder_bytes *to, const void *bytes, size_t len)
 		to->at = realloc(to->at, to->room);
 		must(to->at, "realloc");
 	}
-	memcpy(to->at + to->len, bytes, len);
+	if (len)
+		memcpy(to->at + to->len, bytes, len);
 	to->len += len;
 }
 
@@ -211,6 +212,13 @@ void builder_generation(struct archive_builder *builder, uint16_t channel, uint6
 
 	memcpy(payload.uuid, uuid, sizeof(payload.uuid));
 	builder_entry(builder, entry, &payload, sizeof(payload));
+}
+
+void builder_ready(struct archive_builder *builder)
+{
+	const struct archive_entry entry = {.kind = ARCHIVE_READY};
+
+	builder_entry(builder, entry, NULL, 0);
 }
 
 void builder_gap(struct archive_builder *builder, uint16_t channel, uint64_t from, uint64_t to,

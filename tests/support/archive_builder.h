@@ -54,6 +54,7 @@ void builder_channel(struct archive_builder *builder, uint16_t channel, const ch
 		     bool repeated);
 void builder_generation(struct archive_builder *builder, uint16_t channel, uint64_t generation,
 			const uint8_t uuid[16], uint64_t seq, bool repeated);
+void builder_ready(struct archive_builder *builder);
 void builder_gap(struct archive_builder *builder, uint16_t channel, uint64_t from, uint64_t to,
 		 enum archive_gap_cause cause);
 

@@ -55,9 +55,12 @@ void story_record(struct story *story, const struct r3ring_record *record, uint6
 		    .flags = flags, .seq = story->seq, .step = step, .units = story->units});
 }
 
-static void repeat(const struct story *story, const struct r3ring_record *record)
+static void repeat(const struct story *story, const struct r3ring_record *record, uint64_t seq,
+		   uint16_t flags)
 {
-	put(story, record, (struct archive_entry){.flags = ARCHIVE_ENTRY_REPEATED});
+	put(story, record,
+	    (struct archive_entry){.flags = (uint16_t)(flags | ARCHIVE_ENTRY_REPEATED),
+				   .seq = seq});
 }
 
 static struct r3ring_record schema_of(const struct story *story)
@@ -98,6 +101,20 @@ static struct r3ring_record begin_of(const struct story_request *request)
 	return record;
 }
 
+static struct r3ring_record keyframe_of(const struct story *story)
+{
+	struct r3ring_record record = {.type = R3RING_KEYFRAME};
+	uint32_t live = 0;
+
+	for (uint32_t i = 0; i < STORY_LIVE_MAX; i++)
+		live += story->live[i].handle != 0;
+	record.u.keyframe.step = story->step;
+	record.u.keyframe.records = live + 1;
+	record.u.keyframe.live_requests = live;
+	record.u.keyframe.totals = story->totals;
+	return record;
+}
+
 /* ---- channels and segments --------------------------------------------- */
 
 void story_begin(struct story *story, struct archive_builder *builder, uint16_t channel,
@@ -124,17 +141,20 @@ void story_generation(struct story *story, uint64_t generation)
 
 void story_repeat(const struct story *story)
 {
+	const struct r3ring_record keyframe = keyframe_of(story);
 	const struct r3ring_record schema = schema_of(story);
+	uint64_t seq = 0;
 
 	builder_channel(story->builder, story->channel, story->name, true);
 	builder_generation(story->builder, story->channel, story->generation, uuid_of(story),
 			   story->seq, true);
-	repeat(story, &schema);
+	repeat(story, &keyframe, seq++, R3RING_DESC_KEYFRAME);
+	repeat(story, &schema, seq++, R3RING_DESC_REPEATED);
 	for (uint32_t i = 0; i < STORY_LIVE_MAX; i++) {
 		const struct r3ring_record begin = begin_of(&story->live[i]);
 
 		if (story->live[i].handle)
-			repeat(story, &begin);
+			repeat(story, &begin, seq++, R3RING_DESC_REPEATED);
 	}
 }
 
@@ -144,6 +164,7 @@ void story_next_segment(struct story *const *stories, uint32_t count)
 	builder_segment(stories[0]->builder);
 	for (uint32_t i = 0; i < count; i++)
 		story_repeat(stories[i]);
+	builder_ready(stories[0]->builder);
 }
 
 /* ---- requests ---------------------------------------------------------- */
@@ -267,17 +288,10 @@ void story_lost(struct story *story, uint64_t steps, uint64_t rows, enum r3ring_
 
 void story_keyframe(struct story *story)
 {
-	struct r3ring_record record = {.type = R3RING_KEYFRAME};
-	struct r3ring_record said = schema_of(story);
-	uint32_t live = 0;
+	struct r3ring_record said = keyframe_of(story);
 
-	for (uint32_t i = 0; i < STORY_LIVE_MAX; i++)
-		live += story->live[i].handle != 0;
-	record.u.keyframe.step = story->step;
-	record.u.keyframe.records = live + 1;
-	record.u.keyframe.live_requests = live;
-	record.u.keyframe.totals = story->totals;
-	story_record(story, &record, story->step, 0, R3RING_DESC_KEYFRAME | R3RING_DESC_BOUNDARY);
+	story_record(story, &said, story->step, 0, R3RING_DESC_KEYFRAME | R3RING_DESC_BOUNDARY);
+	said = schema_of(story);
 	story_record(story, &said, 0, 0, R3RING_DESC_REPEATED);
 	for (uint32_t i = 0; i < STORY_LIVE_MAX; i++) {
 		said = begin_of(&story->live[i]);

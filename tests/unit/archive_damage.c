@@ -23,6 +23,7 @@ static void tell(int level)
 {
 	builder_open(&builder, level);
 	builder_segment(&builder);
+	builder_ready(&builder);
 	story_begin(&story, &builder, 0, "small/0");
 	story_begin(&other, &builder, 1, "small/1");
 	story_request(&story, 1, "a", 6);

@@ -30,6 +30,7 @@ static void tell(int level, bool closed)
 {
 	builder_open(&builder, level);
 	builder_segment(&builder);
+	builder_ready(&builder);
 	story_begin(&story, &builder, 0, "small/0");
 	story_begin(&other, &builder, 1, "small/1");
 	story_request(&story, 1, "a", 6);
@@ -110,7 +111,7 @@ Test(archive_reader, passes_over_what_a_segment_says_again_unless_it_begins_ther
 	cr_assert_eq(archive_reader_seek(reader, 3, NULL), 0);
 	archive_tally_read(&tally, reader);
 	cr_expect_eq(tally.damaged, 0, "%s", tally.text);
-	cr_expect_eq(tally.repeated, 2 * (2 + 1 + 1));
+	cr_expect_eq(tally.repeated, 2 * (2 + 1 + 1 + 1));
 	cr_expect_eq(tally.layer_rows, ROWS / 3);
 	cr_expect_eq(tally.gaps, 0);
 	cr_expect_eq(archive_reader_seek(reader, 4, NULL), -ENOENT);
@@ -130,7 +131,7 @@ Test(archive_reader, a_rotated_archive_begins_with_what_its_first_segment_says_a
 	unlink(builder_path(&builder, "00000001.r3seg"));
 	tally = archive_tally(builder.dir);
 	cr_expect_eq(tally.damaged, 0, "%s", tally.text);
-	cr_expect_eq(tally.repeated, 2 * (2 + 1 + 1));
+	cr_expect_eq(tally.repeated, 2 * (2 + 1 + 1 + 1));
 	cr_expect_eq(tally.layer_rows, ROWS * 2 / 3);
 	builder_close(&builder);
 }
@@ -163,6 +164,7 @@ Test(archive_reader, refuses_a_later_format_by_its_number)
 
 	builder_open(&builder, 0);
 	builder_segment(&builder);
+	builder_ready(&builder);
 	story_begin(&story, &builder, 0, "small/0");
 	builder_segment_end(&builder, true);
 	bytes = builder_read(builder_path(&builder, "00000001.r3seg"));
@@ -266,6 +268,7 @@ Test(archive_reader, what_a_killed_recorder_left_goes_on_with_the_next_ones_segm
 
 	builder_open(&builder, 3);
 	builder_segment(&builder);
+	builder_ready(&builder);
 	story_begin(&story, &builder, 0, "small/0");
 	story_begin(&other, &builder, 1, "small/1");
 	tell_part(0);
@@ -274,6 +277,7 @@ Test(archive_reader, what_a_killed_recorder_left_goes_on_with_the_next_ones_segm
 	builder_entry(&builder, resumed, &payload, sizeof(payload));
 	story_repeat(&story);
 	story_repeat(&other);
+	builder_ready(&builder);
 	tell_part(1);
 	builder_segment_end(&builder, true);
 	tally = archive_tally(builder.dir);
