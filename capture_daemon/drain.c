@@ -222,6 +222,7 @@ void drain_join(struct drain *drain)
 	if (drain->running)
 		pthread_join(drain->thread, NULL);
 	drain->running = false;
+	drain_work_off_late(drain);
 	stall_end(&drain->publisher.stall);
 	device_release(drain);
 	pages_release(&drain->pages);

@@ -79,9 +79,10 @@ struct drain {
 	uint32_t said_records; /* how many of its records are published */
 	uint64_t heartbeat_ns; /* when it was last shown */
 	struct stall_policy policy;
-	bool gpu_lost; /* no copy works any more: nothing is published */
-	bool goes_on;  /* in a dead daemon's ring: that is to be said first */
-	int held;      /* in the gate, for readers that have yet to come back; -1: nothing */
+	bool gpu_lost;   /* no copy works any more: nothing is published */
+	bool left_alive; /* the thread has ended, and left a producer that lived then */
+	bool goes_on;    /* in a dead daemon's ring: that is to be said first */
+	int held;        /* in the gate, for readers that have yet to come back; -1: nothing */
 	uint64_t hold_until_ns;              /* atomic */
 	struct r3ring_lost_record cut_short; /* steps that the producer's death cut */
 	struct r3ring_lost_record untold[R3RING_CAUSE_COUNT]; /* lost while the ring was full */
@@ -228,6 +229,10 @@ void drain_say_gone(struct drain *drain, enum drain_producer how);
 /* Publishes the end of the requests that still live. Once the thread has ended, or
  * from within it. */
 void drain_abort_requests(struct drain *drain);
+
+/* Once the thread has ended: the producer may have submitted more, and gone, behind the
+ * thread's last look. */
+void drain_work_off_late(struct drain *drain);
 
 /* The thread. @arg: the struct drain. */
 void *drain_main(void *arg);

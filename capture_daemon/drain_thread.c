@@ -117,35 +117,67 @@ static void drain_pause(struct drain *drain)
 	pages_sleep(&drain->pages, drain_idle, drain, SLEEP_NS);
 }
 
-/* Takes entries until the producer is gone or the daemon ends. */
-static int drain_run(struct drain *drain, struct r3ring_error *err)
-{
-	while (!drain_expired(drain)) {
-		enum drain_producer producer = drain_producer_state(drain);
-		bool stopping = drain_stopping(drain);
-		struct lane_reader *lane = NULL;
-		struct lane_entry entry;
-		int error = 0;
-		bool complete = producer != DRAIN_PRODUCER_ALIVE;
-		const uint8_t *payload =
-			lane_next(&drain->steps, &drain->side, complete, &lane, &entry, &error);
+/* How far the lanes can be filled when patience is over. */
+struct rest {
+	bool known;
+	uint64_t steps, side; /* positions */
+};
 
-		drain_heartbeat(drain);
-		drain_admit_readers(drain);
-		if (error)
-			return r3ring_error_set(err, error, "the submission queue is corrupt");
-		if (!payload && (complete || stopping))
-			return 0;
-		if (!payload) {
-			drain->step_waits = lane == &drain->steps;
-			drain_pause(drain);
-			continue;
-		}
-		error = handle_entry(drain, lane, &entry, payload, err);
-		if (error < 0)
-			return error;
+/*
+ * What a producer that lives has submitted is left to the next daemon; of one that is
+ * gone there will be none. Its steps wait for nothing any more, nor do readers hold
+ * them up, and its lanes hold so much and no more, whoever should still write there.
+ */
+static bool goes_on(const struct drain *drain, enum drain_producer producer, struct rest *rest)
+{
+	if (!drain_expired(drain))
+		return true;
+	if (drain->gpu_lost || producer == DRAIN_PRODUCER_ALIVE)
+		return false;
+	if (!rest->known)
+		*rest = (struct rest){true, drain->steps.position + drain->steps.bytes,
+				      drain->side.position + drain->side.bytes};
+	return drain->steps.position <= rest->steps && drain->side.position <= rest->side;
+}
+
+/* Takes one entry, or sleeps until there is one. Returns 1, 0 when all is told, or a
+ * negative errno when the producer is to be cut off. */
+static int drain_turn(struct drain *drain, enum drain_producer producer, struct r3ring_error *err)
+{
+	bool complete = producer != DRAIN_PRODUCER_ALIVE, stopping = drain_stopping(drain);
+	struct lane_reader *lane = NULL;
+	struct lane_entry entry;
+	int error = 0;
+	const uint8_t *payload =
+		lane_next(&drain->steps, &drain->side, complete, &lane, &entry, &error);
+
+	drain_heartbeat(drain);
+	drain_admit_readers(drain);
+	if (error)
+		return r3ring_error_set(err, error, "the submission queue is corrupt");
+	if (!payload && (complete || stopping))
+		return 0;
+	if (!payload) {
+		drain->step_waits = lane == &drain->steps;
+		drain_pause(drain);
+		return 1;
 	}
-	return 0;
+	error = handle_entry(drain, lane, &entry, payload, err);
+	return error < 0 ? error : 1;
+}
+
+/* Takes entries until the producer is gone or the daemon ends. @producer: receives what
+ * had become of it before the last look. */
+static int drain_run(struct drain *drain, enum drain_producer *producer, struct r3ring_error *err)
+{
+	struct rest rest = {0};
+	int r = 1;
+
+	while (r > 0) {
+		*producer = drain_producer_state(drain);
+		r = goes_on(drain, *producer, &rest) ? drain_turn(drain, *producer, err) : 0;
+	}
+	return r;
 }
 
 static void drain_fail(struct drain *drain, const struct r3ring_error *err)
@@ -181,29 +213,43 @@ static void say_restart(struct drain *drain)
 	r3ring_writer_wake(publisher->writer);
 }
 
+static void work_off(struct drain *drain)
+{
+	struct r3ring_error err = {0};
+	enum drain_producer producer;
+
+	if (drain_run(drain, &producer, &err) < 0) {
+		drain_fail(drain, &err);
+		producer = DRAIN_PRODUCER_DIED;
+	}
+	drain->left_alive = producer == DRAIN_PRODUCER_ALIVE;
+	if (!drain->gpu_lost)
+		drain_say_untold(drain, true);
+	/* No later step will tell of what is lost from here on. */
+	drain->dropping = false;
+	if (!drain->gpu_lost && producer != DRAIN_PRODUCER_ALIVE)
+		drain_say_gone(drain, producer);
+	r3ring_writer_wake(drain->publisher.writer);
+	drain_update_report(drain);
+}
+
+void drain_work_off_late(struct drain *drain)
+{
+	if (drain->left_alive && !drain->gpu_lost &&
+	    drain_producer_state(drain) != DRAIN_PRODUCER_ALIVE)
+		work_off(drain);
+}
+
 void *drain_main(void *arg)
 {
 	struct drain *drain = arg;
-	struct r3ring_error err = {0};
 	const uint64_t one = 1;
-	enum drain_producer producer;
 
 	prctl(PR_SET_NAME, "r3ring-drain");
 	prctl(PR_SET_TIMERSLACK, 1ul);
 	drain_heartbeat(drain);
 	say_restart(drain);
-	if (drain_run(drain, &err) < 0) {
-		drain_fail(drain, &err);
-		producer = DRAIN_PRODUCER_DIED;
-	} else {
-		producer = drain_producer_state(drain);
-	}
-	if (!drain->gpu_lost)
-		drain_say_untold(drain, true);
-	if (!drain->gpu_lost && producer != DRAIN_PRODUCER_ALIVE)
-		drain_say_gone(drain, producer);
-	r3ring_writer_wake(drain->publisher.writer);
-	drain_update_report(drain);
+	work_off(drain);
 	if (write(drain->done_fd, &one, sizeof(one)) < 0)
 		log_error("channel %s: eventfd: %s", drain->label, strerror(errno));
 	return NULL;

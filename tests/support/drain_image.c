@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A producer's pages and buffer to be spoilt, and the drain thread that takes them. */
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -305,17 +306,37 @@ static bool attach(struct drain_image_rig *rig, const struct drain_image_run *ru
 	return r == 0;
 }
 
-static void work_off(struct drain_image_rig *rig, struct drain *drain, enum drain_producer producer,
-		     void (*meanwhile)(void *ctx), void *ctx)
+static void launch(struct drain_image_rig *rig, struct drain *drain)
 {
 	struct live none = {0};
 	struct r3ring_error err;
 
-	/* Read when the thread begins. */
-	drain->producer = producer;
 	if (drain_begin(drain, rig->segment, &rig->schema, &none, &err) < 0 ||
 	    drain_launch(drain, &err) < 0)
 		die(err.text);
+}
+
+static void submit_late(struct drain_image_rig *rig, const struct drain_image *image,
+			const struct drain_image_run *run, struct drain *drain)
+{
+	struct pollfd done = {.fd = drain->done_fd, .events = POLLIN};
+
+	drain_stop(drain, UINT64_MAX);
+	if (poll(&done, 1, -1) != 1)
+		die("the thread's end is not to be seen");
+	put_image(rig, image, run->wraps);
+	drain_producer_gone(drain, run->producer);
+}
+
+static void work_off(struct drain_image_rig *rig, const struct drain_image *image,
+		     const struct drain_image_run *run, struct drain *drain,
+		     void (*meanwhile)(void *ctx), void *ctx)
+{
+	/* Read when the thread begins. */
+	drain->producer = run->late ? DRAIN_PRODUCER_ALIVE : run->producer;
+	launch(rig, drain);
+	if (run->late)
+		submit_late(rig, image, run, drain);
 	if (meanwhile)
 		meanwhile(ctx);
 	drain_join(drain);
@@ -327,18 +348,19 @@ void drain_image_work(struct drain_image_rig *rig, const struct drain_image *ima
 		      const struct drain_image_run *run, void (*meanwhile)(void *ctx), void *ctx,
 		      struct drain_image_result *result)
 {
+	static const struct drain_image empty;
 	struct drain_report report;
 	struct drain drain;
 
 	*result = (struct drain_image_result){0};
-	put_image(rig, image, run->wraps);
+	put_image(rig, run->late ? &empty : image, run->wraps);
 	if (!attach(rig, run, &drain)) {
 		result->refused = true;
 		drain_close(&drain);
 		return;
 	}
 	scratch_segment_clear(rig->segment);
-	work_off(rig, &drain, run->producer, meanwhile, ctx);
+	work_off(rig, image, run, &drain, meanwhile, ctx);
 	drain_get_report(&drain, &report);
 	result->failed = report.failed;
 	drain_image_ring_read(rig->segment, result);

@@ -33,9 +33,10 @@ struct drain_image {
 
 /* How it is worked off. */
 struct drain_image_run {
-	bool wraps;                   /* the lanes' first entries lie right before their ends */
-	bool resumed;                 /* the producer comes back after another daemon */
-	bool drop;                    /* --lossless-policy drop */
+	bool wraps;   /* the lanes' first entries lie right before their ends */
+	bool resumed; /* the producer comes back after another daemon */
+	bool drop;    /* --lossless-policy drop */
+	bool late;    /* all is submitted behind the last look of a thread that was told to end */
 	enum drain_producer producer; /* what became of it; not ALIVE, or the run has no end */
 };
 
