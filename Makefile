@@ -87,7 +87,7 @@ TEST_LIBS := -lcriterion $(PROGRAM_LIBS)
 # Data flows one way: include <- ring, record, channel <- kernels, device
 # <- producer | capture_daemon | consumer <- archive <- tools.
 LIBRARY_DIRS := ring record channel kernels device producer consumer consumer/assembler \
-	consumer/eplb
+	consumer/eplb consumer/reserve
 LIBRARY := $(patsubst %.c,$(O)/%.o,$(wildcard $(addsuffix /*.c,$(LIBRARY_DIRS))))
 CUDA_DEVICE := $(patsubst %.c,$(O)/%.o,$(wildcard device/cuda*.c))
 ifeq ($(CUDA),yes)
@@ -208,7 +208,8 @@ $(O)/gpu/%.o: %.c $(O)/flags
 	$(Q)$(CC) $(R3RING_CFLAGS) $(if $(CI),-Werror) -c -o $@ $<
 
 # Their loops are written to be vectorized; at -O2 compilers hold back.
-$(O)/kernels/convert.o $(O)/producer/span_block.o $(O)/consumer/assembler/fill.o: private R3RING_CFLAGS += -O3
+$(O)/kernels/convert.o $(O)/producer/span_block.o $(O)/consumer/assembler/fill.o \
+$(O)/consumer/reserve/demand.o: private R3RING_CFLAGS += -O3
 
 # Warnings of the host's compiler are off: nvcc hands it code of its own making.
 $(KERNELS): $(O)/%.o: %.cu $(O)/nvcc-flags

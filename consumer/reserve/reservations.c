@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a reservation is made, lives and goes. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A table that cannot grow refuses the entry and goes on. */
+#define HASH_NONFATAL_OOM 1
+#include "consumer/reserve/book.h"
+
+static struct reservation *by_id(struct r3ring_book *book, uint64_t id)
+{
+	struct reservation *found;
+
+	HASH_FIND(by_id, book->ids, &id, sizeof(id), found);
+	return found;
+}
+
+static struct reservation *by_key(struct r3ring_book *book, const char *key)
+{
+	struct reservation *found;
+
+	HASH_FIND(by_key, book->keys, key, strlen(key), found);
+	return found;
+}
+
+static size_t bytes_of(const struct reservation *reservation)
+{
+	return sizeof(*reservation) + demand_bytes(reservation->demand);
+}
+
+static void destroy(struct reservation *reservation)
+{
+	r3ring_demand_destroy(reservation->demand);
+	free(reservation);
+}
+
+/* Takes it out of the book, its demand too. */
+static void drop(struct r3ring_book *book, struct reservation *reservation, uint64_t *counter)
+{
+	HASH_DELETE(by_id, book->ids, reservation);
+	HASH_DELETE(by_key, book->keys, reservation);
+	book_discharge(book, reservation->demand);
+	book->stats.reservations--;
+	book->stats.committed -= reservation->committed;
+	book->stats.bytes -= bytes_of(reservation);
+	++*counter;
+	destroy(reservation);
+}
+
+void book_forget_all(struct r3ring_book *book)
+{
+	struct reservation *reservation, *next;
+
+	HASH_CLEAR(by_key, book->keys);
+	HASH_ITER (by_id, book->ids, reservation, next) {
+		HASH_DELETE(by_id, book->ids, reservation);
+		destroy(reservation);
+	}
+}
+
+/* ---- answers -------------------------------------------------------------- */
+
+/* The tightest place of the book as it is. Returns whether everything fits. */
+static bool answer_now(const struct r3ring_book *book, const struct r3ring_demand *demand,
+		       struct r3ring_reserve_answer *answer)
+{
+	struct book_place place = book_tightest(book);
+
+	*answer = (struct r3ring_reserve_answer){
+		.layer = place.layer,
+		.gpu = place.gpu,
+		.expert = book_heaviest(book, place.layer, place.gpu),
+		.margin = place.margin,
+		.evidence_age_ns = demand->age_ns,
+		.epoch = book->stats.epoch,
+	};
+	return place.margin >= 0;
+}
+
+/* ---- making --------------------------------------------------------------- */
+
+static struct reservation *new_reservation(const struct r3ring_reserve_request *request,
+					   const struct r3ring_demand *demand)
+{
+	struct reservation *made = calloc(1, sizeof(*made));
+
+	if (!made)
+		return NULL;
+	made->demand = demand_copy(demand);
+	if (!made->demand) {
+		free(made);
+		return NULL;
+	}
+	made->owner = request->owner;
+	made->expires_ns = request->ttl_ns ? request->now_ns + request->ttl_ns : 0;
+	strcpy(made->key, request->key);
+	return made;
+}
+
+/* Puts it into both tables; false without memory, and then it is in neither. */
+static bool enter(struct r3ring_book *book, struct reservation *made)
+{
+	unsigned int entered = HASH_CNT(by_id, book->ids);
+
+	made->id = book->next_id + 1;
+	HASH_ADD(by_id, book->ids, id, sizeof(made->id), made);
+	if (HASH_CNT(by_id, book->ids) == entered)
+		return false;
+	HASH_ADD_KEYPTR(by_key, book->keys, made->key, strlen(made->key), made);
+	if (HASH_CNT(by_key, book->keys) > entered)
+		return true;
+	HASH_DELETE(by_id, book->ids, made);
+	return false;
+}
+
+static int add(struct r3ring_book *book, struct reservation *made,
+	       struct r3ring_reserve_answer *answer)
+{
+	book_charge(book, made->demand);
+	if (!answer_now(book, made->demand, answer)) {
+		book_discharge(book, made->demand);
+		book->stats.refused++;
+		return -EBUSY;
+	}
+	if (!enter(book, made)) {
+		book_discharge(book, made->demand);
+		return -ENOMEM;
+	}
+	answer->reservation = ++book->next_id;
+	book->stats.granted++;
+	book->stats.reservations++;
+	book->stats.bytes += bytes_of(made);
+	return 0;
+}
+
+static int again(const struct r3ring_book *book, const struct reservation *known, uint64_t owner,
+		 struct r3ring_reserve_answer *answer)
+{
+	if (known->owner != owner)
+		return -EEXIST;
+	answer_now(book, known->demand, answer);
+	answer->reservation = known->id;
+	answer->existed = true;
+	return 0;
+}
+
+static int make(struct r3ring_book *book, struct reservation *made,
+		struct r3ring_reserve_answer *answer)
+{
+	if (book->stats.reservations >= book->max_reservations ||
+	    !book_has_range(book, made->demand))
+		return -ENOBUFS;
+	return add(book, made, answer);
+}
+
+int r3ring_book_make(struct r3ring_book *book, const struct r3ring_reserve_request *request,
+		     const struct r3ring_demand *demand, struct r3ring_reserve_answer *answer)
+{
+	struct reservation *made, *known;
+	int r;
+
+	*answer = (struct r3ring_reserve_answer){0};
+	if (!request->key[0] || strlen(request->key) > R3RING_TEXT_ID_MAX ||
+	    !demand_shapes_equal(&demand->shape, &book->shape))
+		return -EINVAL;
+	/* Before the lock: what others wait for is the book alone. */
+	made = new_reservation(request, demand);
+	if (!made)
+		return -ENOMEM;
+	pthread_mutex_lock(&book->lock);
+	known = by_key(book, request->key);
+	r = known ? again(book, known, request->owner, answer) : make(book, made, answer);
+	pthread_mutex_unlock(&book->lock);
+	if (known || r)
+		destroy(made);
+	return r;
+}
+
+int r3ring_book_ask(struct r3ring_book *book, const struct r3ring_demand *demand,
+		    struct r3ring_reserve_answer *answer)
+{
+	bool fits;
+
+	*answer = (struct r3ring_reserve_answer){0};
+	if (!demand_shapes_equal(&demand->shape, &book->shape))
+		return -EINVAL;
+	pthread_mutex_lock(&book->lock);
+	if (!book_has_range(book, demand)) {
+		pthread_mutex_unlock(&book->lock);
+		return -ENOBUFS;
+	}
+	book_charge(book, demand);
+	fits = answer_now(book, demand, answer);
+	book_discharge(book, demand);
+	pthread_mutex_unlock(&book->lock);
+	return fits ? 0 : -EBUSY;
+}
+
+/* ---- living --------------------------------------------------------------- */
+
+int r3ring_book_commit(struct r3ring_book *book, uint64_t reservation, uint64_t ttl_ns,
+		       uint64_t now_ns)
+{
+	struct reservation *found;
+
+	pthread_mutex_lock(&book->lock);
+	found = by_id(book, reservation);
+	if (found) {
+		book->stats.committed += !found->committed;
+		found->committed = true;
+		found->expires_ns = ttl_ns ? now_ns + ttl_ns : 0;
+	}
+	pthread_mutex_unlock(&book->lock);
+	return found ? 0 : -ENOENT;
+}
+
+static void replace_demand(struct r3ring_book *book, struct reservation *of,
+			   struct r3ring_demand **demand)
+{
+	struct r3ring_demand *old = of->demand;
+
+	book->stats.bytes -= bytes_of(of);
+	book_discharge(book, old);
+	of->demand = *demand;
+	book_charge(book, of->demand);
+	book->stats.bytes += bytes_of(of);
+	*demand = old;
+}
+
+int r3ring_book_update(struct r3ring_book *book, uint64_t reservation,
+		       const struct r3ring_demand *demand, struct r3ring_reserve_answer *answer)
+{
+	struct r3ring_demand *copy;
+	struct reservation *found;
+	int r = 0;
+
+	*answer = (struct r3ring_reserve_answer){0};
+	if (!demand_shapes_equal(&demand->shape, &book->shape))
+		return -EINVAL;
+	copy = demand_copy(demand);
+	if (!copy)
+		return -ENOMEM;
+	pthread_mutex_lock(&book->lock);
+	found = by_id(book, reservation);
+	if (!found) {
+		r = -ENOENT;
+	} else if (!book_has_range(book, copy)) {
+		r = -ENOBUFS;
+	} else {
+		replace_demand(book, found, &copy);
+		answer_now(book, found->demand, answer);
+		answer->reservation = reservation;
+		answer->existed = true;
+	}
+	pthread_mutex_unlock(&book->lock);
+	r3ring_demand_destroy(copy);
+	return r;
+}
+
+/* ---- going ---------------------------------------------------------------- */
+
+int r3ring_book_free(struct r3ring_book *book, uint64_t reservation)
+{
+	struct reservation *found;
+
+	pthread_mutex_lock(&book->lock);
+	found = by_id(book, reservation);
+	if (found)
+		drop(book, found, &book->stats.freed);
+	pthread_mutex_unlock(&book->lock);
+	return found ? 0 : -ENOENT;
+}
+
+int r3ring_book_ended(struct r3ring_book *book, const char *key)
+{
+	struct reservation *found;
+
+	pthread_mutex_lock(&book->lock);
+	found = by_key(book, key);
+	if (found)
+		drop(book, found, &book->stats.ended);
+	pthread_mutex_unlock(&book->lock);
+	return found ? 0 : -ENOENT;
+}
+
+uint32_t r3ring_book_owner_gone(struct r3ring_book *book, uint64_t owner)
+{
+	struct reservation *reservation, *next;
+	uint32_t count = 0;
+
+	if (!owner)
+		return 0;
+	pthread_mutex_lock(&book->lock);
+	HASH_ITER (by_id, book->ids, reservation, next) {
+		if (reservation->owner == owner) {
+			drop(book, reservation, &book->stats.orphaned);
+			count++;
+		}
+	}
+	pthread_mutex_unlock(&book->lock);
+	return count;
+}
+
+uint32_t r3ring_book_expire(struct r3ring_book *book, uint64_t now_ns)
+{
+	struct reservation *reservation, *next;
+	uint32_t count = 0;
+
+	pthread_mutex_lock(&book->lock);
+	HASH_ITER (by_id, book->ids, reservation, next) {
+		if (reservation->expires_ns && reservation->expires_ns <= now_ns) {
+			drop(book, reservation, &book->stats.expired);
+			count++;
+		}
+	}
+	pthread_mutex_unlock(&book->lock);
+	return count;
+}
+
+/* ---- looking -------------------------------------------------------------- */
+
+uint32_t r3ring_book_list(struct r3ring_book *book, uint64_t after,
+			  struct r3ring_reservation_info *info, uint32_t capacity)
+{
+	struct reservation *reservation, *next;
+	uint32_t count = 0;
+
+	pthread_mutex_lock(&book->lock);
+	HASH_ITER (by_id, book->ids, reservation, next) {
+		if (count == capacity)
+			break;
+		if (reservation->id <= after)
+			continue;
+		info[count] = (struct r3ring_reservation_info){
+			.reservation = reservation->id,
+			.owner = reservation->owner,
+			.expires_ns = reservation->expires_ns,
+			.committed = reservation->committed,
+			.units = reservation->demand->units,
+			.evidence_age_ns = reservation->demand->age_ns,
+		};
+		strcpy(info[count++].key, reservation->key);
+	}
+	pthread_mutex_unlock(&book->lock);
+	return count;
+}

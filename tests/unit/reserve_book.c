@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Promises of expert capacity. */
+#include <criterion/criterion.h>
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <r3ring/reserve.h>
+
+/* Experts 0 and 1 are on GPU 0, 2 and 3 on GPU 1. */
+static const struct r3ring_demand_shape small = {.layers = 2, .experts = 4, .top_k = 1};
+
+static struct r3ring_book *open_book(const struct r3ring_demand_shape *shape, uint32_t gpus,
+				     uint32_t capacity)
+{
+	const struct r3ring_book_options options = {
+		.size = sizeof(options),
+		.shape = *shape,
+		.gpus = gpus,
+		.capacity = capacity,
+	};
+	struct r3ring_error err = {0};
+	struct r3ring_book *book;
+
+	cr_assert_eq(r3ring_book_create(&book, &options, &err), 0, "%s", err.text);
+	return book;
+}
+
+static struct r3ring_demand *demand_for(const struct r3ring_demand_shape *shape,
+					const uint32_t *counts, uint32_t tokens)
+{
+	struct r3ring_demand *demand;
+
+	cr_assert_eq(r3ring_demand_create(&demand, shape), 0);
+	cr_assert_eq(r3ring_demand_predict(demand,
+					   &(struct r3ring_evidence){.counts = counts, .age_ns = 9},
+					   tokens),
+		     0);
+	return demand;
+}
+
+static int make(struct r3ring_book *book, const char *key, uint64_t owner,
+		const struct r3ring_demand *demand, struct r3ring_reserve_answer *answer)
+{
+	return r3ring_book_make(book,
+				&(struct r3ring_reserve_request){
+					.key = key,
+					.owner = owner,
+					.ttl_ns = 100,
+					.now_ns = 1000,
+				},
+				demand, answer);
+}
+
+static void expect_empty(struct r3ring_book *book, uint32_t layers, uint32_t gpus, uint32_t experts)
+{
+	uint64_t *gpu = calloc((size_t)layers * gpus, sizeof(*gpu));
+	uint64_t *expert = calloc((size_t)layers * experts, sizeof(*expert));
+	struct r3ring_book_stats stats;
+
+	memset(gpu, 0xAA, (size_t)layers * gpus * sizeof(*gpu));
+	memset(expert, 0xAA, (size_t)layers * experts * sizeof(*expert));
+	r3ring_book_load(book, gpu, expert);
+	for (size_t i = 0; i < (size_t)layers * gpus; i++)
+		cr_assert_eq(gpu[i], 0);
+	for (size_t i = 0; i < (size_t)layers * experts; i++)
+		cr_assert_eq(expert[i], 0);
+	r3ring_book_get_stats(book, &stats);
+	cr_expect_eq(stats.reservations, 0);
+	cr_expect_eq(stats.committed, 0);
+	cr_expect_eq(stats.units, 0);
+	cr_expect_eq(stats.bytes, 0);
+	free(gpu);
+	free(expert);
+}
+
+/* In layer 1 they weigh 1, 1, 6 and 1: of nine tokens expert 2 gets six. */
+static const uint32_t wants_2[] = {0, 0, 0, 0, 0, 0, 5, 0};
+
+Test(reserve_book, what_fits_is_granted_and_what_does_not_is_told_where_and_how_much)
+{
+	struct r3ring_book *book = open_book(&small, 2, 10);
+	struct r3ring_demand *demand = demand_for(&small, wants_2, 9);
+	struct r3ring_reserve_answer answer;
+
+	cr_expect_eq(make(book, "a", 0, demand, &answer), 0);
+	cr_expect_eq(answer.layer, 1);
+	cr_expect_eq(answer.gpu, 1);
+	cr_expect_eq(answer.expert, 2);
+	cr_expect_eq(answer.margin, 3 * (int64_t)R3RING_DEMAND_TOKEN);
+	cr_expect_eq(answer.evidence_age_ns, 9);
+	cr_expect_neq(answer.reservation, 0);
+
+	cr_expect_eq(make(book, "b", 0, demand, &answer), -EBUSY);
+	cr_expect_eq(answer.reservation, 0);
+	cr_expect_eq(answer.layer, 1);
+	cr_expect_eq(answer.gpu, 1);
+	cr_expect_eq(answer.expert, 2);
+	cr_expect_eq(answer.margin, -4 * (int64_t)R3RING_DEMAND_TOKEN);
+
+	cr_expect_eq(r3ring_book_ended(book, "a"), 0);
+	cr_expect_eq(make(book, "b", 0, demand, &answer), 0, "there is room again");
+	cr_expect_eq(r3ring_book_free(book, answer.reservation), 0);
+	expect_empty(book, 2, 2, 4);
+	r3ring_demand_destroy(demand);
+	r3ring_book_destroy(book);
+}
+
+Test(reserve_book, asking_adds_nothing)
+{
+	struct r3ring_book *book = open_book(&small, 2, 10);
+	struct r3ring_demand *demand = demand_for(&small, wants_2, 9);
+	struct r3ring_reserve_answer answer;
+
+	cr_expect_eq(r3ring_book_ask(book, demand, &answer), 0);
+	cr_expect_eq(answer.margin, 3 * (int64_t)R3RING_DEMAND_TOKEN);
+	cr_expect_eq(answer.reservation, 0);
+	expect_empty(book, 2, 2, 4);
+	cr_expect_eq(r3ring_book_set_capacity(book, 1, 1, 6), 0);
+	cr_expect_eq(r3ring_book_ask(book, demand, &answer), -EBUSY);
+	cr_expect_eq(answer.margin, -1 * (int64_t)R3RING_DEMAND_TOKEN);
+	expect_empty(book, 2, 2, 4);
+	r3ring_demand_destroy(demand);
+	r3ring_book_destroy(book);
+}
+
+Test(reserve_book, failure_28_a_map_moves_what_is_reserved_to_where_the_experts_are_now)
+{
+	/* Expert 2 has a replica on each GPU, in layer 1; layer 0 keeps its map. */
+	const uint16_t map[] = {0, 0xFFFF, 3, 0xFFFF, 2, 4, 5, 0xFFFF};
+	const struct r3ring_eplb_record head = {
+		.epoch = 3,
+		.first_layer = 1,
+		.layers = 1,
+		.experts = 4,
+		.replicas = 2,
+		.physical = 6,
+		.gpus = 2,
+	};
+	struct r3ring_book *book = open_book(&small, 2, 10);
+	struct r3ring_demand *demand = demand_for(&small, wants_2, 9);
+	struct r3ring_reserve_answer answer;
+	struct r3ring_error err = {0};
+	uint64_t load[4];
+
+	cr_assert_eq(make(book, "a", 0, demand, &answer), 0);
+	cr_expect_eq(answer.epoch, 0);
+	cr_assert_eq(r3ring_book_map(book, &head, map, &err), 0, "%s", err.text);
+	r3ring_book_load(book, load, NULL);
+	/* GPU 0: expert 0 and half of 2. GPU 1: 1, 3 and the other half. */
+	cr_expect_eq(load[2], 4 * R3RING_DEMAND_TOKEN);
+	cr_expect_eq(load[3], 5 * R3RING_DEMAND_TOKEN);
+	cr_expect_eq(make(book, "b", 0, demand, &answer), 0, "now there is room for two");
+	cr_expect_eq(answer.epoch, 3);
+	cr_expect_eq(answer.margin, 0);
+	cr_expect_eq(r3ring_book_ended(book, "a"), 0);
+	cr_expect_eq(r3ring_book_ended(book, "b"), 0);
+	expect_empty(book, 2, 2, 4);
+	r3ring_demand_destroy(demand);
+	r3ring_book_destroy(book);
+}
+
+static int try_map(struct r3ring_book *book, struct r3ring_eplb_record head, const uint16_t *map,
+		   const char *text)
+{
+	struct r3ring_error err = {0};
+	int r = r3ring_book_map(book, &head, map, &err);
+
+	cr_expect(strstr(err.text, text), "\"%s\" is not in: %s", text, err.text);
+	return r;
+}
+
+Test(reserve_book, failure_28_a_map_that_cannot_be_is_refused_and_changes_nothing)
+{
+	const uint16_t good[] = {0, 1, 2, 3}, homeless[] = {0, 1, 0xFFFF, 3},
+		       beyond[] = {0, 1, 2, 4};
+	const struct r3ring_eplb_record head = {
+		.epoch = 5, .layers = 1, .experts = 4, .replicas = 1, .physical = 4, .gpus = 2};
+	struct r3ring_book *book = open_book(&small, 2, 10);
+	struct r3ring_eplb_record other;
+	struct r3ring_book_stats stats;
+
+	cr_expect_eq(try_map(book, head, homeless, "without a place"), -EINVAL);
+	cr_expect_eq(try_map(book, head, beyond, "beyond the 4"), -EINVAL);
+	other = head;
+	other.experts = 8;
+	cr_expect_eq(try_map(book, other, good, "of 8 experts"), -EINVAL);
+	other = head;
+	other.gpus = 4;
+	cr_expect_eq(try_map(book, other, good, "on 4 GPUs"), -EINVAL);
+	other = head;
+	other.first_layer = 2;
+	cr_expect_eq(try_map(book, other, good, "layers 2 to 3 of 2"), -EINVAL);
+	r3ring_book_get_stats(book, &stats);
+	cr_expect_eq(stats.epoch, 0);
+	cr_expect_eq(try_map(book, head, good, ""), 0);
+	other = head;
+	other.epoch = 4;
+	cr_expect_eq(try_map(book, other, good, "epoch 4"), -ESTALE);
+	r3ring_book_destroy(book);
+}
+
+Test(reserve_book, the_same_key_reserves_once_and_belongs_to_its_owner)
+{
+	struct r3ring_book *book = open_book(&small, 2, 10);
+	struct r3ring_demand *demand = demand_for(&small, wants_2, 9);
+	struct r3ring_reserve_answer first, second;
+
+	cr_expect_eq(make(book, "a", 1, demand, &first), 0);
+	cr_expect_not(first.existed);
+	cr_expect_eq(make(book, "a", 1, demand, &second), 0);
+	cr_expect(second.existed);
+	cr_expect_eq(second.reservation, first.reservation);
+	cr_expect_eq(second.margin, first.margin);
+	cr_expect_eq(make(book, "a", 2, demand, &second), -EEXIST);
+	cr_expect_eq(second.reservation, 0);
+	cr_expect_eq(r3ring_book_free(book, first.reservation), 0);
+	cr_expect_eq(r3ring_book_free(book, first.reservation), -ENOENT);
+	expect_empty(book, 2, 2, 4);
+	r3ring_demand_destroy(demand);
+	r3ring_book_destroy(book);
+}
+
+Test(reserve_book, a_reservation_that_is_not_committed_in_time_expires)
+{
+	struct r3ring_book *book = open_book(&small, 2, 100);
+	struct r3ring_demand *demand = demand_for(&small, wants_2, 9);
+	struct r3ring_reserve_answer kept, leased, lost;
+	struct r3ring_book_stats stats;
+
+	cr_assert_eq(make(book, "kept", 0, demand, &kept), 0);
+	cr_assert_eq(make(book, "leased", 0, demand, &leased), 0);
+	cr_assert_eq(make(book, "lost", 0, demand, &lost), 0);
+	cr_expect_eq(r3ring_book_commit(book, kept.reservation, 0, 1050), 0);
+	cr_expect_eq(r3ring_book_commit(book, leased.reservation, 200, 1050), 0);
+	cr_expect_eq(r3ring_book_expire(book, 1099), 0);
+	cr_expect_eq(r3ring_book_expire(book, 1100), 1);
+	cr_expect_eq(r3ring_book_commit(book, lost.reservation, 0, 1100), -ENOENT);
+	cr_expect_eq(r3ring_book_expire(book, 1250), 1);
+	cr_expect_eq(r3ring_book_expire(book, UINT64_MAX), 0);
+	r3ring_book_get_stats(book, &stats);
+	cr_expect_eq(stats.expired, 2);
+	cr_expect_eq(stats.committed, 1);
+	cr_expect_eq(r3ring_book_free(book, kept.reservation), 0);
+	expect_empty(book, 2, 2, 4);
+	r3ring_demand_destroy(demand);
+	r3ring_book_destroy(book);
+}
+
+Test(reserve_book, what_a_dead_owner_held_is_freed_and_nothing_else)
+{
+	struct r3ring_book *book = open_book(&small, 2, 100);
+	struct r3ring_demand *demand = demand_for(&small, wants_2, 9);
+	struct r3ring_reserve_answer answer;
+	struct r3ring_reservation_info info[4];
+	struct r3ring_book_stats stats;
+
+	cr_assert_eq(make(book, "a", 1, demand, &answer), 0);
+	cr_assert_eq(make(book, "b", 2, demand, &answer), 0);
+	cr_assert_eq(make(book, "c", 1, demand, &answer), 0);
+	cr_assert_eq(make(book, "d", 0, demand, &answer), 0);
+	cr_expect_eq(r3ring_book_owner_gone(book, 1), 2);
+	cr_expect_eq(r3ring_book_owner_gone(book, 0), 0, "nobody's are not one owner's");
+	cr_assert_eq(r3ring_book_list(book, 0, info, 4), 2);
+	cr_expect_str_eq(info[0].key, "b");
+	cr_expect_str_eq(info[1].key, "d");
+	cr_expect_eq(info[0].owner, 2);
+	cr_expect_eq(info[0].expires_ns, 1100);
+	cr_expect_eq(r3ring_book_list(book, info[0].reservation, info, 4), 1);
+	r3ring_book_get_stats(book, &stats);
+	cr_expect_eq(stats.orphaned, 2);
+	cr_expect_eq(stats.units, 2 * 2 * 9 * R3RING_DEMAND_TOKEN);
+	r3ring_demand_destroy(demand);
+	r3ring_book_destroy(book);
+}
+
+Test(reserve_book, a_request_that_runs_may_need_more_than_there_is_and_is_told)
+{
+	struct r3ring_book *book = open_book(&small, 2, 10);
+	struct r3ring_demand *demand = demand_for(&small, wants_2, 9);
+	struct r3ring_demand *more = demand_for(&small, wants_2, 18);
+	struct r3ring_reserve_answer made, answer;
+
+	cr_assert_eq(make(book, "a", 0, demand, &made), 0);
+	cr_expect_eq(r3ring_book_update(book, made.reservation, more, &answer), 0);
+	cr_expect_eq(answer.margin, -4 * (int64_t)R3RING_DEMAND_TOKEN);
+	cr_expect_eq(answer.reservation, made.reservation);
+	cr_expect_eq(r3ring_book_update(book, made.reservation + 1, more, &answer), -ENOENT);
+	cr_expect_eq(r3ring_book_update(book, made.reservation, demand, &answer), 0);
+	cr_expect_eq(answer.margin, made.margin);
+	cr_expect_eq(r3ring_book_ended(book, "a"), 0);
+	cr_expect_eq(r3ring_book_ended(book, "a"), -ENOENT);
+	expect_empty(book, 2, 2, 4);
+	r3ring_demand_destroy(demand);
+	r3ring_demand_destroy(more);
+	r3ring_book_destroy(book);
+}
+
+Test(reserve_book, options_keys_and_shapes_that_cannot_be_are_refused)
+{
+	struct r3ring_book_options options = {
+		.size = sizeof(options), .shape = small, .gpus = 2, .max_reservations = 1};
+	const struct r3ring_demand_shape other = {.layers = 3, .experts = 4, .top_k = 1};
+	struct r3ring_demand *wrong = demand_for(&other, NULL, 1);
+	struct r3ring_demand *none = demand_for(&small, NULL, 0);
+	struct r3ring_reserve_answer answer;
+	char long_key[R3RING_TEXT_ID_MAX + 2];
+	struct r3ring_error err = {0};
+	struct r3ring_book *book;
+
+	options.gpus = 0;
+	cr_expect_eq(r3ring_book_create(&book, &options, &err), -EINVAL);
+	cr_expect(strstr(err.text, "gpus"));
+	options.gpus = 2;
+	options.shape.top_k = 5;
+	cr_expect_eq(r3ring_book_create(&book, &options, &err), -EINVAL);
+	options.shape = small;
+	cr_assert_eq(r3ring_book_create(&book, &options, &err), 0);
+	memset(long_key, 'k', sizeof(long_key) - 1);
+	long_key[sizeof(long_key) - 1] = '\0';
+	cr_expect_eq(make(book, "", 0, none, &answer), -EINVAL);
+	cr_expect_eq(make(book, long_key, 0, none, &answer), -EINVAL);
+	long_key[R3RING_TEXT_ID_MAX] = '\0';
+	cr_expect_eq(make(book, "a", 0, wrong, &answer), -EINVAL);
+	cr_expect_eq(r3ring_book_ask(book, wrong, &answer), -EINVAL);
+	cr_expect_eq(r3ring_book_set_capacity(book, 2, 0, 1), -ERANGE);
+	cr_expect_eq(r3ring_book_set_capacity(book, 0, 2, 1), -ERANGE);
+	cr_expect_eq(make(book, long_key, 0, none, &answer), 0);
+	cr_expect_eq(make(book, "b", 0, none, &answer), -ENOBUFS, "one is the most here");
+	r3ring_demand_destroy(wrong);
+	r3ring_demand_destroy(none);
+	r3ring_book_destroy(book);
+}
+
+/* ---- against the plain definition ------------------------------------------ */
+
+enum { LAYERS = 3, EXPERTS = 40, GPUS = 5, PHYSICAL = 60, REPLICAS = 6, HELD = 50 };
+
+static const struct r3ring_demand_shape middle = {.layers = LAYERS, .experts = EXPERTS, .top_k = 4};
+
+/* Each expert once, the rest of the places by chance. */
+static void random_map(uint16_t map[LAYERS][EXPERTS][REPLICAS])
+{
+	memset(map, 0xFF, LAYERS * sizeof(map[0]));
+	for (uint32_t layer = 0; layer < LAYERS; layer++) {
+		uint32_t count[EXPERTS] = {0};
+
+		for (uint16_t physical = 0; physical < PHYSICAL; physical++) {
+			uint32_t expert = physical < EXPERTS ? physical
+							     : (uint32_t)rand() % EXPERTS;
+
+			if (count[expert] < REPLICAS)
+				map[layer][expert][count[expert]++] = physical;
+		}
+	}
+}
+
+/* What the GPU must bear, were units divisible at will. */
+static double fair_load(struct r3ring_demand *const *held, uint16_t map[EXPERTS][REPLICAS],
+			uint32_t layer, uint32_t gpu)
+{
+	double load = 0;
+
+	for (uint32_t i = 0; i < HELD; i++) {
+		for (uint32_t expert = 0; held[i] && expert < EXPERTS; expert++) {
+			uint32_t here = 0, all = 0;
+
+			for (uint32_t r = 0; r < REPLICAS; r++) {
+				all += map[expert][r] != R3RING_MISSING;
+				here += map[expert][r] != R3RING_MISSING &&
+					map[expert][r] / (PHYSICAL / GPUS) == gpu;
+			}
+			load += (double)r3ring_demand_of(held[i], layer, expert) * here / all;
+		}
+	}
+	return load;
+}
+
+static void expect_fair(struct r3ring_book *book, struct r3ring_demand *const *held,
+			uint16_t map[LAYERS][EXPERTS][REPLICAS])
+{
+	uint64_t load[LAYERS][GPUS];
+	struct r3ring_book_stats stats;
+
+	r3ring_book_load(book, load[0], NULL);
+	r3ring_book_get_stats(book, &stats);
+	for (uint32_t layer = 0; layer < LAYERS; layer++) {
+		uint64_t units = 0;
+
+		for (uint32_t gpu = 0; gpu < GPUS; gpu++)
+			units += load[layer][gpu];
+		/* Only the parts of what is spread are rounded down. */
+		cr_assert(units <= stats.units / LAYERS && units + GPUS >= stats.units / LAYERS);
+		for (uint32_t gpu = 0; gpu < GPUS; gpu++)
+			cr_assert_float_eq((double)load[layer][gpu],
+					   fair_load(held, map[layer], layer, gpu),
+					   HELD * EXPERTS + EXPERTS * REPLICAS);
+	}
+}
+
+Test(reserve_book, gpus_bear_their_fair_share_under_any_map_and_nothing_stays_behind)
+{
+	const struct r3ring_eplb_record head = {
+		.layers = LAYERS,
+		.experts = EXPERTS,
+		.replicas = REPLICAS,
+		.physical = PHYSICAL,
+		.gpus = GPUS,
+	};
+	struct r3ring_book *book = open_book(&middle, GPUS, R3RING_DEMAND_TOKENS_MAX);
+	struct r3ring_demand *held[HELD] = {NULL};
+	uint16_t map[LAYERS][EXPERTS][REPLICAS];
+	struct r3ring_eplb_record next = head;
+	char key[16];
+
+	srand(11);
+	for (uint32_t turn = 0; turn < 400; turn++) {
+		uint32_t i = (uint32_t)rand() % HELD, counts[LAYERS * EXPERTS];
+		struct r3ring_reserve_answer answer;
+
+		if (turn % 20 == 0) {
+			random_map(map);
+			next.epoch++;
+			cr_assert_eq(r3ring_book_map(book, &next, map[0][0], NULL), 0);
+		}
+		snprintf(key, sizeof(key), "%u", i);
+		if (held[i]) {
+			cr_assert_eq(r3ring_book_ended(book, key), 0);
+			r3ring_demand_destroy(held[i]);
+			held[i] = NULL;
+		} else {
+			for (uint32_t c = 0; c < LAYERS * EXPERTS; c++)
+				counts[c] = (uint32_t)(rand() % 50);
+			held[i] = demand_for(&middle, counts, (uint32_t)(rand() % 64));
+			cr_assert_eq(make(book, key, 0, held[i], &answer), 0);
+		}
+		expect_fair(book, held, map);
+	}
+	for (uint32_t i = 0; i < HELD; i++) {
+		snprintf(key, sizeof(key), "%u", i);
+		cr_expect_eq(r3ring_book_ended(book, key), held[i] ? 0 : -ENOENT);
+		r3ring_demand_destroy(held[i]);
+	}
+	expect_empty(book, LAYERS, GPUS, EXPERTS);
+	r3ring_book_destroy(book);
+}
