@@ -23,9 +23,13 @@
  * RECORD or SKIPPED entry that is not repeated, or within a GAP.
  *
  * A recorder that stops in good order flags its last block ARCHIVE_BLOCK_LAST. One that
- * did not leaves a segment without; the next recorder cuts it behind its last whole block
- * (removes it where it has no READY) and begins another segment, whose first entry is
- * RESUMED.
+ * did not leaves a segment without, which the next one cuts behind its last whole block
+ * (removes, where it has no READY). It then begins another segment, whose first entry is
+ * RESUMED, as it does after one that ended in good order.
+ *
+ * Segments are made, and their heads synced, when all before is on the disk: only the
+ * newest can be other than whole after a power loss. A later block of it whose `synced`
+ * is not below the first that is broken tells damage from that.
  */
 #ifndef ARCHIVE_FORMAT_H
 #define ARCHIVE_FORMAT_H
@@ -40,6 +44,7 @@
 #define ARCHIVE_ALIGN 64u               /* of heads and blocks in a segment */
 /* Entries of a block, before compression; a larger record has a block of its own. */
 #define ARCHIVE_BLOCK_BYTES (1u << 20)
+#define ARCHIVE_RECORD_MAX (1u << 30) /* payload */
 #define ARCHIVE_SUFFIX ".r3seg"
 #define ARCHIVE_LOCK "lock"
 

@@ -73,7 +73,7 @@ int archive_writer_close(struct archive_writer *writer, struct r3ring_error *err
 struct archive_resumption {
 	bool resumed;                  /* false: it was made */
 	bool closed;                   /* in good order */
-	struct archive_resumed record; /* as the archive has it, where !closed */
+	struct archive_resumed record; /* as the archive has it */
 	const struct archive_cursor *cursors;
 	uint32_t count;
 };
@@ -87,7 +87,7 @@ int archive_writer_channel(struct archive_writer *writer, const char *name);
 
 /*
  * All of these return 0, or the first error of any write, and then always: -ENOSPC (the
- * disk is full), -EDQUOT (max_bytes), -EIO, -ENOMEM. The archive is whole nonetheless, up to
+ * disk is full), -EDQUOT (max_bytes), -EIO; or -EMSGSIZE (ARCHIVE_RECORD_MAX), -ENOMEM. The archive is whole nonetheless, up to
  * what stats.stored_records say; from there the next recorder resumes.
  */
 int archive_writer_generation(struct archive_writer *writer, uint16_t channel, uint64_t generation,

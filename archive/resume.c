@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finding the end of an archive. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include <unistd.h>
+
+#include "archive/resume.h"
+#include "archive/segment_scan.h"
+
+/* What is decided before anything is changed. */
+struct decision {
+	size_t drop;    /* segments from the end that say nothing new, or nothing at all */
+	uint64_t whole; /* bytes to which the last of the others is cut */
+	uint64_t cut;   /* how many bytes go in all */
+};
+
+static int refuse(const struct resume_options *options, uint64_t number, int code, const char *what,
+		  struct r3ring_error *err)
+{
+	char name[SEGMENT_NAME];
+
+	return r3ring_error_set(err, code, "%s/%s: %s", options->dir, segment_name(name, number),
+				what);
+}
+
+static int check_head(const struct resume_options *options, const struct segment_scan *scan,
+		      struct r3ring_error *err)
+{
+	const struct archive_segment_head *head = &scan->head;
+
+	if (!scan->has_head)
+		return 0;
+	if (head->version != ARCHIVE_VERSION)
+		return refuse(options, scan->number, -EPROTO,
+			      "another version of the format: go on with the r3ring that wrote it, "
+			      "or record into another directory",
+			      err);
+	if (head->layer_first == options->layer_first && head->layer_end == options->layer_end)
+		return 0;
+	return refuse(options, scan->number, -EPROTO,
+		      "this archive keeps other layers: give the same --layers, or record into "
+		      "another directory",
+		      err);
+}
+
+static int scan_file(const struct resume_options *options, struct segment_scan *scan,
+		     struct channel_states *states, struct r3ring_error *err)
+{
+	char name[SEGMENT_NAME];
+	int r;
+
+	scan->fd = openat(options->dir_fd, segment_name(name, scan->number),
+			  O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (scan->fd < 0)
+		return refuse(options, scan->number, -errno, strerror(errno), err);
+	r = segment_scan(scan, states);
+	close(scan->fd);
+	if (r < 0)
+		return refuse(options, scan->number, r, strerror(-r), err);
+	r = check_head(options, scan, err);
+	if (r == 0 && scan->damaged)
+		r = refuse(options, scan->number, -EBADMSG,
+			   "damaged where it had been synced; nothing was changed: r3ring "
+			   "verify says what is wrong, record into another directory",
+			   err);
+	return r;
+}
+
+/* From the end to the first segment with something to say. */
+static int decide(struct resume *resume, const struct resume_options *options,
+		  struct decision *decision, struct r3ring_error *err)
+{
+	const struct segment_files *files = &resume->start.files;
+
+	*decision = (struct decision){0};
+	while (decision->drop < files->count) {
+		struct segment_scan scan = {
+			.number = files->files[files->count - 1 - decision->drop].number,
+		};
+		int r;
+
+		channel_states_release(&resume->states);
+		r = scan_file(options, &scan, &resume->states, err);
+		if (r < 0)
+			return r;
+		decision->whole = scan.whole;
+		if (scan.ready) {
+			const struct archive_block_head *last = &scan.last;
+
+			decision->cut += scan.bytes - scan.whole;
+			resume->closed = !decision->cut && last->flags & ARCHIVE_BLOCK_LAST;
+			resume->resumed.stopped_ns = last->time_ns;
+			memcpy(resume->start.uuid, scan.head.uuid, sizeof(scan.head.uuid));
+			resume->start.chain = (struct store_chain){
+				.block = last->number,
+				.hash = last->head_hash,
+				.records = last->records,
+				.flags = last->flags,
+			};
+			return 0;
+		}
+		decision->cut += scan.bytes + scan.cut_before;
+		decision->drop++;
+	}
+	channel_states_release(&resume->states);
+	return 0;
+}
+
+static int cut_last(const struct resume *resume, const struct resume_options *options,
+		    const struct decision *decision)
+{
+	struct segment_file *last = &resume->start.files.files[resume->start.files.count - 1];
+	char name[SEGMENT_NAME];
+	int fd, r;
+
+	fd = openat(options->dir_fd, segment_name(name, last->number),
+		    O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return -errno;
+	r = ftruncate(fd, (off_t)decision->whole) < 0 ? -errno : 0;
+	/* Not only the cut: what is gone on from must be there first. */
+	if (r == 0 && fsync(fd) < 0)
+		r = -errno;
+	close(fd);
+	return r;
+}
+
+static int apply(struct resume *resume, const struct resume_options *options,
+		 const struct decision *decision, struct r3ring_error *err)
+{
+	struct segment_files *files = &resume->start.files;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < decision->drop; i++)
+		r = segment_files_drop_last(files, options->dir_fd);
+	if (r == 0 && files->count) {
+		struct segment_file *last = &files->files[files->count - 1];
+
+		r = cut_last(resume, options, decision);
+		files->bytes -= last->bytes - decision->whole;
+		last->bytes = decision->whole;
+	}
+	if (r == 0 && fsync(options->dir_fd) < 0)
+		r = -errno;
+	if (r < 0)
+		r3ring_error_set(err, r, "%s: cutting what is not whole: %s", options->dir,
+				 strerror(-r));
+	resume->resumed.cut_bytes = decision->cut;
+	return r;
+}
+
+int archive_resume(struct resume *resume, const struct resume_options *options,
+		   struct r3ring_error *err)
+{
+	struct decision decision;
+	int r;
+
+	*resume = (struct resume){0};
+	r = segment_files_list(&resume->start.files, options->dir_fd);
+	if (r < 0)
+		return r3ring_error_set(err, r, "%s: %s", options->dir, strerror(-r));
+	r = decide(resume, options, &decision, err);
+	if (r == 0)
+		r = apply(resume, options, &decision, err);
+	if (r < 0)
+		archive_resume_release(resume);
+	else
+		resume->found = resume->start.files.count > 0;
+	return r;
+}
+
+void archive_resume_release(struct resume *resume)
+{
+	segment_files_release(&resume->start.files);
+	channel_states_release(&resume->states);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files of an archive's directory: names, sizes, the lock. */
+#ifndef ARCHIVE_SEGMENTS_H
+#define ARCHIVE_SEGMENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <r3ring/error.h>
+
+#include "archive/format.h"
+
+#define SEGMENT_NAME 32
+
+struct segment_file {
+	uint64_t number;
+	uint64_t bytes;
+};
+
+/* Of a directory, by number. Zeroed: none. */
+struct segment_files {
+	struct segment_file *files;
+	size_t count, capacity;
+	uint64_t bytes; /* of all */
+};
+
+/* "00000001.r3seg"; returns @name. */
+const char *segment_name(char name[SEGMENT_NAME], uint64_t number);
+
+/* Whether a file's name is that of a segment, and of which. */
+bool segment_name_parse(const char *name, uint64_t *number);
+
+/* What is there. Returns 0 or -errno; on failure there is nothing to release. */
+int segment_files_list(struct segment_files *list, int dir_fd);
+void segment_files_release(struct segment_files *list);
+
+/* Notes one behind the last. Returns 0 or -ENOMEM. */
+int segment_files_add(struct segment_files *list, uint64_t number, uint64_t bytes);
+
+/* Removes the last, or the first, file and its note. Return 0 or -errno. */
+int segment_files_drop_last(struct segment_files *list, int dir_fd);
+int segment_files_drop_first(struct segment_files *list, int dir_fd);
+
+/*
+ * Opens an archive's directory for a recorder, which makes it where it is not there, and
+ * locks it.
+ * Returns 0, -EBUSY, or the errno of mkdir, open or flock.
+ */
+int archive_dir_open(const char *dir, int *dir_fd, int *lock_fd, struct r3ring_error *err);
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The thread that puts packed blocks into segment files, in their order: it chains their
+ * heads, keeps several writes in flight, syncs, begins segments and removes the oldest.
+ */
+#ifndef ARCHIVE_STORE_H
+#define ARCHIVE_STORE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "archive/blocks.h"
+#include "archive/disk.h"
+#include "archive/segments.h"
+#include "archive/writer.h"
+
+/* Where the chain of blocks stands. */
+struct store_chain {
+	uint64_t block; /* number of the newest */
+	uint64_t hash;  /* its head_hash */
+	uint64_t records;
+	uint32_t flags; /* its own */
+};
+
+struct store {
+	pthread_t thread;
+	struct blocks *blocks;
+	struct disk disk;
+	struct archive_writer_options options; /* all filled in */
+	uint8_t uuid[16];
+
+	int dir_fd;
+	struct segment_files files; /* the newest is the one written; its bytes: when complete */
+	int fd;                     /* its file, -1: none yet */
+	uint64_t offset;            /* where its next block goes */
+	struct store_chain given;   /* up to what is in flight */
+	struct store_chain written; /* up to what is in the file without a hole */
+	uint64_t written_to;        /* offset behind that */
+	bool hole;                  /* a write failed: nothing behind it counts */
+
+	bool syncing;
+	uint64_t sync_block, sync_records; /* what the sync in flight covers */
+	uint64_t synced_block;
+	uint64_t sync_at_ns; /* not before */
+
+	/* For others: under the lock. */
+	pthread_mutex_t lock;
+	struct archive_writer_stats stats;
+	struct r3ring_error err;
+	uint32_t failed; /* atomic: `err` is there */
+};
+
+/* Where an archive that is gone on with stands. */
+struct store_start {
+	uint8_t uuid[16];
+	struct segment_files files; /* taken over */
+	struct store_chain chain;
+};
+
+/*
+ * Starts the thread. @dir_fd and @blocks stay the caller's. Returns 0 or -errno, and then
+ * @start->files is still the caller's.
+ */
+int store_start(struct store *store, struct blocks *blocks, int dir_fd,
+		const struct archive_writer_options *options, const struct store_start *start);
+
+/* Once blocks_close() was called: waits until all is written and synced, and frees all.
+ * Returns 0 or the first error, with its words in @err. */
+int store_join(struct store *store, struct r3ring_error *err);
+
+/* The first error, 0: none. Any thread. */
+int store_failed(const struct store *store);
+
+void store_get_stats(struct store *store, struct archive_writer_stats *stats);
+
+/* Inside. */
+void store_fail(struct store *store, int code, const char *what);
+/* Ends the present segment, if there is one, and makes the next. Nothing is in flight.
+ * False: it failed. */
+bool store_begin_segment(struct store *store);
+/* Whether a block of @span bytes may be written; removes segments where it then may. */
+bool store_has_room(struct store *store, uint64_t span);
+/* All is written: marks the end, syncs, closes. After a failure it cuts what does not count. */
+void store_finish(struct store *store);
+
+#endif

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Segments: their beginning and end, and the room there is for them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <r3ring/atomic.h>
+#include <sys/statvfs.h>
+
+#include "archive/block.h"
+#include "archive/store.h"
+
+#define LAST_SPAN sizeof(struct archive_block_head) /* of a block without entries */
+
+/* ---- failing ------------------------------------------------------------ */
+
+static void say_full(struct store *store, int code)
+{
+	struct statvfs fs;
+	unsigned long long free = 0;
+
+	if (fstatvfs(store->dir_fd, &fs) == 0)
+		free = (unsigned long long)fs.f_bavail * fs.f_frsize;
+	r3ring_error_set(&store->err, code,
+			 "%s: the disk is full (%llu KiB free, %llu KiB of archive): make room and "
+			 "record into it again, or give --max-size with --rotate",
+			 store->options.dir, free >> 10,
+			 (unsigned long long)store->files.bytes >> 10);
+}
+
+static void say(struct store *store, int code, const char *what)
+{
+	if (code == -ENOSPC)
+		say_full(store, code);
+	else if (code == -EDQUOT && store->options.max_bytes)
+		r3ring_error_set(&store->err, code,
+				 "%s: the archive is as large as it may be (%llu bytes)",
+				 store->options.dir, (unsigned long long)store->options.max_bytes);
+	else if (code == -EFBIG)
+		r3ring_error_set(&store->err, code,
+				 "%s: %s: a file may not be as large: raise ulimit -f, or give a "
+				 "smaller --segment-size",
+				 store->options.dir, what);
+	else
+		r3ring_error_set(&store->err, code, "%s: %s: %s", store->options.dir, what,
+				 strerror(-code));
+}
+
+/* The first one counts. */
+void store_fail(struct store *store, int code, const char *what)
+{
+	if (store_failed(store))
+		return;
+	say(store, code, what);
+	/* Pairs with the acquire in store_failed(). */
+	r3ring_store_release_u32(&store->failed, 1);
+}
+
+/* ---- room --------------------------------------------------------------- */
+
+/* The one that is written stays. */
+static bool remove_oldest(struct store *store)
+{
+	int r;
+
+	if (!store->options.rotate || store->files.count < 2)
+		return false;
+	r = segment_files_drop_first(&store->files, store->dir_fd);
+	if (r < 0) {
+		store_fail(store, r, "removing the oldest segment");
+		return false;
+	}
+	pthread_mutex_lock(&store->lock);
+	store->stats.removed_segments++;
+	pthread_mutex_unlock(&store->lock);
+	return true;
+}
+
+bool store_has_room(struct store *store, uint64_t span)
+{
+	uint64_t limit = store->options.max_bytes;
+
+	while (limit && store->files.bytes + store->offset + span + LAST_SPAN > limit) {
+		if (!remove_oldest(store)) {
+			store_fail(store, -EDQUOT, "");
+			return false;
+		}
+	}
+	return true;
+}
+
+/* ---- beginning ---------------------------------------------------------- */
+
+static struct archive_segment_head make_head(const struct store *store, uint64_t number)
+{
+	struct archive_segment_head head = {
+		.magic = ARCHIVE_MAGIC,
+		.version = ARCHIVE_VERSION,
+		.bytes = sizeof(head),
+		.number = number,
+		.first_block = store->given.block + 1,
+		.previous_hash = store->given.hash,
+		.level = (uint32_t)store->options.level,
+		.layer_first = store->options.layer_first,
+		.layer_end = store->options.layer_end,
+		.writer = "r3ring " R3RING_VERSION,
+	};
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	head.created_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	memcpy(head.uuid, store->uuid, sizeof(head.uuid));
+	archive_segment_seal(&head);
+	return head;
+}
+
+static int write_head(struct store *store, uint64_t number)
+{
+	struct archive_segment_head head = make_head(store, number);
+	ssize_t count = pwrite(store->fd, &head, sizeof(head), 0);
+
+	if (count != (ssize_t)sizeof(head))
+		return count < 0 ? -errno : -ENOSPC;
+	store->offset = sizeof(head);
+	store->written_to = sizeof(head);
+	/* Whatever the policy: blocks without a head are damage, blocks without a name none. */
+	return fdatasync(store->fd) < 0 || fsync(store->dir_fd) < 0 ? -errno : 0;
+}
+
+static int make_segment(struct store *store)
+{
+	size_t count = store->files.count;
+	uint64_t number = count ? store->files.files[count - 1].number + 1 : 1;
+	char name[SEGMENT_NAME];
+	int r;
+
+	segment_name(name, number);
+	store->fd = openat(store->dir_fd, name,
+			   O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (store->fd < 0)
+		return -errno;
+	r = segment_files_add(&store->files, number, 0);
+	if (r == 0)
+		r = write_head(store, number);
+	pthread_mutex_lock(&store->lock);
+	store->stats.segment = number;
+	pthread_mutex_unlock(&store->lock);
+	return r;
+}
+
+/* Whatever the policy: only the newest segment may ever be other than whole. */
+static int end_segment(struct store *store)
+{
+	struct segment_file *file;
+	int r = fdatasync(store->fd) < 0 ? -errno : 0;
+
+	if (close(store->fd) < 0 && r == 0)
+		r = -errno;
+	store->fd = -1;
+	if (r < 0)
+		return r;
+	file = &store->files.files[store->files.count - 1];
+	file->bytes = store->offset;
+	store->files.bytes += store->offset;
+	store->offset = 0;
+	store->synced_block = store->written.block;
+	pthread_mutex_lock(&store->lock);
+	store->stats.synced_records = store->stats.stored_records;
+	store->stats.archive_bytes = store->files.bytes;
+	pthread_mutex_unlock(&store->lock);
+	return 0;
+}
+
+bool store_begin_segment(struct store *store)
+{
+	int r = store->fd >= 0 ? end_segment(store) : 0;
+
+	if (r < 0) {
+		store_fail(store, r, "ending a segment");
+		return false;
+	}
+	if (!store_has_room(store, sizeof(struct archive_segment_head)))
+		return false;
+	r = make_segment(store);
+	if (r < 0)
+		store_fail(store, r, "beginning a segment");
+	return r == 0;
+}
+
+/* ---- the end ------------------------------------------------------------ */
+
+static int write_last(struct store *store)
+{
+	struct archive_block_head head = {
+		.magic = ARCHIVE_BLOCK_MAGIC,
+		.flags = ARCHIVE_BLOCK_LAST,
+		.number = store->written.block + 1,
+		.records = store->written.records,
+		.previous_hash = store->written.hash,
+		.synced = store->synced_block,
+		.stored_hash = archive_hash("", 0),
+	};
+	struct timespec now;
+	ssize_t count;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	head.time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	archive_block_seal(&head);
+	count = pwrite(store->fd, &head, sizeof(head), (off_t)store->written_to);
+	if (count == (ssize_t)sizeof(head))
+		return 0;
+	return count < 0 ? -errno : -ENOSPC;
+}
+
+/* A segment with nothing whole in it is none. */
+static void cut(struct store *store)
+{
+	char name[SEGMENT_NAME];
+
+	if (store->written_to > sizeof(struct archive_segment_head)) {
+		if (ftruncate(store->fd, (off_t)store->written_to) < 0)
+			store_fail(store, -errno, "cutting a segment");
+		return;
+	}
+	segment_name(name, store->files.files[store->files.count - 1].number);
+	if (unlinkat(store->dir_fd, name, 0) < 0)
+		store_fail(store, -errno, "removing a segment");
+	close(store->fd);
+	store->fd = -1;
+}
+
+/* On a full disk there may be no room for the mark: then the next recorder finds that
+ * this one did not end in good order, and nothing else. */
+static void mark_after_failure(struct store *store)
+{
+	if (store->fd < 0 || store->written.flags & ARCHIVE_BLOCK_LAST)
+		return;
+	store->offset = store->written_to + LAST_SPAN;
+	if (write_last(store) == 0)
+		return;
+	store->offset = store->written_to;
+	if (ftruncate(store->fd, (off_t)store->written_to) < 0)
+		store_fail(store, -errno, "cutting a segment");
+}
+
+void store_finish(struct store *store)
+{
+	int r;
+
+	if (store->fd < 0)
+		return;
+	if (store_failed(store)) {
+		cut(store);
+		mark_after_failure(store);
+	}
+	if (store->fd < 0)
+		return;
+	r = end_segment(store);
+	if (r < 0)
+		store_fail(store, r, "ending the archive");
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Entries into blocks. */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "archive/block.h"
+#include "archive/writer_internal.h"
+
+#define ENTRY_ALIGN 8u
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t entry_span(uint64_t payload)
+{
+	return sizeof(struct archive_entry) + archive_align(payload, ENTRY_ALIGN);
+}
+
+uint8_t *writer_place(const struct block *block)
+{
+	uint8_t *memory = block->large ? block->large : block->raw;
+
+	return memory + sizeof(struct archive_block_head) + block->head.raw;
+}
+
+void writer_hand_on(struct archive_writer *writer, bool last)
+{
+	struct block *block = writer->block;
+
+	/* What a segment says again does not end it, else it would never get on. */
+	if (!writer->repeating &&
+	    blocks_segment_bytes(&writer->blocks) >= writer->options.segment_bytes)
+		last = true;
+	if (last)
+		block->head.flags |= ARCHIVE_BLOCK_LAST;
+	writer->segment_over = last;
+	writer->block = NULL;
+	blocks_give(&writer->blocks, block);
+}
+
+static bool has_room(const struct block *block, uint64_t span)
+{
+	return block->head.raw + span <= block->capacity;
+}
+
+static int take_block(struct archive_writer *writer, uint64_t span)
+{
+	struct block *block = blocks_take(&writer->blocks);
+	int r = block_enlarge(block, span);
+
+	if (r < 0)
+		return r;
+	writer->block = block;
+	writer->since_ns = now_ns();
+	return 0;
+}
+
+static int begin_segment(struct archive_writer *writer)
+{
+	int r = take_block(writer, 0);
+
+	if (r < 0)
+		return r;
+	writer->segment_over = false;
+	writer->block->begins_segment = true;
+	writer->repeating = true;
+	r = writer_repeat(writer);
+	writer->repeating = false;
+	return r;
+}
+
+static int make_room(struct archive_writer *writer, uint64_t span)
+{
+	int r = 0;
+
+	if (writer->block && !has_room(writer->block, span))
+		writer_hand_on(writer, false);
+	if (!writer->block && writer->segment_over)
+		r = begin_segment(writer);
+	if (r == 0 && writer->block && !has_room(writer->block, span))
+		writer_hand_on(writer, false);
+	if (r == 0 && !writer->block)
+		r = take_block(writer, span);
+	return r;
+}
+
+struct block *writer_block(struct archive_writer *writer, uint64_t payload, int *code)
+{
+	*code = store_failed(&writer->store);
+	if (*code == 0 && payload > ARCHIVE_RECORD_MAX)
+		*code = -EMSGSIZE;
+	if (*code == 0)
+		*code = make_room(writer, entry_span(payload));
+	return *code ? NULL : writer->block;
+}
+
+static bool is_counted(const struct archive_entry *head)
+{
+	return (head->kind == ARCHIVE_RECORD || head->kind == ARCHIVE_SKIPPED) &&
+	       !(head->flags & ARCHIVE_ENTRY_REPEATED);
+}
+
+int writer_append(struct archive_writer *writer, const struct entry_spec *spec)
+{
+	const struct archive_entry *head = &spec->head;
+	size_t span = entry_span(head->bytes);
+	struct block *block;
+	uint8_t *place;
+	int code;
+
+	block = writer_block(writer, head->bytes, &code);
+	if (!block)
+		return code;
+	place = writer_place(block);
+	memcpy(place, head, sizeof(*head));
+	place += sizeof(*head);
+	if (head->bytes && spec->payload != place)
+		memcpy(place, spec->payload, head->bytes);
+	memset(place + head->bytes, 0, span - sizeof(*head) - head->bytes);
+	block->head.raw += (uint32_t)span;
+	block->head.entries++;
+	if (is_counted(head)) {
+		block->head.records++;
+		writer->records++;
+	}
+	return 0;
+}
+
+int archive_writer_poll(struct archive_writer *writer)
+{
+	uint64_t limit = writer->options.sync_ms * 1000000ull;
+
+	if (writer->block && writer->block->head.entries && now_ns() - writer->since_ns >= limit)
+		writer_hand_on(writer, false);
+	return store_failed(&writer->store);
+}
