@@ -106,22 +106,18 @@ int r3ring_book_set_capacity(struct r3ring_book *book, uint32_t layer, uint32_t 
 
 /* ---- EPLB maps ------------------------------------------------------------ */
 
-static int check_head(const struct r3ring_book *book, const struct r3ring_eplb_record *head,
-		      struct r3ring_error *err)
+static int check_map(const struct r3ring_book *book, const struct r3ring_eplb_map *map,
+		     struct r3ring_error *err)
 {
-	if (head->experts != book->shape.experts)
-		return r3ring_error_set(err, -EINVAL, "the map is of %u experts, the book of %u",
-					head->experts, book->shape.experts);
-	if (head->gpus != book->gpus || head->physical % head->gpus)
+	if (map->layers != book->shape.layers || map->experts != book->shape.experts)
+		return r3ring_error_set(
+			err, -EINVAL, "the map is of %u layers of %u experts, the book of %u of %u",
+			map->layers, map->experts, book->shape.layers, book->shape.experts);
+	if (map->gpus != book->gpus || map->physical % map->gpus)
 		return r3ring_error_set(
 			err, -EINVAL,
 			"the map puts %u physical experts on %u GPUs, the book has %u",
-			head->physical, head->gpus, book->gpus);
-	if (head->first_layer > book->shape.layers ||
-	    head->layers > book->shape.layers - head->first_layer)
-		return r3ring_error_set(err, -EINVAL, "the map is of layers %u to %u of %u",
-					head->first_layer, head->first_layer + head->layers,
-					book->shape.layers);
+			map->physical, map->gpus, book->gpus);
 	return 0;
 }
 
@@ -132,17 +128,17 @@ struct new_layer {
 };
 
 /* Reads the places of one expert; the list has @count entries before it. */
-static int read_expert(const struct r3ring_eplb_record *head, const uint16_t *map,
+static int read_expert(const struct r3ring_eplb_map *map, const uint16_t *places,
 		       struct new_layer *to, uint32_t expert, uint32_t count)
 {
-	uint32_t per_gpu = head->physical / head->gpus, replicas = 0;
+	uint32_t per_gpu = map->physical / map->gpus, replicas = 0;
 
-	for (uint32_t i = 0; i < head->replicas; i++) {
-		uint16_t physical = map[(size_t)expert * head->replicas + i];
+	for (uint32_t i = 0; i < map->replicas; i++) {
+		uint16_t physical = places[(size_t)expert * map->replicas + i];
 
 		if (physical == R3RING_MISSING)
 			continue;
-		if (physical >= head->physical)
+		if (physical >= map->physical)
 			return -EINVAL;
 		to->gpu[count + replicas++] = physical / per_gpu;
 	}
@@ -151,17 +147,17 @@ static int read_expert(const struct r3ring_eplb_record *head, const uint16_t *ma
 	return replicas ? 0 : -EINVAL;
 }
 
-static int read_layer(const struct r3ring_eplb_record *head, const uint16_t *map,
+static int read_layer(const struct r3ring_eplb_map *map, const uint16_t *places,
 		      struct new_layer *to)
 {
 	uint32_t count = 0;
 
-	to->expert = calloc(head->experts, sizeof(*to->expert));
-	to->gpu = calloc((size_t)head->experts * head->replicas, sizeof(*to->gpu));
+	to->expert = calloc(map->experts, sizeof(*to->expert));
+	to->gpu = calloc((size_t)map->experts * map->replicas, sizeof(*to->gpu));
 	if (!to->expert || !to->gpu)
 		return -ENOMEM;
-	for (uint32_t expert = 0; expert < head->experts; expert++) {
-		if (read_expert(head, map, to, expert, count))
+	for (uint32_t expert = 0; expert < map->experts; expert++) {
+		if (read_expert(map, places, to, expert, count))
 			return -EINVAL;
 		count += to->expert[expert].replicas;
 	}
@@ -177,20 +173,20 @@ static void free_layers(struct new_layer *layers, uint32_t count)
 	free(layers);
 }
 
-static int read_layers(const struct r3ring_eplb_record *head, const uint16_t *map,
-		       struct new_layer *layers, struct r3ring_error *err)
+static int read_layers(const struct r3ring_eplb_map *map, struct new_layer *layers,
+		       struct r3ring_error *err)
 {
-	size_t cells = (size_t)head->experts * head->replicas;
+	size_t cells = (size_t)map->experts * map->replicas;
 	int r = layers ? 0 : -ENOMEM;
 
-	for (uint32_t i = 0; !r && i < head->layers; i++) {
-		r = read_layer(head, map + i * cells, &layers[i]);
+	for (uint32_t i = 0; !r && i < map->layers; i++) {
+		r = read_layer(map, map->map + i * cells, &layers[i]);
 		if (r == -EINVAL)
 			return r3ring_error_set(
 				err, r,
 				"layer %u of the map has an expert without a place, or "
 				"one beyond the %u there are",
-				head->first_layer + i, head->physical);
+				i, map->physical);
 	}
 	return r ? r3ring_error_set(err, r, "no memory for a map") : 0;
 }
@@ -209,27 +205,27 @@ static void move_experts(struct r3ring_book *book, uint32_t index, struct new_la
 	book_project(layer, book->shape.experts, book->gpus);
 }
 
-int r3ring_book_map(struct r3ring_book *book, const struct r3ring_eplb_record *head,
-		    const uint16_t *map, struct r3ring_error *err)
+int r3ring_book_map(struct r3ring_book *book, const struct r3ring_eplb_map *map,
+		    struct r3ring_error *err)
 {
 	struct new_layer *layers;
-	int r = check_head(book, head, err);
+	int r = check_map(book, map, err);
 
 	if (r)
 		return r;
-	layers = calloc(head->layers + 1, sizeof(*layers));
-	r = read_layers(head, map, layers, err);
+	layers = calloc(map->layers, sizeof(*layers));
+	r = read_layers(map, layers, err);
 	pthread_mutex_lock(&book->lock);
-	if (!r && head->epoch < book->stats.epoch)
+	if (!r && map->epoch < book->stats.epoch)
 		r = r3ring_error_set(err, -ESTALE, "the map is of epoch %llu, the book's of %llu",
-				     (unsigned long long)head->epoch,
+				     (unsigned long long)map->epoch,
 				     (unsigned long long)book->stats.epoch);
-	for (uint32_t i = 0; !r && i < head->layers; i++)
-		move_experts(book, head->first_layer + i, &layers[i]);
+	for (uint32_t i = 0; !r && i < map->layers; i++)
+		move_experts(book, i, &layers[i]);
 	if (!r)
-		book->stats.epoch = head->epoch;
+		book->stats.epoch = map->epoch;
 	pthread_mutex_unlock(&book->lock);
-	free_layers(layers, head->layers);
+	free_layers(layers, map->layers);
 	return r;
 }
 

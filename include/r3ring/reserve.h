@@ -23,6 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <r3ring/eplb.h>
 #include <r3ring/error.h>
 #include <r3ring/record.h>
 
@@ -118,16 +119,15 @@ R3RING_API int r3ring_book_set_capacity(struct r3ring_book *book, uint32_t layer
 					uint32_t tokens);
 
 /*
- * Takes a new EPLB map: the demand of a logical expert is shared evenly by its replicas.
- * Layers that the record does not speak of keep their map. What is reserved stays.
+ * Takes a new EPLB map, of all layers: the demand of a logical expert is shared evenly by its
+ * replicas. What is reserved stays.
  *
- * @map: as in the record, [layers][experts][replicas].
- * Returns 0; -EINVAL (another number of experts or GPUs than the book's, an expert without a
- * replica, a physical expert beyond what there are; nothing is changed); -ESTALE (an epoch
- * before the one that the book has); -ENOMEM.
+ * Returns 0; -EINVAL (another number of layers, experts or GPUs than the book's, an expert
+ * without a place, a physical expert beyond what there are; nothing is changed); -ESTALE (an
+ * epoch before the one that the book has); -ENOMEM.
  */
-R3RING_API int r3ring_book_map(struct r3ring_book *book, const struct r3ring_eplb_record *head,
-			       const uint16_t *map, struct r3ring_error *err);
+R3RING_API int r3ring_book_map(struct r3ring_book *book, const struct r3ring_eplb_map *map,
+			       struct r3ring_error *err);
 
 /* ---- reservations --------------------------------------------------------- */
 

@@ -160,24 +160,25 @@ static void *move_experts(void *arg)
 {
 	static uint64_t epoch;
 	uint64_t *random = arg;
-	uint16_t map[LAYERS * EXPERTS][REPLICAS];
+	uint16_t places[LAYERS * EXPERTS][REPLICAS];
 
 	for (uint64_t turn = 0; turn < turns / ROUNDS / 10; turn++) {
-		const struct r3ring_eplb_record head = {
+		const struct r3ring_eplb_map map = {
 			.epoch = ++epoch,
 			.layers = LAYERS,
 			.experts = EXPERTS,
 			.replicas = REPLICAS,
 			.physical = EXPERTS * REPLICAS,
 			.gpus = GPUS,
+			.map = places[0],
 		};
 		uint16_t shift = (uint16_t)(next_random(random) % EXPERTS);
 
 		for (uint16_t i = 0; i < LAYERS * EXPERTS; i++) {
-			map[i][0] = (uint16_t)((i + shift) % EXPERTS);
-			map[i][1] = (uint16_t)(EXPERTS + i % EXPERTS);
+			places[i][0] = (uint16_t)((i + shift) % EXPERTS);
+			places[i][1] = (uint16_t)(EXPERTS + i % EXPERTS);
 		}
-		if (r3ring_book_map(book, &head, map[0], NULL))
+		if (r3ring_book_map(book, &map, NULL))
 			die("a map was refused", (int64_t)epoch);
 	}
 	return NULL;

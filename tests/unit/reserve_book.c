@@ -129,16 +129,17 @@ Test(reserve_book, asking_adds_nothing)
 
 Test(reserve_book, failure_28_a_map_moves_what_is_reserved_to_where_the_experts_are_now)
 {
-	/* Expert 2 has a replica on each GPU, in layer 1; layer 0 keeps its map. */
-	const uint16_t map[] = {0, 0xFFFF, 3, 0xFFFF, 2, 4, 5, 0xFFFF};
-	const struct r3ring_eplb_record head = {
+	/* In layer 1 expert 2 has a replica on each GPU. */
+	uint16_t places[] = {0, 0xFFFF, 1, 0xFFFF, 3, 0xFFFF, 4, 0xFFFF,
+			     0, 0xFFFF, 3, 0xFFFF, 2, 4,      5, 0xFFFF};
+	const struct r3ring_eplb_map map = {
 		.epoch = 3,
-		.first_layer = 1,
-		.layers = 1,
+		.layers = 2,
 		.experts = 4,
 		.replicas = 2,
 		.physical = 6,
 		.gpus = 2,
+		.map = places,
 	};
 	struct r3ring_book *book = open_book(&small, 2, 10);
 	struct r3ring_demand *demand = demand_for(&small, wants_2, 9);
@@ -148,7 +149,7 @@ Test(reserve_book, failure_28_a_map_moves_what_is_reserved_to_where_the_experts_
 
 	cr_assert_eq(make(book, "a", 0, demand, &answer), 0);
 	cr_expect_eq(answer.epoch, 0);
-	cr_assert_eq(r3ring_book_map(book, &head, map, &err), 0, "%s", err.text);
+	cr_assert_eq(r3ring_book_map(book, &map, &err), 0, "%s", err.text);
 	r3ring_book_load(book, load, NULL);
 	/* GPU 0: expert 0 and half of 2. GPU 1: 1, 3 and the other half. */
 	cr_expect_eq(load[2], 4 * R3RING_DEMAND_TOKEN);
@@ -163,11 +164,10 @@ Test(reserve_book, failure_28_a_map_moves_what_is_reserved_to_where_the_experts_
 	r3ring_book_destroy(book);
 }
 
-static int try_map(struct r3ring_book *book, struct r3ring_eplb_record head, const uint16_t *map,
-		   const char *text)
+static int try_map(struct r3ring_book *book, struct r3ring_eplb_map map, const char *text)
 {
 	struct r3ring_error err = {0};
-	int r = r3ring_book_map(book, &head, map, &err);
+	int r = r3ring_book_map(book, &map, &err);
 
 	cr_expect(strstr(err.text, text), "\"%s\" is not in: %s", text, err.text);
 	return r;
@@ -175,31 +175,38 @@ static int try_map(struct r3ring_book *book, struct r3ring_eplb_record head, con
 
 Test(reserve_book, failure_28_a_map_that_cannot_be_is_refused_and_changes_nothing)
 {
-	const uint16_t good[] = {0, 1, 2, 3}, homeless[] = {0, 1, 0xFFFF, 3},
-		       beyond[] = {0, 1, 2, 4};
-	const struct r3ring_eplb_record head = {
-		.epoch = 5, .layers = 1, .experts = 4, .replicas = 1, .physical = 4, .gpus = 2};
+	uint16_t places[] = {0, 1, 2, 3, 0, 1, 2, 3};
+	const struct r3ring_eplb_map map = {.epoch = 5,
+					    .layers = 2,
+					    .experts = 4,
+					    .replicas = 1,
+					    .physical = 4,
+					    .gpus = 2,
+					    .map = places};
 	struct r3ring_book *book = open_book(&small, 2, 10);
-	struct r3ring_eplb_record other;
+	struct r3ring_eplb_map other = map;
 	struct r3ring_book_stats stats;
 
-	cr_expect_eq(try_map(book, head, homeless, "without a place"), -EINVAL);
-	cr_expect_eq(try_map(book, head, beyond, "beyond the 4"), -EINVAL);
-	other = head;
+	places[6] = R3RING_MISSING;
+	cr_expect_eq(try_map(book, map, "layer 1 of the map has an expert without a place"),
+		     -EINVAL);
+	places[6] = 4;
+	cr_expect_eq(try_map(book, map, "beyond the 4"), -EINVAL);
+	places[6] = 2;
 	other.experts = 8;
-	cr_expect_eq(try_map(book, other, good, "of 8 experts"), -EINVAL);
-	other = head;
+	cr_expect_eq(try_map(book, other, "of 8 experts"), -EINVAL);
+	other = map;
+	other.layers = 1;
+	cr_expect_eq(try_map(book, other, "1 layers"), -EINVAL);
+	other = map;
 	other.gpus = 4;
-	cr_expect_eq(try_map(book, other, good, "on 4 GPUs"), -EINVAL);
-	other = head;
-	other.first_layer = 2;
-	cr_expect_eq(try_map(book, other, good, "layers 2 to 3 of 2"), -EINVAL);
+	cr_expect_eq(try_map(book, other, "on 4 GPUs"), -EINVAL);
 	r3ring_book_get_stats(book, &stats);
 	cr_expect_eq(stats.epoch, 0);
-	cr_expect_eq(try_map(book, head, good, ""), 0);
-	other = head;
+	cr_expect_eq(try_map(book, map, ""), 0);
+	other = map;
 	other.epoch = 4;
-	cr_expect_eq(try_map(book, other, good, "epoch 4"), -ESTALE);
+	cr_expect_eq(try_map(book, other, "epoch 4"), -ESTALE);
 	r3ring_book_destroy(book);
 }
 
@@ -403,17 +410,17 @@ static void expect_fair(struct r3ring_book *book, struct r3ring_demand *const *h
 
 Test(reserve_book, gpus_bear_their_fair_share_under_any_map_and_nothing_stays_behind)
 {
-	const struct r3ring_eplb_record head = {
+	struct r3ring_book *book = open_book(&middle, GPUS, R3RING_DEMAND_TOKENS_MAX);
+	struct r3ring_demand *held[HELD] = {NULL};
+	uint16_t map[LAYERS][EXPERTS][REPLICAS];
+	struct r3ring_eplb_map next = {
 		.layers = LAYERS,
 		.experts = EXPERTS,
 		.replicas = REPLICAS,
 		.physical = PHYSICAL,
 		.gpus = GPUS,
+		.map = map[0][0],
 	};
-	struct r3ring_book *book = open_book(&middle, GPUS, R3RING_DEMAND_TOKENS_MAX);
-	struct r3ring_demand *held[HELD] = {NULL};
-	uint16_t map[LAYERS][EXPERTS][REPLICAS];
-	struct r3ring_eplb_record next = head;
 	char key[16];
 
 	srand(11);
@@ -424,7 +431,7 @@ Test(reserve_book, gpus_bear_their_fair_share_under_any_map_and_nothing_stays_be
 		if (turn % 20 == 0) {
 			random_map(map);
 			next.epoch++;
-			cr_assert_eq(r3ring_book_map(book, &next, map[0][0], NULL), 0);
+			cr_assert_eq(r3ring_book_map(book, &next, NULL), 0);
 		}
 		snprintf(key, sizeof(key), "%u", i);
 		if (held[i]) {
