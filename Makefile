@@ -81,11 +81,11 @@ NVCCFLAGS := -std=c++17 -O3 -Iinclude -I. -MMD -MP \
 	-gencode arch=compute_$(cuda_newest),code=compute_$(cuda_newest)
 endif
 
-PROGRAM_LIBS := -Wl,--as-needed -luring -ljansson -lzstd -lsqlite3 -lm -ldl
+PROGRAM_LIBS := -Wl,--as-needed -luring -ljansson -lzstd -lsqlite3 -lmicrohttpd -lm -ldl
 TEST_LIBS := -lcriterion $(PROGRAM_LIBS)
 
 # Data flows one way: include <- ring, record, channel <- kernels, device
-# <- producer | capture_daemon | consumer <- archive <- tools.
+# <- producer | capture_daemon | consumer <- archive | serve <- tools.
 LIBRARY_DIRS := ring record channel kernels device producer consumer consumer/assembler \
 	consumer/eplb consumer/reserve
 LIBRARY := $(patsubst %.c,$(O)/%.o,$(wildcard $(addsuffix /*.c,$(LIBRARY_DIRS))))
@@ -101,8 +101,9 @@ LIBRARY += $(O)/tests/support/test_points.o
 endif
 REFERENCE := $(patsubst %.c,$(O)/%.o,$(wildcard producer/reference/*.c))
 DAEMON := $(patsubst %.c,$(O)/%.o,$(wildcard capture_daemon/*.c))
-# Archives are the tool's: the library needs neither zstd nor SQLite.
+# Archives and the HTTP server are the tool's: the library needs none of their libraries.
 ARCHIVE := $(patsubst %.c,$(O)/%.o,$(wildcard archive/*.c archive/*/*.c))
+SERVE := $(patsubst %.c,$(O)/%.o,$(wildcard serve/*.c))
 TOOLS := $(patsubst %.c,$(O)/%.o,$(wildcard tools/*.c))
 SUPPORT := $(patsubst %.c,$(O)/%.o,$(wildcard tests/support/*.c))
 UNIT := $(patsubst %.c,$(O)/%.o,$(wildcard tests/unit/*.c))
@@ -131,7 +132,7 @@ CONTAINER := $(patsubst %.c,$(O)/%.o,$(wildcard tests/container/*.c))
 HEADERS := $(wildcard include/r3ring/*.h)
 MANUALS := $(wildcard docs/man/*.[1-8])
 
-PROGRAM_OBJECTS := $(LIBRARY) $(REFERENCE) $(DAEMON) $(ARCHIVE) $(TOOLS)
+PROGRAM_OBJECTS := $(LIBRARY) $(REFERENCE) $(DAEMON) $(ARCHIVE) $(SERVE) $(TOOLS)
 TEST_OBJECTS := $(SUPPORT) $(UNIT) $(SYSTEM) $(STRESS:=.o) $(BENCH) $(BENCHED) $(DEMO) \
 	$(CONTAINER) $(PEERS_PLAIN) $(filter-out %/boost.o,$(PEERS))
 FAKE_OBJECTS := $(FAKECUDA) $(FAKE_DEVICE) $(FAKE_TESTS) $(GPU_TESTS) $(GPU_BENCH)
@@ -241,13 +242,13 @@ $(O)/r3ringd: $(DAEMON) $(O)/libr3ring.a $(O)/files
 	$(call say,LD)
 	$(call link,$(PROGRAM_LIBS))
 
-$(O)/r3ring: $(TOOLS) $(ARCHIVE) $(REFERENCE) $(O)/libr3ring.a $(O)/files
+$(O)/r3ring: $(TOOLS) $(ARCHIVE) $(SERVE) $(REFERENCE) $(O)/libr3ring.a $(O)/files
 	$(call say,LD)
 	$(call link,$(PROGRAM_LIBS))
 
 # Tests see the library from inside (the archive hides nothing).
 INSIDE := $(SUPPORT) $(REFERENCE) $(filter-out $(O)/capture_daemon/main.o,$(DAEMON)) \
-	$(filter-out $(O)/tools/r3ring.o,$(TOOLS)) $(ARCHIVE) \
+	$(filter-out $(O)/tools/r3ring.o,$(TOOLS)) $(ARCHIVE) $(SERVE) \
 	$(O)/libr3ring.a $(O)/files
 
 $(O)/tests/run-unit: $(UNIT) $(PEERS_PLAIN) $(INSIDE)
@@ -275,7 +276,7 @@ $(FAKE)/r3ringd: $(DAEMON) $(FAKE)/libr3ring.a $(O)/files
 	$(call say,LD)
 	$(call link-fake,$(PROGRAM_LIBS))
 
-$(FAKE)/r3ring: $(TOOLS) $(ARCHIVE) $(REFERENCE) $(FAKE)/libr3ring.a $(O)/files
+$(FAKE)/r3ring: $(TOOLS) $(ARCHIVE) $(SERVE) $(REFERENCE) $(FAKE)/libr3ring.a $(O)/files
 	$(call say,LD)
 	$(call link-fake,$(PROGRAM_LIBS))
 

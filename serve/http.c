@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One exchange: guarded before its body is read, answered once that is whole. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <microhttpd.h>
+
+#include "serve/http.h"
+#include "serve/route.h"
+
+#define MEMORY_PER_CONNECTION (32u << 10) /* headers: more is refused by the library */
+
+struct http_server {
+	struct http_options options;
+	struct MHD_Daemon *daemon;
+};
+
+struct exchange {
+	const struct http_route *route;
+	char argument[HTTP_ARGUMENT_MAX + 1];
+	char *body;
+	size_t length;
+	bool refused; /* answered already; the rest of its body is not wanted */
+};
+
+/* ---- what handlers use ---------------------------------------------------- */
+
+const char *http_query(const struct http_request *request, const char *name)
+{
+	return MHD_lookup_connection_value(request->connection, MHD_GET_ARGUMENT_KIND, name);
+}
+
+pid_t http_peer(const struct http_request *request)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(request->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct ucred peer = {0};
+	socklen_t len = sizeof(peer);
+
+	if (!info || getsockopt(info->connect_fd, SOL_SOCKET, SO_PEERCRED, &peer, &len))
+		return 0;
+	return peer.pid;
+}
+
+void http_refuse(struct http_answer *answer, unsigned int status, const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	json_decref(answer->json);
+	answer->status = status;
+	answer->json = json_pack("{s:{s:i, s:s}}", "error", "status", (int)status, "message", text);
+}
+
+/* ---- answering ------------------------------------------------------------ */
+
+/* What every answer says of itself; the page's own headers come on top of it. */
+static void add_headers(struct MHD_Response *response)
+{
+	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+	MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
+	MHD_add_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
+}
+
+static struct MHD_Response *json_response(const json_t *json)
+{
+	char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+	struct MHD_Response *response;
+
+	if (!text)
+		return NULL;
+	response = MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE);
+	if (!response) {
+		free(text);
+		return NULL;
+	}
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "application/json");
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+	return response;
+}
+
+/* Without memory for an answer the connection is closed: MHD_NO does that. */
+static enum MHD_Result send_answer(struct MHD_Connection *connection, struct http_answer *answer,
+				   const char *header, const char *value)
+{
+	struct MHD_Response *response = answer->response ? answer->response
+							 : json_response(answer->json);
+	enum MHD_Result sent;
+
+	json_decref(answer->json);
+	if (!response)
+		return MHD_NO;
+	add_headers(response);
+	if (header)
+		MHD_add_response_header(response, header, value);
+	sent = MHD_queue_response(connection, answer->status, response);
+	MHD_destroy_response(response);
+	return sent;
+}
+
+/* ---- before the body ------------------------------------------------------ */
+
+static const char *header_of(struct MHD_Connection *connection, const char *name)
+{
+	return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+}
+
+static bool body_too_long(struct MHD_Connection *connection)
+{
+	const char *length = header_of(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
+
+	return length && strtoull(length, NULL, 10) > HTTP_BODY_MAX;
+}
+
+/* Refuses what is not to be read; false when it was refused and answered. */
+static bool begin_exchange(const struct http_server *server, struct MHD_Connection *connection,
+			   const char *url, const char *method, struct exchange *exchange,
+			   enum MHD_Result *sent)
+{
+	const struct http_options *options = &server->options;
+	const char *header = NULL, *value = NULL;
+	struct http_answer answer = {0};
+	unsigned int status;
+	char allowed[64];
+
+	exchange->route = route_find(options->routes, options->route_count, method, url,
+				     exchange->argument, allowed, &status);
+	if (!guard_knows_host(options->guard, header_of(connection, MHD_HTTP_HEADER_HOST))) {
+		http_refuse(&answer, MHD_HTTP_MISDIRECTED_REQUEST,
+			    "the Host header names none of this server's: see --allow-host");
+	} else if (!guard_admits(options->guard,
+				 header_of(connection, MHD_HTTP_HEADER_AUTHORIZATION))) {
+		http_refuse(&answer, MHD_HTTP_UNAUTHORIZED, "a bearer token is needed");
+		header = MHD_HTTP_HEADER_WWW_AUTHENTICATE;
+		value = "Bearer";
+	} else if (!exchange->route) {
+		http_refuse(&answer, status, "%s %s: %s", method, url,
+			    status == MHD_HTTP_METHOD_NOT_ALLOWED ? "the method is another"
+								  : "there is no such thing");
+		if (status == MHD_HTTP_METHOD_NOT_ALLOWED) {
+			header = MHD_HTTP_HEADER_ALLOW;
+			value = allowed;
+		}
+	} else if (body_too_long(connection)) {
+		http_refuse(&answer, MHD_HTTP_CONTENT_TOO_LARGE, "a body has at most %u bytes",
+			    HTTP_BODY_MAX);
+	} else {
+		return true;
+	}
+	exchange->refused = true;
+	*sent = send_answer(connection, &answer, header, value);
+	return false;
+}
+
+/* ---- the body, and then ---------------------------------------------------- */
+
+/* A body that says nothing of its length may turn out to be too long as well. */
+static enum MHD_Result take_body(struct exchange *exchange, const char *data, size_t *size)
+{
+	char *body;
+
+	if (exchange->refused) {
+		*size = 0;
+		return MHD_YES;
+	}
+	if (exchange->length + *size > HTTP_BODY_MAX)
+		return MHD_NO;
+	body = realloc(exchange->body, exchange->length + *size);
+	if (!body)
+		return MHD_NO;
+	memcpy(body + exchange->length, data, *size);
+	exchange->body = body;
+	exchange->length += *size;
+	*size = 0;
+	return MHD_YES;
+}
+
+static bool parse_body(const struct exchange *exchange, json_t **body, struct http_answer *answer)
+{
+	json_error_t error;
+
+	*body = NULL;
+	if (!exchange->length)
+		return true;
+	*body = json_loadb(exchange->body, exchange->length, JSON_REJECT_DUPLICATES, &error);
+	if (json_is_object(*body))
+		return true;
+	if (*body)
+		http_refuse(answer, MHD_HTTP_BAD_REQUEST, "the body is no JSON object");
+	else
+		http_refuse(answer, MHD_HTTP_BAD_REQUEST, "the body is no JSON: line %d: %s",
+			    error.line, error.text);
+	json_decref(*body);
+	*body = NULL;
+	return false;
+}
+
+static enum MHD_Result finish_exchange(const struct http_server *server,
+				       struct MHD_Connection *connection, const char *url,
+				       const char *method, struct exchange *exchange)
+{
+	const struct http_route *route = exchange->route;
+	struct http_answer answer = {.status = MHD_HTTP_OK};
+	struct http_request request = {
+		.method = method,
+		.path = url,
+		.argument = exchange->argument,
+		.connection = connection,
+	};
+	json_t *body;
+
+	if (parse_body(exchange, &body, &answer)) {
+		request.body = body;
+		route->handle(server->options.context, &request, &answer);
+	}
+	json_decref(body);
+	return send_answer(connection, &answer, NULL, NULL);
+}
+
+static enum MHD_Result handle(void *cls, struct MHD_Connection *connection, const char *url,
+			      const char *method, const char *version, const char *data,
+			      size_t *size, void **state)
+{
+	const struct http_server *server = cls;
+	struct exchange *exchange = *state;
+	enum MHD_Result sent;
+
+	(void)version;
+	if (!exchange) {
+		exchange = calloc(1, sizeof(*exchange));
+		if (!exchange)
+			return MHD_NO;
+		*state = exchange;
+		return begin_exchange(server, connection, url, method, exchange, &sent) ? MHD_YES
+											: sent;
+	}
+	if (*size)
+		return take_body(exchange, data, size);
+	return exchange->refused ? MHD_YES
+				 : finish_exchange(server, connection, url, method, exchange);
+}
+
+static void end_exchange(void *cls, struct MHD_Connection *connection, void **state,
+			 enum MHD_RequestTerminationCode how)
+{
+	struct exchange *exchange = *state;
+
+	(void)cls;
+	(void)connection;
+	(void)how;
+	if (!exchange)
+		return;
+	free(exchange->body);
+	free(exchange);
+	*state = NULL;
+}
+
+/* ---- starting and stopping ------------------------------------------------ */
+
+int http_server_start(struct http_server **server, const struct http_options *options,
+		      struct r3ring_error *err)
+{
+	struct http_server *made = calloc(1, sizeof(*made));
+
+	if (!made) {
+		close(options->listener);
+		return r3ring_error_set(err, -ENOMEM, "no memory for a server");
+	}
+	made->options = *options;
+	made->daemon = MHD_start_daemon(
+		MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, handle, made,
+		MHD_OPTION_LISTEN_SOCKET, options->listener, MHD_OPTION_THREAD_POOL_SIZE,
+		options->threads, MHD_OPTION_CONNECTION_LIMIT, HTTP_CONNECTIONS_MAX,
+		MHD_OPTION_CONNECTION_TIMEOUT, HTTP_QUIET_SECONDS,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_PER_CONNECTION,
+		MHD_OPTION_NOTIFY_COMPLETED, end_exchange, NULL, MHD_OPTION_END);
+	if (!made->daemon) {
+		close(options->listener);
+		free(made);
+		return r3ring_error_set(err, -EIO, "the HTTP server cannot be started: %s",
+					strerror(errno));
+	}
+	*server = made;
+	return 0;
+}
+
+void http_server_stop(struct http_server *server)
+{
+	if (!server)
+		return;
+	MHD_stop_daemon(server->daemon);
+	free(server);
+}

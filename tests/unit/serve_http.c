@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The HTTP server, over a real socket. */
+#include <criterion/criterion.h>
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "serve/http.h"
+#include "serve/listen.h"
+
+static struct guard guard = {.hosts = {"127.0.0.1"}, .host_count = 1};
+static struct http_server *server;
+static in_port_t port;
+
+static void echo(void *context, const struct http_request *request, struct http_answer *to)
+{
+	const char *name = http_query(request, "name");
+
+	(void)context;
+	to->json = json_pack("{s:s, s:s, s:s?, s:O?}", "method", request->method, "argument",
+			     request->argument, "name", name, "body", request->body);
+}
+
+static void fail(void *context, const struct http_request *request, struct http_answer *to)
+{
+	(void)context;
+	http_refuse(to, 409, "no %s", request->argument);
+}
+
+static const struct http_route routes[] = {
+	{"GET", "/echo", echo},
+	{"POST", "/echo", echo},
+	{"GET", "/echo/*", echo},
+	{"GET", "/fail/*", fail},
+};
+
+static void start(void)
+{
+	struct r3ring_error err = {0};
+	struct listen_place place;
+	const struct http_options options = {
+		.listener = listen_on_address("127.0.0.1:0", &place, &err),
+		.guard = &guard,
+		.routes = routes,
+		.route_count = sizeof(routes) / sizeof(*routes),
+		.threads = 2,
+	};
+
+	cr_assert_geq(options.listener, 0, "%s", err.text);
+	cr_assert_eq(http_server_start(&server, &options, &err), 0, "%s", err.text);
+	port = (in_port_t)atoi(strrchr(place.name, ':') + 1);
+}
+
+static void stop(void)
+{
+	http_server_stop(server);
+}
+
+TestSuite(serve_http, .init = start, .fini = stop);
+
+static int dial(void)
+{
+	const struct sockaddr_in address = {.sin_family = AF_INET,
+					    .sin_port = htons(port),
+					    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	cr_assert_eq(connect(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+	return fd;
+}
+
+/* All that comes until the server closes. */
+static const char *receive(int fd)
+{
+	static char answer[65536];
+	size_t length = 0;
+	ssize_t got;
+
+	while (length < sizeof(answer) - 1 &&
+	       (got = recv(fd, answer + length, sizeof(answer) - 1 - length, 0)) > 0)
+		length += (size_t)got;
+	answer[length] = '\0';
+	close(fd);
+	return answer;
+}
+
+static const char *ask(const char *request)
+{
+	int fd = dial();
+
+	cr_assert_eq(send(fd, request, strlen(request), MSG_NOSIGNAL), (ssize_t)strlen(request));
+	return receive(fd);
+}
+
+#define ENDS "Host: 127.0.0.1\r\nConnection: close\r\n"
+
+static void expect(const char *request, const char *status, const char *part)
+{
+	const char *answer = ask(request);
+
+	cr_expect(strncmp(answer, "HTTP/1.1 ", 9) == 0 && strncmp(answer + 9, status, 3) == 0,
+		  "not %s: %s", status, answer);
+	cr_expect(strstr(answer, part), "\"%s\" is not in: %s", part, answer);
+}
+
+Test(serve_http, what_a_route_says_comes_as_json)
+{
+	expect("GET /echo/a%2Fb%20c?name=x%26y HTTP/1.1\r\n" ENDS "\r\n", "200",
+	       "{\"method\":\"GET\",\"argument\":\"a/b c\",\"name\":\"x&y\",\"body\":null}");
+	expect("GET /echo HTTP/1.1\r\n" ENDS "\r\n", "200", "Content-Type: application/json");
+	expect("GET /echo HTTP/1.1\r\n" ENDS "\r\n", "200", "X-Content-Type-Options: nosniff");
+}
+
+Test(serve_http, a_body_is_one_json_object)
+{
+	expect("POST /echo HTTP/1.1\r\n" ENDS "Content-Length: 7\r\n\r\n{\"a\":1}", "200",
+	       "\"body\":{\"a\":1}");
+	expect("POST /echo HTTP/1.1\r\n" ENDS "Content-Length: 3\r\n\r\n[1]", "400",
+	       "no JSON object");
+	expect("POST /echo HTTP/1.1\r\n" ENDS "Content-Length: 6\r\n\r\n{\"a\":1", "400", "line 1");
+	expect("POST /echo HTTP/1.1\r\n" ENDS "Content-Length: 13\r\n\r\n{\"a\":1,\"a\":2}", "400",
+	       "duplicate");
+	expect("POST /echo HTTP/1.1\r\n" ENDS
+	       "Transfer-Encoding: chunked\r\n\r\n4\r\n{\"a\"\r\n3\r\n:1}\r\n0\r\n\r\n",
+	       "200", "\"body\":{\"a\":1}");
+}
+
+Test(serve_http, an_error_says_what_it_is)
+{
+	expect("GET /fail/room HTTP/1.1\r\n" ENDS "\r\n", "409",
+	       "{\"error\":{\"status\":409,\"message\":\"no room\"}}");
+	expect("GET /nothing HTTP/1.1\r\n" ENDS "\r\n", "404", "\"status\":404");
+	expect("DELETE /echo HTTP/1.1\r\n" ENDS "\r\n", "405", "Allow: GET, POST");
+}
+
+Test(serve_http, a_foreign_host_is_refused_before_anything_else)
+{
+	expect("GET /echo HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n", "421",
+	       "--allow-host");
+	expect("GET /nothing HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n", "421",
+	       "--allow-host");
+	expect("GET /echo HTTP/1.0\r\nConnection: close\r\n\r\n", "421", "Host");
+}
+
+Test(serve_http, without_the_token_nothing_is_told)
+{
+	strcpy(guard.token, "s3cret");
+	expect("GET /echo HTTP/1.1\r\n" ENDS "\r\n", "401", "WWW-Authenticate: Bearer");
+	expect("GET /nothing HTTP/1.1\r\n" ENDS "\r\n", "401", "token");
+	expect("GET /echo HTTP/1.1\r\n" ENDS "Authorization: Bearer s3cret\r\n\r\n", "200",
+	       "\"method\"");
+}
+
+Test(serve_http, a_body_that_is_too_long_is_refused_unread_or_cut_off)
+{
+	char request[512], piece[4096];
+	int fd;
+
+	snprintf(request, sizeof(request),
+		 "POST /echo HTTP/1.1\r\n" ENDS "Content-Length: %u\r\n\r\n", HTTP_BODY_MAX + 1);
+	expect(request, "413", "at most");
+
+	fd = dial();
+	snprintf(request, sizeof(request),
+		 "POST /echo HTTP/1.1\r\n" ENDS "Transfer-Encoding: chunked\r\n\r\n");
+	cr_assert_gt(send(fd, request, strlen(request), MSG_NOSIGNAL), 0);
+	memset(piece, ' ', sizeof(piece));
+	for (uint32_t sent = 0; sent <= HTTP_BODY_MAX; sent += sizeof(piece)) {
+		if (send(fd, "1000\r\n", 6, MSG_NOSIGNAL) < 0 ||
+		    send(fd, piece, sizeof(piece), MSG_NOSIGNAL) < 0 ||
+		    send(fd, "\r\n", 2, MSG_NOSIGNAL) < 0)
+			break;
+	}
+	cr_expect_null(strstr(receive(fd), "HTTP/1.1 200"));
+}
+
+Test(serve_http, what_is_no_http_is_not_answered_as_if_it_were)
+{
+	static char header[100000];
+
+	cr_expect_null(strstr(ask("\x16\x03\x01 hello\r\n\r\n"), " 200 "));
+	memset(header, 'h', sizeof(header) - 1);
+	memcpy(header, "GET /echo HTTP/1.1\r\nX: ", 23);
+	memcpy(header + sizeof(header) - 5, "\r\n\r\n", 4);
+	cr_expect_null(strstr(ask(header), " 200 "));
+	/* It goes on for others. */
+	expect("GET /echo HTTP/1.1\r\n" ENDS "\r\n", "200", "\"method\"");
+}
+
+Test(serve_http, one_that_says_nothing_keeps_nobody_waiting)
+{
+	int silent = dial(), slow = dial();
+
+	cr_assert_eq(send(slow, "GET /echo HTT", 13, MSG_NOSIGNAL), 13);
+	expect("GET /echo HTTP/1.1\r\n" ENDS "\r\n", "200", "\"method\"");
+	close(silent);
+	close(slow);
+}
