@@ -12,6 +12,7 @@
 #define AGAIN_MOST_NS 500000000ull    /* and at most */
 #define AGAIN_LOSSLESS_NS 50000000ull /* where the writer waits, for a stall limit */
 #define ANSWER_NS 1000000000ull       /* a daemon that takes longer does not answer */
+#define PASSED_MOST 16u               /* generations that are asked for one by one */
 
 void follower_init(struct follower *follower)
 {
@@ -82,6 +83,7 @@ static void not_found(struct r3ring_reader *reader, int rc, bool ended, uint64_t
 	}
 	if (follower->named) {
 		/* That one is gone already; is there a newer one? */
+		follower->gone = follower->named;
 		follower->named = 0;
 		follower->ask_at_ns = now;
 		return;
@@ -111,6 +113,22 @@ static void register_anew(struct r3ring_reader *reader)
 	R3RING_TEST_POINT("reader registered anew");
 }
 
+/* The newest is not the next where an older one is still drained, or can still be read:
+ * whether there is one is asked first. */
+static void ask_for_passed(struct r3ring_reader *reader, uint64_t now)
+{
+	struct follower *follower = &reader->follower;
+	uint64_t gone = follower->gone, next = follower->next.generation;
+
+	if (gone < reader->now.generation)
+		gone = reader->now.generation;
+	if (next <= gone + 1 || next - reader->now.generation > PASSED_MOST)
+		return;
+	attachment_release(&follower->next);
+	follower->named = gone + 1;
+	follower->ask_at_ns = now;
+}
+
 static void take_answer(struct r3ring_reader *reader, bool ended, uint64_t now)
 {
 	struct follower *follower = &reader->follower;
@@ -126,8 +144,10 @@ static void take_answer(struct r3ring_reader *reader, bool ended, uint64_t now)
 		not_found(reader, rc, ended, now);
 		return;
 	}
-	if (!same_segment(&follower->next, &reader->now))
+	if (!same_segment(&follower->next, &reader->now)) {
+		ask_for_passed(reader, now);
 		return;
+	}
 	register_anew(reader);
 	follower->epoch = follower->asked_epoch;
 	follower->named = 0;

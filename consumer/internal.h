@@ -15,7 +15,8 @@
 struct follower {
 	struct attach_request request;
 	struct attachment next; /* found, not yet moved to */
-	uint64_t named;         /* generation that CLOSED named, 0: none */
+	uint64_t named;         /* generation to ask for, as CLOSED did; 0: the newest */
+	uint64_t gone;          /* all up to this one were asked for in vain, or read */
 	bool promised;          /* CLOSED named one, and it was not yet looked for in vain */
 	bool asked_own;         /* the question is for the present generation */
 	bool own_gone;          /* and the daemon knows it no more */
@@ -48,6 +49,7 @@ struct r3ring_reader {
 	int found_code;
 	struct r3ring_view found_view;
 
+	bool missed;     /* some in front of the present generation: not yet told */
 	bool end_told;   /* -EPIPE of the present generation */
 	bool death_told; /* -EOWNERDEAD of the present writer */
 

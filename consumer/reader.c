@@ -283,10 +283,27 @@ void r3ring_reader_close(struct r3ring_reader *reader)
 
 /* ---- reading ----------------------------------------------------------- */
 
+/* Numbers that no generation of this channel took are not told apart from those that
+ * were gone. */
+static void note_missed(struct r3ring_reader *reader, uint64_t before)
+{
+	uint64_t count = reader->now.generation > before ? reader->now.generation - before - 1 : 0;
+
+	if (!count)
+		return;
+	reader->missed = true;
+	reader->sums.missed += count;
+	r3ring_error_set(&reader->err, -EOVERFLOW,
+			 "%llu generations in front of %llu were gone before this reader came to "
+			 "them; what was published there is not known",
+			 (unsigned long long)count, (unsigned long long)reader->now.generation);
+}
+
 /* Moves to the next generation; what it has already overwritten counts as lost. */
 static int move_on(struct r3ring_reader *reader)
 {
 	struct attachment next = reader->follower.next;
+	uint64_t before = reader->now.generation;
 	struct r3ring_cursor_stats stats;
 	int rc;
 
@@ -303,6 +320,7 @@ static int move_on(struct r3ring_reader *reader)
 	reader->sums.got_before += stats.got;
 	reader->sums.lost_before += stats.lost;
 	reader->sums.skipped_before += stats.skipped;
+	note_missed(reader, before);
 	R3RING_TEST_POINT("reader moved on");
 	return 0;
 }
@@ -324,7 +342,13 @@ int reader_advance(struct r3ring_reader *reader, struct r3ring_view *view)
 		/* Found before the look below, so that nothing can have come after it. */
 		bool next_found = reader->follower.next.segment &&
 				  attachment_ready(&reader->follower.next, &reader->target);
-		int rc = r3ring_cursor_next(reader->cursor, view);
+		int rc;
+
+		if (reader->missed) {
+			reader->missed = false;
+			return -EOVERFLOW;
+		}
+		rc = r3ring_cursor_next(reader->cursor, view);
 
 		reader_tell_cursor(reader);
 		note_demotion(reader);

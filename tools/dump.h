@@ -26,6 +26,7 @@ struct dump_gap {
 	uint64_t generation;
 	uint64_t lost;
 	uint64_t from_seq, to_seq;
+	uint64_t missed;     /* whole generations in front of this one, of which nothing is known */
 	const char *channel; /* likewise */
 };
 
@@ -126,6 +127,7 @@ struct dump_count {
 	uint64_t layers_missing[R3RING_CAUSE_COUNT];
 	uint64_t lost_steps[R3RING_CAUSE_COUNT], lost_rows[R3RING_CAUSE_COUNT];
 	uint64_t gaps, gap_records;
+	uint64_t missed; /* generations */
 	uint64_t unreadable;
 	uint64_t crashes; /* generations that ended with their daemon */
 };

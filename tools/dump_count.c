@@ -122,8 +122,9 @@ int dump_count_gap(void *ctx, const struct dump_gap *gap)
 {
 	struct dump_count *count = ctx;
 
-	count->gaps++;
+	count->gaps += !gap->missed;
 	count->gap_records += gap->lost;
+	count->missed += gap->missed;
 	return 0;
 }
 
@@ -194,6 +195,12 @@ static bool print_losses(const struct dump_count *count)
 	if (count->gaps) {
 		fprintf(count->out, "  %-18s records %" PRIu64 ", in %" PRIu64 " gaps\n",
 			"reader_overrun", count->gap_records, count->gaps);
+		any = true;
+	}
+	if (count->missed) {
+		fprintf(count->out,
+			"  %-18s generations %" PRIu64 ", gone before they were found\n", "missed",
+			count->missed);
 		any = true;
 	}
 	if (count->unreadable) {

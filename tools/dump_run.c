@@ -25,6 +25,7 @@
 struct dump_channel {
 	struct r3ring_requests *requests;
 	uint64_t lost;       /* told so far */
+	uint64_t missed;     /* likewise, generations */
 	uint64_t generation; /* where a dump that does not follow ends: */
 	uint64_t end_seq;    /* before this record of that generation */
 	bool over;
@@ -367,7 +368,9 @@ static int tell_gap(struct dump_loop *loop)
 	gap.lost = stats.lost_before + stats.now.lost - channel->lost;
 	gap.from_seq = stats.now.gap_from;
 	gap.to_seq = stats.now.gap_to;
+	gap.missed = stats.missed - channel->missed;
 	channel->lost += gap.lost;
+	channel->missed = stats.missed;
 	loop->last_ns = now_ns();
 	r3ring_requests_gap(channel->requests);
 	return loop->form->gap(loop->form->ctx, &gap);

@@ -235,6 +235,13 @@ int dump_text_record(void *out, const struct dump_item *item)
 int dump_text_gap(void *out, const struct dump_gap *gap)
 {
 	print_rank(out, gap->channel);
+	if (gap->missed) {
+		fprintf(out,
+			"%10s  gap       %" PRIu64 " generations in front of %" PRIu64
+			" were gone before they were found: what they had is not known\n",
+			"", gap->missed, gap->generation);
+		return 0;
+	}
 	fprintf(out,
 		"%10s  gap       %" PRIu64 " records overwritten before they were read, %" PRIu64
 		" to %" PRIu64 "\n",

@@ -79,6 +79,12 @@ R3RING_API void r3ring_reader_close(struct r3ring_reader *reader);
  * says is next, once all was read: view->generation tells them apart. The first
  * record of the new generation is its SCHEMA; what it has already overwritten
  * counts as lost.
+ *
+ * A generation that ended, and was removed, before this reader came to it is passed
+ * over. That is told with -EOVERFLOW in front of the next one's first record, and how
+ * many there were in stats.missed; how many records they had nobody knows any more
+ * (their steps are those between what was read before and after, where the same engine
+ * went on), so they count in no other number.
  */
 R3RING_API int r3ring_reader_next(struct r3ring_reader *reader, struct r3ring_view *view);
 
@@ -132,6 +138,7 @@ struct r3ring_reader_stats {
 	uint32_t demoted;      /* 1: was lossless in this generation and is no longer */
 	uint64_t demoted_from; /* what it had not read when the writer gave up waiting, */
 	uint64_t demoted_to;   /* first and last sequence: lost is what it is told of */
+	uint64_t missed;       /* generations, by their numbers, between those that were read */
 };
 
 R3RING_API void r3ring_reader_get_stats(const struct r3ring_reader *reader,

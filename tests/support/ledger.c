@@ -62,6 +62,8 @@ static struct ledger_generation *generation_of(struct ledger *ledger, uint64_t n
 		step_of(generation, generation->newest_step)->torn = true;
 		ledger->torn = false;
 	}
+	if (ledger->count)
+		ledger->jumped += number - generation->number - 1;
 	generation = &ledger->generations[ledger->count++];
 	generation->number = number;
 	ledger->sums = (struct ledger_sums){.wrong = ledger->sums.wrong};
@@ -304,6 +306,7 @@ static void take(struct ledger *ledger, const struct r3ring_view *view)
 	uint64_t passed;
 
 	take_stats(ledger);
+	ledger->sums.wrong += ledger->jumped != ledger->stats.missed;
 	passed = ledger->stats.now.lost + ledger->stats.now.skipped;
 	ledger->torn |= passed != ledger->passed;
 	ledger->passed = passed;

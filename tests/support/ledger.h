@@ -51,7 +51,7 @@ struct ledger_sums {
 	uint64_t units;  /* rows x layers delivered in the newest generation */
 	uint64_t before; /* published in front of the first record read of it */
 	bool begun;
-	uint64_t wrong; /* how often something did not add up */
+	uint64_t wrong; /* how often something did not add up, or was not told */
 };
 
 struct ledger {
@@ -65,6 +65,7 @@ struct ledger {
 	uint64_t gaps;   /* overruns of this reader */
 	bool torn;       /* since the newest record */
 	uint64_t passed; /* lost and skipped, as of the newest record of its generation */
+	uint64_t jumped; /* generations between those that were seen */
 	struct ledger_sums sums;
 	struct r3ring_reader_stats stats; /* as of the newest record or gap */
 };

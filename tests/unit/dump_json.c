@@ -452,6 +452,7 @@ Test(dump_json, a_gap_of_the_reader_tells_how_much_and_where)
 	cr_expect_eq(integer(line.object, "lost"), 40);
 	cr_expect_eq(integer(line.object, "from_seq"), 11);
 	cr_expect_eq(integer(line.object, "to_seq"), 50);
+	cr_expect_eq(integer(line.object, "missed"), 0);
 	free_line(&line);
 }
 

@@ -87,6 +87,22 @@ static void expect_end(struct r3ring_reader *reader)
 	cr_assert_eq(rc, -EPIPE);
 }
 
+/* Told once, in front of the first record behind. */
+static void expect_missed(struct r3ring_reader *reader, uint64_t count)
+{
+	struct r3ring_reader_stats stats;
+	struct r3ring_view view;
+	int rc;
+
+	do {
+		r3ring_reader_wait(reader, 1000);
+		rc = r3ring_reader_next(reader, &view);
+	} while (rc == 0 || rc == -EPIPE);
+	cr_assert_eq(rc, -EOVERFLOW);
+	r3ring_reader_get_stats(reader, &stats);
+	cr_expect_eq(stats.missed, count, "%llu", (unsigned long long)stats.missed);
+}
+
 Test(reader_follow, failure_50_a_reader_follows_a_restarted_engine)
 {
 	struct r3ring_reader *reader = open_reader(false);
@@ -157,9 +173,51 @@ Test(reader_follow, a_successor_that_is_gone_is_passed_over_for_the_newest)
 	fake_daemon_serve(served, &third);
 	fake_channel_end(&first, R3RING_CLOSED_NEXT, 2);
 	expect(reader, R3RING_CLOSED, 1, 1);
+	expect_missed(reader, 1);
 	expect(reader, R3RING_SCHEMA, 3, 1);
 	r3ring_reader_close(reader);
 	fake_channel_close(&third);
+}
+
+Test(reader_follow, generations_that_vanished_behind_a_crashed_one_are_told_as_missed)
+{
+	struct fake_channel fifth;
+	struct r3ring_reader *reader = open_reader(false);
+	struct r3ring_reader_stats stats;
+
+	fake_channel_open(&fifth, 5, 64, 65536);
+	fake_channel_put_schema(&fifth);
+	fake_daemon_serve(served, &fifth);
+	fake_channel_end(&first, R3RING_CLOSED_CRASHED, 0);
+	expect(reader, R3RING_CLOSED, 1, 1);
+	expect_missed(reader, 3);
+	expect(reader, R3RING_SCHEMA, 5, 1);
+	r3ring_reader_get_stats(reader, &stats);
+	cr_expect_eq(stats.lost_before + stats.now.lost, 0);
+	r3ring_reader_close(reader);
+	fake_channel_close(&fifth);
+}
+
+Test(reader_follow, one_that_can_still_be_read_is_not_passed_over_though_nobody_names_it)
+{
+	struct fake_channel fourth;
+	struct r3ring_reader *reader = open_reader(false);
+
+	fake_channel_open(&fourth, 4, 64, 65536);
+	fake_channel_put_schema(&second);
+	fake_channel_put_schema(&fourth);
+	fake_daemon_serve(served, &second);
+	fake_daemon_serve(served, &fourth);
+	fake_channel_end(&second, R3RING_CLOSED_CRASHED, 0);
+	fake_channel_end(&first, R3RING_CLOSED_CRASHED, 0);
+	expect(reader, R3RING_CLOSED, 1, 1);
+	expect_end(reader);
+	expect(reader, R3RING_SCHEMA, 2, 1);
+	expect(reader, R3RING_CLOSED, 2, 2);
+	expect_missed(reader, 1);
+	expect(reader, R3RING_SCHEMA, 4, 1);
+	r3ring_reader_close(reader);
+	fake_channel_close(&fourth);
 }
 
 Test(reader_follow, a_successor_is_read_in_turn_though_a_newer_one_is_there)
