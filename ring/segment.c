@@ -20,6 +20,7 @@
 #define LINES_OFFSET R3RING_REGION_ALIGN
 #define DESCS_OFFSET (2u * R3RING_REGION_ALIGN)
 #define ALLOCATE_TRIES 16
+#define ALLOCATE_PIECE (UINT64_C(64) << 20) /* some 60 ms */
 
 void segment_locate_regions(struct r3ring_segment *segment)
 {
@@ -109,12 +110,13 @@ static void fill_header(struct r3ring_segment_header *header,
 		memcpy(header->label, options->label, strlen(options->label));
 }
 
+/* What was allocated of it is given back first: it is free, too. */
 static int no_space(const struct r3ring_segment *segment, struct r3ring_error *err)
 {
 	struct statvfs fs;
 	unsigned long long unused = 0;
 
-	if (fstatvfs(segment->fd, &fs) == 0)
+	if (ftruncate(segment->fd, 0) == 0 && fstatvfs(segment->fd, &fs) == 0)
 		unused = (unsigned long long)fs.f_bavail * fs.f_frsize;
 	return r3ring_error_set(err, -ENOSPC,
 				"ring segment %s needs %llu bytes of shared memory, %llu are free "
@@ -124,16 +126,13 @@ static int no_space(const struct r3ring_segment *segment, struct r3ring_error *e
 				unused);
 }
 
-static int allocate(const struct r3ring_segment *segment, struct r3ring_error *err)
+static int allocate_piece(const struct r3ring_segment *segment, uint64_t from, uint64_t bytes,
+			  struct r3ring_error *err)
 {
 	int rc = EINTR;
 
-	if (!file_limit_allows(segment->header.segment_size))
-		return r3ring_error_set(
-			err, -EFBIG, "ring segment %s needs %llu bytes: " FILE_LIMIT_REMEDY,
-			segment->name, (unsigned long long)segment->header.segment_size);
 	for (int tries = 0; rc == EINTR && tries < ALLOCATE_TRIES; tries++)
-		rc = posix_fallocate(segment->fd, 0, (off_t)segment->header.segment_size);
+		rc = posix_fallocate(segment->fd, (off_t)from, (off_t)bytes);
 	if (rc == ENOSPC)
 		return no_space(segment, err);
 	if (rc)
@@ -143,15 +142,42 @@ static int allocate(const struct r3ring_segment *segment, struct r3ring_error *e
 	return 0;
 }
 
-static int make_object(struct r3ring_segment *segment, uint32_t mode, struct r3ring_error *err)
+/* In pieces, so that whoever waits for it may think better of it. */
+static int allocate(const struct r3ring_segment *segment,
+		    const struct r3ring_segment_options *options, struct r3ring_error *err)
 {
+	const uint64_t size = segment->header.segment_size;
+	int rc = 0;
+
+	if (!file_limit_allows(size))
+		return r3ring_error_set(err, -EFBIG,
+					"ring segment %s needs %llu bytes: " FILE_LIMIT_REMEDY,
+					segment->name, (unsigned long long)size);
+	for (uint64_t at = 0; !rc && at < size; at += ALLOCATE_PIECE) {
+		uint64_t left = size - at;
+
+		if (options->carry_on && !options->carry_on(options->ctx))
+			return r3ring_error_set(err, -ECANCELED,
+						"allocating ring segment %s was ended",
+						segment->name);
+		rc = allocate_piece(segment, at, left < ALLOCATE_PIECE ? left : ALLOCATE_PIECE,
+				    err);
+	}
+	return rc;
+}
+
+static int make_object(struct r3ring_segment *segment, const struct r3ring_segment_options *options,
+		       struct r3ring_error *err)
+{
+	uint32_t mode = options->mode ? options->mode : DEFAULT_MODE;
+
 	if (flock(segment->fd, LOCK_EX | LOCK_NB))
 		return r3ring_error_set(err, -errno, "locking new ring segment %s: %s",
 					segment->name, strerror(errno));
 	if (fchmod(segment->fd, mode))
 		return r3ring_error_set(err, -errno, "setting mode 0%o of ring segment %s: %s",
 					mode, segment->name, strerror(errno));
-	return allocate(segment, err);
+	return allocate(segment, options, err);
 }
 
 static int map_and_publish(struct r3ring_segment *segment, struct r3ring_error *err)
@@ -200,7 +226,7 @@ int r3ring_segment_create(struct r3ring_segment **segment,
 						      : "");
 		goto fail;
 	}
-	rc = make_object(made, options->mode ? options->mode : DEFAULT_MODE, err);
+	rc = make_object(made, options, err);
 	if (!rc)
 		rc = map_and_publish(made, err);
 	if (rc) {

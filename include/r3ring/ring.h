@@ -35,6 +35,10 @@ struct r3ring_segment_options {
 	uint64_t generation;  /* stored in the header */
 	uint8_t uuid[16];     /* stored in the header */
 	uint64_t first_seq;   /* sequence of the first record; 1 when 0 */
+
+	/* Asked again and again while memory is allocated: false ends it. NULL: not asked. */
+	bool (*carry_on)(void *ctx);
+	void *ctx;
 };
 
 /*
@@ -46,8 +50,8 @@ struct r3ring_segment_options {
  * @err:     receives the reason in words; may be NULL.
  *
  * Returns 0, -EINVAL (an option, named), -EEXIST (the name is taken), -ENOSPC
- * (the message names the bytes needed, the bytes free and the remedy), or the
- * errno of shm_open, fchmod, posix_fallocate or mmap. The name is removed again
+ * (the message names the bytes needed, the bytes free and the remedy), -ECANCELED
+ * (@options->carry_on said so), or the errno of shm_open, fchmod, posix_fallocate or mmap. The name is removed again
  * when a later part fails.
  *
  * One thread; pairs with r3ring_segment_close(). The name stays until

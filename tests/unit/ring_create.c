@@ -224,7 +224,7 @@ Test(ring_create, a_first_sequence_near_the_end_of_numbers_is_refused)
 
 /* ---- no room ------------------------------------------------------------ */
 
-/* What came of it in a process with a /dev/shm of 1 MiB. */
+/* What came of it in a process with a /dev/shm of its own. */
 struct outcome {
 	int refused; /* by the kernel, before anything came of it */
 	int code;
@@ -233,9 +233,9 @@ struct outcome {
 	struct r3ring_error err;
 };
 
-static void create_in_small_shm(struct outcome *outcome)
+static void create_in_small_shm(const char *size, struct outcome *outcome)
 {
-	const struct container small = {.shm_size = "1m"};
+	const struct container small = {.shm_size = size};
 	struct r3ring_segment *segment = NULL;
 
 	outcome->refused = container_enter(&small, outcome->why, sizeof(outcome->why));
@@ -245,7 +245,7 @@ static void create_in_small_shm(struct outcome *outcome)
 	outcome->left_a_name = shm_open(name, O_RDONLY, 0) >= 0 || errno != ENOENT;
 }
 
-Test(ring_create, failure_1_a_full_dev_shm_is_an_error_that_names_need_free_and_remedy)
+static void expect_no_room(const char *shm_size, const char *unused)
 {
 	struct outcome *outcome = mmap(NULL, sizeof(*outcome), PROT_READ | PROT_WRITE,
 				       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -253,11 +253,11 @@ Test(ring_create, failure_1_a_full_dev_shm_is_an_error_that_names_need_free_and_
 	pid_t pid;
 
 	cr_assert(outcome != MAP_FAILED);
-	options.arena_bytes = 1u << 20;
-	snprintf(need, sizeof(need), "needs %u bytes", 3 * 65536 + (1u << 20));
+	snprintf(need, sizeof(need), "needs %llu bytes",
+		 3 * 65536ull + (unsigned long long)options.arena_bytes);
 	pid = fork();
 	if (pid == 0) {
-		create_in_small_shm(outcome);
+		create_in_small_shm(shm_size, outcome);
 		_exit(0);
 	}
 	cr_assert_eq(waitpid(pid, NULL, 0), pid);
@@ -265,8 +265,41 @@ Test(ring_create, failure_1_a_full_dev_shm_is_an_error_that_names_need_free_and_
 		cr_skip_test("%s", outcome->why);
 	cr_expect_eq(outcome->code, -ENOSPC, "%s", outcome->err.text);
 	cr_expect(strstr(outcome->err.text, need), "%s", outcome->err.text);
-	cr_expect(strstr(outcome->err.text, "1048576 are free"), "%s", outcome->err.text);
+	cr_expect(strstr(outcome->err.text, unused), "%s", outcome->err.text);
 	cr_expect(strstr(outcome->err.text, "--ring-size"), "%s", outcome->err.text);
 	cr_expect(strstr(outcome->err.text, "--shm-size"), "%s", outcome->err.text);
 	cr_expect_not(outcome->left_a_name);
+}
+
+Test(ring_create, failure_1_a_full_dev_shm_is_an_error_that_names_need_free_and_remedy)
+{
+	options.arena_bytes = 1u << 20;
+	expect_no_room("1m", "1048576 are free");
+}
+
+Test(ring_create, what_was_allocated_before_it_was_full_is_free)
+{
+	options.arena_bytes = 128u << 20;
+	expect_no_room("72m", "75497472 are free");
+}
+
+/* ---- thought better of -------------------------------------------------- */
+
+static bool carry_on_once(void *ctx)
+{
+	unsigned int *asked = ctx;
+
+	return (*asked)++ == 0;
+}
+
+Test(ring_create, whoever_waits_for_its_memory_may_end_that)
+{
+	unsigned int asked = 0;
+
+	options.arena_bytes = 128u << 20;
+	options.carry_on = carry_on_once;
+	options.ctx = &asked;
+	expect_refusal(-ECANCELED, name);
+	cr_expect_eq(asked, 2);
+	cr_expect_lt(shm_open(name, O_RDONLY, 0), 0);
 }
