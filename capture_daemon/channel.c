@@ -18,18 +18,13 @@
 #include "capture_daemon/log.h"
 #include "capture_daemon/registration.h"
 
-static bool same_name(const struct r3ring_channel_name *a, const struct r3ring_channel_name *b)
-{
-	return a->rank == b->rank && a->draft == b->draft && strcmp(a->instance, b->instance) == 0;
-}
-
 struct channel *channel_find(struct daemon *daemon, const struct r3ring_channel_name *name)
 {
 	struct channel *channel;
 
 	DL_FOREACH(daemon->channels, channel)
 	{
-		if (!channel->retiring && same_name(&channel->name, name))
+		if (!channel->retiring && channel_names_equal(&channel->name, name))
 			return channel;
 	}
 	return NULL;
@@ -42,7 +37,7 @@ struct channel *channel_find_generation(struct daemon *daemon,
 
 	DL_FOREACH(daemon->channels, channel)
 	{
-		if (same_name(&channel->name, name) &&
+		if (channel_names_equal(&channel->name, name) &&
 		    r3ring_segment_get_header(channel->segment)->generation == generation)
 			return channel;
 	}
@@ -60,7 +55,7 @@ bool channel_older_drain(const struct channel *channel)
 
 	DL_FOREACH(channel->daemon->channels, other)
 	{
-		if (other != channel && same_name(&other->name, &channel->name) &&
+		if (other != channel && channel_names_equal(&other->name, &channel->name) &&
 		    channel_draining(other))
 			return true;
 	}
@@ -126,16 +121,11 @@ void channel_producer_gone(struct channel *channel, enum drain_producer how)
 	}
 }
 
-static bool has_event(int fd, short events)
-{
-	struct pollfd poll_fd = {.fd = fd, .events = events};
-
-	return fd >= 0 && poll(&poll_fd, 1, 0) == 1 && poll_fd.revents;
-}
-
 bool channel_producer_is_gone(const struct channel *channel)
 {
-	return has_event(channel->pidfd.fd, POLLIN) || has_event(channel->producer->source.fd, 0);
+	struct pollfd polled = {.fd = channel->pidfd.fd, .events = POLLIN};
+
+	return poll(&polled, 1, 0) == 1 || session_has_hung_up(channel->producer);
 }
 
 void channel_producer_lost(struct channel *channel)

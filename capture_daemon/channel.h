@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A channel, in one generation: from its producer's hello (or from a segment that
+ * A channel, in one generation: from its producer's welcome (or from a segment that
  * a dead daemon left) until its segment is gone.
  *
  *	LIVE -> ENDED      the producer closed or died, and all was drained
@@ -69,13 +69,6 @@ struct channel *channel_find(struct daemon *daemon, const struct r3ring_channel_
 struct channel *channel_find_generation(struct daemon *daemon,
 					const struct r3ring_channel_name *name,
 					uint64_t generation);
-
-/*
- * Opens a new generation for the producer whose HELLO_PRODUCER is in the daemon's
- * inbox, answers with WELCOME, and retires the generation before.
- * Returns 0 or a negative errno with a message for the producer.
- */
-int channel_open(struct session *session, struct r3ring_error *err);
 
 /* The producer said BYE, or is gone; drains what is left. One that said BYE and waits
  * for its buffer stays connected until all is drained. */

@@ -16,6 +16,7 @@
 #include "capture_daemon/daemon.h"
 #include "capture_daemon/log.h"
 #include "capture_daemon/notify.h"
+#include "capture_daemon/opening.h"
 #include "capture_daemon/orphans.h"
 #include "capture_daemon/peers.h"
 
@@ -59,6 +60,7 @@ static void stop(struct daemon *daemon)
 	daemon->stopping = true;
 	daemon->stop_deadline_ns = clock_now_ns() + PATIENCE_NS;
 	loop_remove(daemon->loop, &daemon->listener);
+	openings_cancel(daemon);
 	DL_FOREACH(daemon->channels, channel)
 	drain_stop(&channel->drain, daemon->stop_deadline_ns);
 }
@@ -194,7 +196,7 @@ int daemon_run(struct daemon *daemon)
 		int timeout_ms = ticks ? TICK_MS : -1;
 		int r;
 
-		if (daemon->stopping && !any_draining(daemon))
+		if (daemon->stopping && !any_draining(daemon) && !daemon->openings)
 			return 0;
 		if (anew_due(daemon))
 			return DAEMON_ANEW;
@@ -230,6 +232,7 @@ static void close_channel(struct channel *channel)
 
 void daemon_close(struct daemon *daemon)
 {
+	openings_close(daemon);
 	while (daemon->channels)
 		close_channel(daemon->channels);
 	while (daemon->sessions)

@@ -24,6 +24,7 @@ struct daemon {
 	struct loop_source signals;
 	int spare_fd;              /* given up to refuse a connection when descriptors are out */
 	struct session *sessions;  /* utlist */
+	struct opening *openings;  /* utlist */
 	struct channel *channels;  /* utlist; at most one of a name is not retiring */
 	struct socket_inbox inbox; /* the message being handled */
 	uint64_t started_ns;

@@ -79,9 +79,7 @@ int drain_attach(struct drain *drain, const struct drain_options *options,
 	int r;
 
 	drain->resumed = options->hello->reconnect == 1;
-	drain->told_step = options->told_step;
 	drain->imported_bytes = options->imported_bytes;
-	drain->policy = options->policy;
 	drain->geometry = (struct extent_geometry){
 		.layers = schema->layers,
 		.top_k = schema->top_k,
@@ -99,12 +97,30 @@ int drain_attach(struct drain *drain, const struct drain_options *options,
 	if (drain->pages.layers != schema->layers)
 		return r3ring_error_set(err, -EBADMSG, "pages for %u layers, schema with %u",
 					drain->pages.layers, schema->layers);
-	r = lanes_attach(drain, err);
-	if (r == 0)
-		r = buffer_attach(drain, options, err);
+	r = buffer_attach(drain, options, err);
 	if (r == 0 && work_alloc(drain) < 0)
 		r = r3ring_error_set(err, -ENOMEM, "no memory for %u layers", schema->layers);
 	return r;
+}
+
+int drain_prepare(struct drain *drain, const struct r3ring_segment *segment,
+		  struct r3ring_error *err)
+{
+	size_t bytes;
+	void *arena = r3ring_segment_arena(segment, &bytes);
+	int r = drain->ops->arena_register(drain->device, arena, bytes, err);
+
+	if (r == 0)
+		drain->arena = arena;
+	return r;
+}
+
+int drain_take_place(struct drain *drain, uint64_t told_step, struct stall_policy policy,
+		     struct r3ring_error *err)
+{
+	drain->told_step = told_step;
+	drain->policy = policy;
+	return lanes_attach(drain, err);
 }
 
 int drain_serve_idle(struct drain *drain, struct stall_policy policy)
@@ -142,22 +158,11 @@ int drain_launch(struct drain *drain, struct r3ring_error *err)
 	return thread_start(drain, err);
 }
 
-static int arena_register(struct drain *drain, const struct r3ring_segment *segment,
-			  struct r3ring_error *err)
-{
-	size_t bytes;
-	void *arena = r3ring_segment_arena(segment, &bytes);
-
-	return drain->ops->arena_register(drain->device, arena, bytes, err);
-}
-
 int drain_begin(struct drain *drain, struct r3ring_segment *segment,
 		const struct r3ring_record *schema, struct live *carried, struct r3ring_error *err)
 {
-	int r = arena_register(drain, segment, err);
+	int r;
 
-	if (r < 0)
-		return r;
 	/* What is noted there is of another ring. */
 	r3ring_store_release_u64(&drain->pages.words->said_entry, 0);
 	r = publisher_open(&drain->publisher, segment, schema);
@@ -191,7 +196,7 @@ static void find_said_entry(struct drain *drain)
 int drain_resume(struct drain *drain, struct r3ring_error *err)
 {
 	struct publisher *publisher = &drain->publisher;
-	int r = arena_register(drain, publisher->segment, err);
+	int r = drain_prepare(drain, publisher->segment, err);
 
 	if (r < 0)
 		return r;
@@ -204,13 +209,11 @@ int drain_resume(struct drain *drain, struct r3ring_error *err)
 
 static void device_release(struct drain *drain)
 {
-	size_t bytes;
-
 	if (!drain->ops)
 		return;
-	if (drain->publisher.segment)
-		drain->ops->arena_unregister(
-			drain->device, r3ring_segment_arena(drain->publisher.segment, &bytes));
+	if (drain->arena)
+		drain->ops->arena_unregister(drain->device, drain->arena);
+	drain->arena = NULL;
 	if (drain->buffer.base)
 		drain->ops->buffer_unimport(drain->device, &drain->buffer);
 	drain->ops->close(drain->device);

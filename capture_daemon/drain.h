@@ -65,6 +65,7 @@ struct drain {
 	const struct device_ops *ops;
 	struct device *device;
 	struct device_buffer buffer;
+	void *arena; /* prepared as a target of copies; NULL: not yet */
 	struct extent_geometry geometry;
 	struct publisher publisher;
 	struct pace pace;
@@ -115,8 +116,6 @@ struct drain_options {
 	int pages_fd; /* taken over on success, as is buffer_fd (-1 when none) */
 	int buffer_fd;
 	uint64_t imported_bytes;
-	uint64_t told_step;         /* newest that a dead daemon told all of; 0: not known */
-	struct stall_policy policy; /* towards lossless readers */
 	struct device_options device;
 };
 
@@ -124,11 +123,25 @@ struct drain_options {
 void drain_init(struct drain *drain, const char *label);
 
 /*
- * Takes the producer's pages and buffer over: maps and checks them.
+ * Takes the producer's pages and buffer over: maps and checks them. The first buffer on a
+ * GPU takes seconds. Any thread.
  * Returns 0 or a negative errno with a message for the producer.
  */
 int drain_attach(struct drain *drain, const struct drain_options *options,
 		 const struct r3ring_schema_record *schema, struct r3ring_error *err);
+
+/* Prepares the arena of the ring to come as a target of copies; it must stay until
+ * drain_join(). Any thread. Returns likewise. */
+int drain_prepare(struct drain *drain, const struct r3ring_segment *segment,
+		  struct r3ring_error *err);
+
+/*
+ * Takes its place in the producer's lanes.
+ * @told_step: newest that a dead daemon told all of; 0: not known.
+ * @policy:    towards lossless readers.
+ */
+int drain_take_place(struct drain *drain, uint64_t told_step, struct stall_policy policy,
+		     struct r3ring_error *err);
 
 /* Publishes SCHEMA into @segment, then maps and BEGIN of the requests in @carried
  * (emptied). */

@@ -3,9 +3,12 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include <utlist.h>
+
 #include "capture_daemon/daemon.h"
 #include "capture_daemon/limits.h"
 #include "capture_daemon/log.h"
+#include "capture_daemon/opening.h"
 
 /* Connections that are no producer's and no reader's: tools that ask. */
 #define OTHER_CONNECTIONS 64
@@ -20,7 +23,24 @@ struct usage {
 /* Nobody writes it any more: it is kept only for those who have not read it yet. */
 static bool may_go(const struct channel *channel)
 {
-	return channel->state == CHANNEL_ENDED && !channel->retiring && !channel->producer;
+	return channel->state == CHANNEL_ENDED && !channel->retiring && !channel->producer &&
+	       !opening_has(channel->daemon, &channel->name);
+}
+
+/* One that has a generation before it takes that one's place. */
+static void add_openings(struct usage *usage, const struct daemon *daemon, uid_t user)
+{
+	const struct opening *opening;
+
+	DL_FOREACH(daemon->openings, opening)
+	{
+		const struct channel *channel = opening->channel;
+
+		if (!channel || channel->user != user)
+			continue;
+		usage->channels += !channel_find(opening->daemon, &channel->name);
+		usage->memory += channel->memory;
+	}
 }
 
 static struct usage usage_of(const struct daemon *daemon, const struct limits_demand *demand,
@@ -34,6 +54,7 @@ static struct usage usage_of(const struct daemon *daemon, const struct limits_de
 		usage.channels += !c->retiring;
 		usage.memory += c->memory;
 	}
+	add_openings(&usage, daemon, demand->user);
 	return usage;
 }
 

@@ -16,6 +16,7 @@
 #include "capture_daemon/clock.h"
 #include "capture_daemon/daemon.h"
 #include "capture_daemon/log.h"
+#include "capture_daemon/opening.h"
 #include "capture_daemon/orphans.h"
 #include "capture_daemon/registration.h"
 #include "capture_daemon/remains.h"
@@ -276,7 +277,8 @@ void orphans_expire(struct daemon *daemon)
 
 	DL_FOREACH(daemon->channels, channel)
 	{
-		if (channel->state != CHANNEL_ORPHAN || now < channel->deadline_ns)
+		if (channel->state != CHANNEL_ORPHAN || now < channel->deadline_ns ||
+		    opening_has(daemon, &channel->name))
 			continue;
 		log_info("channel %s: its producer did not come back: it has ended, and stays "
 			 "readable",

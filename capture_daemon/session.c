@@ -15,6 +15,7 @@
 #include "capture_daemon/limits.h"
 #include "capture_daemon/listing.h"
 #include "capture_daemon/log.h"
+#include "capture_daemon/opening.h"
 #include "capture_daemon/peers.h"
 #include "capture_daemon/status.h"
 #include "channel/namespaces.h"
@@ -89,6 +90,20 @@ static void outbox_flush(struct session *session)
 		session_close(session);
 }
 
+/* ---- listening ---------------------------------------------------------- */
+
+int session_listen(struct session *session, bool listens)
+{
+	return loop_modify(session->daemon->loop, &session->source, listens ? POLLIN : 0);
+}
+
+bool session_has_hung_up(const struct session *session)
+{
+	struct pollfd polled = {.fd = session->source.fd};
+
+	return poll(&polled, 1, 0) == 1;
+}
+
 /* ---- the end ------------------------------------------------------------ */
 
 void session_close(struct session *session)
@@ -100,6 +115,8 @@ void session_close(struct session *session)
 		channel->producer = NULL;
 		channel_producer_lost(channel);
 	}
+	if (session->opening)
+		opening_abandon(session->opening);
 	registration_close(session);
 	loop_remove(session->daemon->loop, &session->source);
 	close(session->source.fd);
@@ -271,7 +288,7 @@ static int handle_message(struct session *session, struct r3ring_error *err)
 
 	switch (type) {
 	case R3RING_MSG_HELLO_PRODUCER:
-		return channel_open(session, err);
+		return opening_begin(session, err);
 	case R3RING_MSG_BYE:
 		return bye(session, err);
 	case R3RING_MSG_HELLO_READER:
@@ -309,7 +326,7 @@ static void name_remedy(struct r3ring_error *why)
 			 text);
 }
 
-static void refuse(struct session *session, struct r3ring_error *why)
+void session_fail(struct session *session, struct r3ring_error *why)
 {
 	name_remedy(why);
 	if (refusal_is_final(why)) {
@@ -344,7 +361,7 @@ static void receive(struct session *session)
 		r = handle_message(session, &err);
 	socket_inbox_close_fds(&daemon->inbox);
 	if (r < 0)
-		refuse(session, &err);
+		session_fail(session, &err);
 }
 
 static void session_ready(struct loop_source *source, uint32_t events)

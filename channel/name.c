@@ -114,6 +114,11 @@ int channel_name_check(const struct r3ring_channel_name *name, struct r3ring_err
 	return check_instance(name->instance, len, err);
 }
 
+bool channel_names_equal(const struct r3ring_channel_name *a, const struct r3ring_channel_name *b)
+{
+	return a->rank == b->rank && a->draft == b->draft && strcmp(a->instance, b->instance) == 0;
+}
+
 const char *channel_name_format(const struct r3ring_channel_name *name,
 				char text[CHANNEL_NAME_TEXT])
 {

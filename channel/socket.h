@@ -6,6 +6,7 @@
 #ifndef CHANNEL_SOCKET_H
 #define CHANNEL_SOCKET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -91,6 +92,8 @@ int channel_name_check(const struct r3ring_channel_name *name, struct r3ring_err
 
 /* Checks an instance name alone: letters, digits, '.', '_', '-', 1 to 48. */
 int channel_instance_check(const char *instance, struct r3ring_error *err);
+
+bool channel_names_equal(const struct r3ring_channel_name *a, const struct r3ring_channel_name *b);
 
 #define CHANNEL_NAME_TEXT 80
 /* Writes "INSTANCE/RANK[.draft]"; returns @text. */

@@ -54,13 +54,14 @@ int cuda_context_take(struct device *device, const uint8_t uuid[CUDA_UUID_BYTES]
 		ret = check_mps(device, gpu, err);
 	if (ret)
 		return ret;
-	code = cudaSetDevice(gpu);
-	if (code != cudaSuccess)
-		return cuda_failed(err, code, "cudaSetDevice", NULL);
-	device->gpu = gpu;
+	/* Counted first, so that no other thread lets go of the context meanwhile. */
 	pthread_mutex_lock(&users_lock);
 	users[gpu]++;
 	pthread_mutex_unlock(&users_lock);
+	device->gpu = gpu;
+	code = cudaSetDevice(gpu);
+	if (code != cudaSuccess)
+		return cuda_failed(err, code, "cudaSetDevice", NULL);
 	return make_stream(device, err);
 }
 

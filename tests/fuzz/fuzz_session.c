@@ -79,6 +79,16 @@ static void turn(int times, int timeout_ms)
 		must(loop_turn(rig.daemon.loop, timeout_ms) == 0, "the control loop failed");
 }
 
+/* A channel is opened by a thread. */
+static void answer(void)
+{
+	turn(TURNS, 0);
+	for (int turns = 0; rig.daemon.openings; turns++) {
+		must(turns < DRAIN_TURNS, "a channel is opened for ever");
+		turn(1, DRAIN_TURN_MS);
+	}
+}
+
 static bool busy(void)
 {
 	const struct channel *channel;
@@ -87,7 +97,7 @@ static bool busy(void)
 		if (channel_draining(channel))
 			return true;
 	}
-	return rig.daemon.sessions != NULL;
+	return rig.daemon.sessions || rig.daemon.openings;
 }
 
 static void come_to_rest(void)
@@ -256,7 +266,7 @@ static void deliver(int connections[SESSION_INPUT_CONNECTIONS],
 	send_message(*connection, head, copy, len);
 	if (head->fds & SESSION_INPUT_AT_ONCE)
 		return;
-	turn(TURNS, 0);
+	answer();
 	drop_answers(*connection);
 	if (!(head->fds & SESSION_INPUT_HANG_UP))
 		return;

@@ -292,8 +292,8 @@ static bool attach(struct drain_image_rig *rig, const struct drain_image_run *ru
 		.hello = &hello,
 		.pages_fd = dup(rig->pages.fd),
 		.buffer_fd = dup(rig->buffer.fd),
-		.policy = {.limit_ns = STALL_NS, .drop = run->drop},
 	};
+	const struct stall_policy policy = {.limit_ns = STALL_NS, .drop = run->drop};
 	struct r3ring_error err;
 	int r;
 
@@ -303,7 +303,8 @@ static bool attach(struct drain_image_rig *rig, const struct drain_image_run *ru
 		close(options.pages_fd);
 	if (!drain->buffer.base)
 		close(options.buffer_fd);
-	return r == 0;
+	return r == 0 && drain_prepare(drain, rig->segment, &err) == 0 &&
+	       drain_take_place(drain, 0, policy, &err) == 0;
 }
 
 static void launch(struct drain_image_rig *rig, struct drain *drain)
