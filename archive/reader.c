@@ -44,9 +44,28 @@ static const struct archive_listed *following(const struct archive_reader *reade
 	return at < reader->listing.count ? &reader->listing.segments[at] : NULL;
 }
 
+struct archive_progress archive_reader_progress(const struct archive_reader *reader)
+{
+	const struct archive_segment *segment = &reader->segment;
+
+	if (segment->fd < 0)
+		return reader->left;
+	return (struct archive_progress){
+		.number = segment->number,
+		.bytes = segment->bytes,
+		.first_ns = segment->head.created_ns,
+		.last_ns = segment->start ? segment->block.time_ns : segment->head.created_ns,
+		.blocks = segment->chain.number - 1,
+		.records = segment->chain.records,
+		.closed = segment->closed,
+	};
+}
+
 /* The segment is done with, whole or not. */
 static void leave(struct archive_reader *reader)
 {
+	reader->left = archive_reader_progress(reader);
+	reader->left.whole = reader->whole;
 	archive_segment_close(&reader->segment);
 	reader->entries_left = 0;
 }

@@ -10,18 +10,29 @@
 #include "archive/reader.h"
 #include "archive/segment.h"
 
+/* How a segment was left, or how far it was read. */
+struct archive_progress {
+	uint64_t number;            /* 0: none was begun */
+	uint64_t bytes;             /* of the file */
+	uint64_t first_ns, last_ns; /* when it was made, when its newest block was written */
+	uint64_t blocks, records;   /* of the archive, up to here */
+	bool closed;                /* in good order */
+	bool whole;                 /* it was left at its end */
+};
+
 struct archive_reader {
 	int dir_fd;
 	uint8_t uuid[16];
 	struct archive_listing listing;
 	struct archive_channels *channels;
 
-	uint64_t after;             /* number of the newest segment that was begun; 0: none */
-	bool anywhere;              /* what comes next need not be the one behind it */
-	bool whole;                 /* that one was read to its end, */
-	struct archive_chain chain; /* which is this */
-	bool broken;                /* it was not: damage was told */
-	bool looked_again;          /* at an end that is none */
+	uint64_t after;               /* number of the newest segment that was begun; 0: none */
+	bool anywhere;                /* what comes next need not be the one behind it */
+	bool whole;                   /* that one was read to its end, */
+	struct archive_chain chain;   /* which is this */
+	bool broken;                  /* it was not: damage was told */
+	bool looked_again;            /* at an end that is none */
+	struct archive_progress left; /* the segment that was left last */
 
 	struct archive_segment segment; /* open while its blocks are read */
 	bool ready;                     /* what it says again is over */
@@ -38,5 +49,8 @@ struct archive_reader {
 /* The next entry of the block: returns 1, 2 (it is not to be given), -EBADMSG or -ENOMEM. */
 int archive_reader_take(struct archive_reader *reader, struct archive_item *item,
 			struct r3ring_error *err);
+
+/* Of the segment that is open, else of the one that was left last. */
+struct archive_progress archive_reader_progress(const struct archive_reader *reader);
 
 #endif
