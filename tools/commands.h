@@ -21,5 +21,6 @@ int cmd_dump(int argc, char **argv);
 int cmd_gc(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_produce(int argc, char **argv);
+int cmd_export(int argc, char **argv);
 
 #endif

@@ -18,6 +18,7 @@ static const struct command commands[] = {
 	{"status", cmd_status, "show channels, layers bound, rates and losses"},
 	{"dump", cmd_dump, "print a channel's records as text, JSON or totals"},
 	{"produce", cmd_produce, "run the reference producer: a model over a text, or a recording"},
+	{"export", cmd_export, "write an archive's routes in the form that a trainer takes"},
 	{"gc", cmd_gc, "remove the segments that a dead daemon left"},
 	{"doctor", cmd_doctor, "say what this machine lacks, each with its remedy"},
 };

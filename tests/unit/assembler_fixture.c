@@ -67,11 +67,13 @@ static void schema(struct feed *to, uint16_t flags)
 	struct r3ring_layer_entry layers[FEED_LAYERS] = {0};
 	struct r3ring_record record = {.type = R3RING_SCHEMA};
 
-	for (uint32_t i = 0; i < FEED_LAYERS; i++)
+	for (uint32_t i = 0; i < FEED_LAYERS; i++) {
 		layers[i].layer_id = to->first_layer + (int32_t)i;
+		layers[i].kind = to->kinds ? to->kinds[i] : R3RING_LAYER_MOE;
+	}
 	record.u.schema.head = (struct r3ring_schema_record){
 		.layers = FEED_LAYERS,
-		.experts = FEED_EXPERTS,
+		.experts = to->experts ? to->experts : FEED_EXPERTS,
 		.top_k = FEED_TOP_K,
 		.max_rows = 64,
 		.rows_per_record = ROWS_PER_RECORD,
@@ -105,6 +107,10 @@ static void begin(struct feed *to, uint64_t handle, const char *id, uint32_t pro
 	};
 	record.u.request.id = id;
 	record.u.request.session = record.u.request.turn = record.u.request.sample = "";
+	if (to->session) {
+		record.u.request.session = to->session;
+		record.u.request.head.session_len = (uint16_t)strlen(to->session);
+	}
 	feed(to, &record, flags);
 }
 
@@ -193,7 +199,9 @@ static void layer_part(struct feed *to, uint64_t step, uint32_t total, uint32_t 
 
 	for (uint32_t i = 0; i < rows; i++)
 		for (uint32_t k = 0; k < FEED_TOP_K; k++)
-			ids[i * FEED_TOP_K + k] = feed_id(to->salt, step, row + i, layer, k);
+			ids[i * FEED_TOP_K + k] =
+				(uint16_t)(feed_id(to->salt, step, row + i, layer, k) %
+					   (to->experts ? to->experts : FEED_EXPERTS));
 	record.u.layer.head = (struct r3ring_layer_record){
 		.step = step,
 		.layer_id = to->first_layer + (int32_t)layer,
@@ -203,6 +211,7 @@ static void layer_part(struct feed *to, uint64_t step, uint32_t total, uint32_t 
 		.total_rows = total,
 		.valid_rows = rows,
 		.top_k = FEED_TOP_K,
+		.kind = to->kinds ? to->kinds[layer] : R3RING_LAYER_MOE,
 	};
 	record.u.layer.ids = ids;
 	feed(to, &record, 0);

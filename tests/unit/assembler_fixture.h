@@ -28,6 +28,9 @@ struct feed {
 	uint32_t flags;              /* of the next step */
 	uint32_t row_begin, row_end; /* of the next step; 0, 0: all its rows */
 	uint32_t key_kind, tokens_per_key;
+	uint32_t experts;     /* 0: FEED_EXPERTS; ids are taken modulo it */
+	const uint8_t *kinds; /* [FEED_LAYERS] enum r3ring_layer_kind; NULL: all moe */
+	const char *session;  /* of requests that begin; NULL: none */
 };
 
 void feed_create(struct feed *feed, const struct r3ring_assembler_options *options);

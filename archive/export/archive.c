@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An archive, from its first entry to its last. */
+#include <errno.h>
+
+#include "archive/export/export.h"
+
+#define PROGRESS_BYTES (8u << 20)
+
+static int damaged(const char *dir, int rc, struct r3ring_error *err)
+{
+	struct r3ring_error why = *err;
+
+	if (rc != -EBADMSG)
+		return rc;
+	return r3ring_error_set(err, rc,
+				"%.400s; a damaged archive is not exported: 'r3ring verify %s' "
+				"says what is wrong with it",
+				why.text, dir);
+}
+
+static int feed_all(struct exporter *exporter, struct archive_reader *reader,
+		    export_progress_fn progress, void *ctx, struct r3ring_error *err)
+{
+	struct archive_extent extent;
+	struct archive_item item;
+	uint64_t told = 0;
+	int rc;
+
+	archive_reader_get_extent(reader, &extent);
+	while ((rc = archive_reader_next(reader, &item, err)) == 1) {
+		uint64_t passed = archive_reader_passed(reader);
+
+		rc = export_feed(exporter, &item, err);
+		if (rc)
+			break;
+		if (progress && passed - told >= PROGRESS_BYTES) {
+			progress(ctx, passed, extent.bytes);
+			told = passed;
+		}
+	}
+	return rc > 0 ? 0 : rc;
+}
+
+int export_archive(const char *dir, const struct export_options *options,
+		   export_progress_fn progress, void *ctx, struct export_summary *summary,
+		   struct r3ring_error *err)
+{
+	struct archive_reader *reader = NULL;
+	struct exporter *exporter = NULL;
+	int rc = export_open(&exporter, options, err);
+
+	if (rc)
+		return rc;
+	rc = archive_reader_open(&reader, dir, err);
+	if (!rc) {
+		rc = feed_all(exporter, reader, progress, ctx, err);
+		archive_reader_close(reader);
+	}
+	if (!rc)
+		rc = export_finish(exporter, summary, err);
+	export_close(exporter);
+	return damaged(dir, rc, err);
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From entries to requests, and which of them are wanted. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "archive/export/export_internal.h"
+
+/* What became of a request that was asked for by its id. */
+static const char FATE_ABSENT[] = "is not in the archive";
+static const char FATE_OTHER_TIME[] = "did not end between --since and --until";
+static const char FATE_ABORTED[] = "was aborted: --include aborted takes it";
+static const char FATE_EVICTED[] = "was too large for the memory: raise --max-memory";
+static const char FATE_UNFINISHED[] = "has no end in the archive: --include unfinished takes it";
+static const char FATE_GUESSED[] =
+	"has an end that does not say how many tokens were kept: --include guessed takes it";
+
+/* ---- opening ------------------------------------------------------------ */
+
+static int open_assembler(struct exporter *exporter, struct r3ring_error *err)
+{
+	const struct r3ring_assembler_options options = {
+		.size = sizeof(options),
+		.policy = exporter->options.policy,
+		.max_bytes = exporter->options.max_bytes,
+		.min_ends = exporter->options.min_ends,
+	};
+
+	return r3ring_assembler_create(&exporter->assembler, &options, err);
+}
+
+static int open_parts(struct exporter *exporter, struct r3ring_error *err)
+{
+	const struct export_options *options = &exporter->options;
+	int rc;
+
+	exporter->fate = calloc(options->requests + 1, sizeof(*exporter->fate));
+	for (uint32_t i = 0; exporter->fate && i < options->requests; i++)
+		exporter->fate[i] = FATE_ABSENT;
+	if (options->join)
+		exporter->sessions = export_sessions_create();
+	if (!exporter->fate || (options->join && !exporter->sessions))
+		return r3ring_error_set(err, -ENOMEM, "no memory");
+	rc = open_assembler(exporter, err);
+	return rc ? rc : exporter->format->container->open(&exporter->writer, options->out, err);
+}
+
+int export_open(struct exporter **exporter, const struct export_options *options,
+		struct r3ring_error *err)
+{
+	const struct export_format *format = export_format_find(options->format);
+	struct exporter *made;
+	int rc;
+
+	if (!format)
+		return r3ring_error_set(err, -EINVAL, "--format %s: there is no such format",
+					options->format);
+	rc = export_options_check(options, format, err);
+	if (rc)
+		return rc;
+	made = calloc(1, sizeof(*made));
+	if (!made)
+		return r3ring_error_set(err, -ENOMEM, "no memory");
+	made->options = *options;
+	made->format = format;
+	rc = open_parts(made, err);
+	if (rc) {
+		export_close(made);
+		return rc;
+	}
+	*exporter = made;
+	return 0;
+}
+
+void export_close(struct exporter *exporter)
+{
+	if (!exporter)
+		return;
+	if (exporter->writer)
+		exporter->format->container->close(exporter->writer);
+	export_reader_close(&exporter->reader);
+	export_sessions_destroy(exporter->sessions);
+	r3ring_assembler_destroy(exporter->assembler);
+	free(exporter->plan.layer);
+	free(exporter->known.layer);
+	free(exporter->fate);
+	free(exporter);
+}
+
+/* ---- which requests ----------------------------------------------------- */
+
+static bool by_id(const struct exporter *exporter, const struct r3ring_assembled_info *info)
+{
+	const struct export_options *options = &exporter->options;
+
+	for (uint32_t i = 0; i < options->requests; i++)
+		if (!strcmp(options->request[i], info->id))
+			return true;
+	return !options->requests;
+}
+
+static bool in_time(const struct export_options *options, uint64_t time_ns)
+{
+	return time_ns >= options->since_ns && (!options->until_ns || time_ns < options->until_ns);
+}
+
+/* Why a request is left out for what it is, and counts it; NULL: it is not. */
+static const char *left_out(struct exporter *exporter, const struct r3ring_assembled_info *info)
+{
+	const uint32_t include = exporter->options.include;
+	struct export_summary *summary = &exporter->summary;
+
+	if (info->flags & R3RING_ASSEMBLED_ABORTED) {
+		summary->aborted += !(include & EXPORT_INCLUDE_ABORTED);
+		return include & EXPORT_INCLUDE_ABORTED ? NULL : FATE_ABORTED;
+	}
+	if (info->flags & R3RING_ASSEMBLED_EVICTED) {
+		summary->evicted += !(include & EXPORT_INCLUDE_UNFINISHED);
+		return include & EXPORT_INCLUDE_UNFINISHED ? NULL : FATE_EVICTED;
+	}
+	if (info->flags & R3RING_ASSEMBLED_UNFINISHED) {
+		summary->unfinished += !(include & EXPORT_INCLUDE_UNFINISHED);
+		return include & EXPORT_INCLUDE_UNFINISHED ? NULL : FATE_UNFINISHED;
+	}
+	if (info->flags & R3RING_ASSEMBLED_LENGTH_GUESSED) {
+		summary->guessed += !(include & EXPORT_INCLUDE_GUESSED);
+		return include & EXPORT_INCLUDE_GUESSED ? NULL : FATE_GUESSED;
+	}
+	return NULL;
+}
+
+static void note_fate(struct exporter *exporter, const char *id, const char *fate)
+{
+	const struct export_options *options = &exporter->options;
+
+	for (uint32_t i = 0; i < options->requests; i++)
+		if (exporter->fate[i] && !strcmp(options->request[i], id))
+			exporter->fate[i] = fate;
+}
+
+static int take(struct exporter *exporter, const struct r3ring_assembled *assembled,
+		uint64_t time_ns, struct r3ring_error *err)
+{
+	const struct r3ring_assembled_info *info = r3ring_assembled_get_info(assembled);
+	const char *fate = in_time(&exporter->options, time_ns) ? NULL : FATE_OTHER_TIME;
+	int rc = export_join_before(exporter, assembled, err);
+
+	if (rc)
+		return rc;
+	if (!by_id(exporter, info)) {
+		exporter->summary.not_asked++;
+		return 0;
+	}
+	if (fate)
+		exporter->summary.not_asked++;
+	else
+		fate = left_out(exporter, info);
+	note_fate(exporter, info->id, fate);
+	if (fate)
+		return 0;
+	exporter->summary.conflicts += info->conflicts;
+	return export_write_request(exporter, assembled, err);
+}
+
+int export_take(struct exporter *exporter, uint64_t time_ns, struct r3ring_error *err)
+{
+	struct r3ring_assembled *assembled;
+	int rc = 0;
+
+	while (!rc && (assembled = r3ring_assembler_take(exporter->assembler))) {
+		rc = take(exporter, assembled, time_ns, err);
+		r3ring_assembled_free(assembled);
+	}
+	return rc;
+}
+
+struct r3ring_assembler *export_assembler(struct exporter *exporter)
+{
+	return exporter->assembler;
+}
+
+/* ---- entries ------------------------------------------------------------ */
+
+static bool of_instance(const struct exporter *exporter, const char *channel)
+{
+	const char *instance = exporter->options.instance;
+	size_t len = instance ? strlen(instance) : 0;
+
+	return !instance || (!strncmp(channel, instance, len) && channel[len] == '/');
+}
+
+static int place_error(struct r3ring_error *err, int code, const struct archive_item *item,
+		       const char *what)
+{
+	return r3ring_error_set(err, code, "segment %llu, block at %llu, entry %u (channel %s): %s",
+				(unsigned long long)item->place.segment,
+				(unsigned long long)item->place.offset, item->place.entry,
+				item->name, what);
+}
+
+static bool is_draft(const char *channel)
+{
+	const char *end = strrchr(channel, '.');
+
+	return end && !strcmp(end, ".draft");
+}
+
+static int feed_record(struct exporter *exporter, uint32_t channel, const struct archive_item *item,
+		       struct r3ring_error *err)
+{
+	const struct r3ring_view *view = &item->view;
+	struct r3ring_record record;
+	struct r3ring_error why = {0};
+	int rc = r3ring_record_decode(&record, view->type, view->data, view->len, &why);
+
+	if (rc == -ENOTSUP)
+		return 0;
+	if (rc)
+		return place_error(err, rc, item, why.text);
+	rc = r3ring_assembler_feed(exporter->assembler, channel, view, &record);
+	if (rc == -EPROTO)
+		return place_error(err, rc, item,
+				   "is of another model than those before it: export them apart, "
+				   "with --instance");
+	if (rc)
+		return place_error(err, rc, item, "no memory");
+	if (view->type == R3RING_SCHEMA && !exporter->begun && !is_draft(item->name) &&
+	    export_layers_add(&exporter->known, record.u.schema.layers,
+			      record.u.schema.head.layers))
+		return r3ring_error_set(err, -ENOMEM, "no memory");
+	return 0;
+}
+
+int export_feed(struct exporter *exporter, const struct archive_item *item,
+		struct r3ring_error *err)
+{
+	const uint64_t until = exporter->options.until_ns;
+	int channel, rc = 0;
+
+	if (until && item->time_ns >= until)
+		return 1;
+	if (item->kind != ARCHIVE_RECORD && item->kind != ARCHIVE_GAP)
+		return 0;
+	if (!of_instance(exporter, item->name))
+		return 0;
+	channel = r3ring_assembler_channel(exporter->assembler, item->name);
+	if (channel < 0)
+		return place_error(err, channel == -ENOMEM ? -ENOMEM : -EBADMSG, item,
+				   "no name of a channel");
+	if (item->kind == ARCHIVE_GAP)
+		r3ring_assembler_gap(exporter->assembler, (uint32_t)channel);
+	else
+		rc = feed_record(exporter, (uint32_t)channel, item, err);
+	return rc ? rc : export_take(exporter, item->time_ns, err);
+}
+
+/* ---- the end ------------------------------------------------------------ */
+
+static int check_found(const struct exporter *exporter, struct r3ring_error *err)
+{
+	const struct export_options *options = &exporter->options;
+
+	for (uint32_t i = 0; i < options->requests; i++)
+		if (exporter->fate[i])
+			return r3ring_error_set(err, -ENOENT, "request '%s' %s; nothing is written",
+						options->request[i], exporter->fate[i]);
+	if (exporter->begun)
+		return 0;
+	return r3ring_error_set(
+		err, -ENOENT,
+		"no request is there to be exported (left out: %llu unfinished, %llu aborted, "
+		"%llu of unknown length, %llu too large for the memory, %llu not asked for)",
+		(unsigned long long)exporter->summary.unfinished,
+		(unsigned long long)exporter->summary.aborted,
+		(unsigned long long)exporter->summary.guessed,
+		(unsigned long long)exporter->summary.evicted,
+		(unsigned long long)exporter->summary.not_asked);
+}
+
+static void sum_up(const struct exporter *exporter, struct export_summary *summary)
+{
+	struct r3ring_assembler_stats stats;
+
+	r3ring_assembler_get_stats(exporter->assembler, &stats);
+	*summary = exporter->summary;
+	summary->format = exporter->format->name;
+	summary->dtype = exporter->plan.dtype;
+	summary->missing = exporter->plan.missing;
+	summary->pad = exporter->plan.pad;
+	summary->rule = exporter->plan.rows;
+	summary->layers = exporter->plan.layers;
+	summary->top_k = exporter->plan.top_k;
+	summary->experts = exporter->plan.experts;
+	summary->cells = summary->rows * exporter->plan.layers;
+	summary->unattributed = stats.rows_unattributed;
+	summary->keys_forgotten = stats.keys_forgotten;
+}
+
+int export_finish(struct exporter *exporter, struct export_summary *summary,
+		  struct r3ring_error *err)
+{
+	int rc;
+
+	r3ring_assembler_flush(exporter->assembler);
+	rc = export_take(exporter, exporter->options.since_ns, err);
+	if (!rc)
+		rc = check_found(exporter, err);
+	if (!rc)
+		rc = exporter->format->container->finish(exporter->writer, &exporter->summary.bytes,
+							 err);
+	if (!rc && summary)
+		sum_up(exporter, summary);
+	return rc;
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Routes out of an archive, in the form that a trainer takes.
+ *
+ *	open -> { feed } ... -> finish -> close
+ *
+ * Requests are written as they are assembled, so memory does not grow with the archive.
+ * The output appears under its name when it is whole and on the disk, or not at all.
+ */
+#ifndef ARCHIVE_EXPORT_EXPORT_H
+#define ARCHIVE_EXPORT_EXPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <r3ring/assembler.h>
+#include <r3ring/error.h>
+
+#include "archive/reader.h"
+
+struct exporter;
+
+enum export_dtype {
+	EXPORT_DTYPE_DEFAULT = 0, /* the format's */
+	EXPORT_U8,
+	EXPORT_I8,
+	EXPORT_U16,
+	EXPORT_I16,
+	EXPORT_I32,
+	EXPORT_I64,
+	EXPORT_DTYPES,
+};
+
+enum export_fill {
+	EXPORT_FILL_DEFAULT = 0, /* missing: error; pad: the format's */
+	EXPORT_FILL_ERROR,       /* missing only */
+	EXPORT_FILL_MINUS_ONE,   /* 0xFFFF as u16 */
+	EXPORT_FILL_ZEROS,
+	EXPORT_FILL_ARANGE, /* 0, 1, ... top_k - 1: distinct experts */
+	EXPORT_FILLS,
+};
+
+enum export_rows {
+	EXPORT_ROWS_DEFAULT = 0, /* the format's */
+	EXPORT_ROWS_MINUS_ONE,   /* none for the last token, which need not have been fed back */
+	EXPORT_ROWS_FULL,
+	EXPORT_ROWS,
+};
+
+enum export_layers {
+	EXPORT_LAYERS_DEFAULT = 0, /* the format's */
+	EXPORT_LAYERS_MOE,         /* those that route */
+	EXPORT_LAYERS_ALL,         /* of the model, dense ones padded */
+	EXPORT_LAYERS,
+};
+
+/* Requests that are left out unless they are asked for. */
+enum export_include {
+	EXPORT_INCLUDE_UNFINISHED = 1u << 0, /* no end was seen, or not all fitted into memory */
+	EXPORT_INCLUDE_ABORTED = 1u << 1,
+	EXPORT_INCLUDE_GUESSED = 1u << 2, /* nobody said how many tokens were kept */
+};
+
+/* Names as on command lines; "" for a value that has none. */
+const char *export_dtype_name(enum export_dtype dtype);
+const char *export_fill_name(enum export_fill fill);
+const char *export_rows_name(enum export_rows rows);
+const char *export_layers_name(enum export_layers layers);
+
+/* The name of the @index-th format and what it is for, NULL beyond the last. */
+const char *export_format_name(uint32_t index, const char **summary);
+
+struct export_options {
+	const char *format;
+	const char *out;            /* path; what is there is replaced */
+	const char *const *request; /* [requests] text ids; none: all */
+	uint32_t requests;
+	const char *instance; /* NULL: all */
+	uint64_t since_ns;    /* of requests that ended in [since, until), CLOCK_REALTIME */
+	uint64_t until_ns;    /* 0: no limit */
+	int32_t layer_first, layer_end;        /* model layer numbers; layer_end 0: all */
+	uint32_t position_first, position_end; /* position_end 0: all */
+	enum export_dtype dtype;
+	enum export_fill missing; /* what was lost */
+	enum export_fill pad;     /* where nothing can be: dense layers, and the last token's row
+				   * where it was never fed back */
+	enum export_rows rows;
+	enum export_layers layers;
+	uint32_t model_layers; /* layers of the model, for EXPORT_LAYERS_ALL; 0: up to the
+				* last that routes */
+	bool mtp;              /* multi-token prediction layers too, behind the others */
+	enum r3ring_row_policy policy;
+	uint32_t include;   /* enum export_include */
+	bool join;          /* a session's next turn supplies the last token's row */
+	uint64_t max_bytes; /* of rows held; 0: the assembler's default */
+	uint32_t min_ends;  /* as in struct r3ring_assembler_options */
+};
+
+struct export_summary {
+	const char *format;
+	enum export_dtype dtype;
+	enum export_fill missing, pad;
+	enum export_rows rule;
+	uint32_t layers, top_k, experts;
+	uint64_t requests, rows, cells;
+	uint64_t filled[R3RING_MISSING_CAUSES]; /* cells by cause, instead of what was lost */
+	uint64_t padded;                        /* cells */
+	uint64_t joined;                        /* rows that a next turn supplied */
+	uint64_t unfinished, aborted, guessed, evicted; /* requests left out for it */
+	uint64_t not_asked;                             /* requests of other ids or times */
+	uint64_t unattributed;   /* rows of requests nobody announced: before a keyframe */
+	uint64_t conflicts;      /* cells */
+	uint64_t keys_forgotten; /* prefix cache keys, for want of room */
+	uint64_t bytes;          /* of the output */
+};
+
+/*
+ * Checks the options and begins the output beside its final name.
+ *
+ * @options: what it points to must live until close.
+ *
+ * Returns 0, -EINVAL (an option, named with the remedy), -EACCES, -ENOENT, -ENOSPC or
+ * another of open(2) (the output's directory), -ENOMEM. One thread.
+ */
+int export_open(struct exporter **exporter, const struct export_options *options,
+		struct r3ring_error *err);
+
+/*
+ * Takes the archive's next entry, and writes the requests that it completes.
+ *
+ * Returns 0, 1 (nothing that follows is wanted), -ENODATA (something is missing that was
+ * not to be filled), -ERANGE (an id, or a layer, that the output has no room for), -EPROTO
+ * (another model), -EBADMSG (a record that does not decode), -EFBIG (beyond what the format
+ * can hold), -ENOSPC, -EIO, -ENOMEM. After an error only close may be called.
+ */
+int export_feed(struct exporter *exporter, const struct archive_item *item,
+		struct r3ring_error *err);
+
+/*
+ * No more entries come: writes the rest, and gives the output its name.
+ *
+ * @summary: may be NULL; untouched on failure.
+ *
+ * Returns as export_feed(), 0 for a whole output, and -ENOENT: a request was asked for by
+ * its id and is not there, or no request at all is, where the format needs one.
+ */
+int export_finish(struct exporter *exporter, struct export_summary *summary,
+		  struct r3ring_error *err);
+
+/* Without a successful finish nothing is left of the output. NULL is fine. */
+void export_close(struct exporter *exporter);
+
+/* For whoever feeds records without an archive: its assembler, and writes what that has ready
+ * as if it had ended at @time_ns. Returns as export_feed(). */
+struct r3ring_assembler *export_assembler(struct exporter *exporter);
+int export_take(struct exporter *exporter, uint64_t time_ns, struct r3ring_error *err);
+
+/* Called now and then with the bytes of the archive that were read, of how many. */
+typedef void (*export_progress_fn)(void *ctx, uint64_t bytes, uint64_t of);
+
+/*
+ * Exports an archive: open to close in one.
+ *
+ * @progress: NULL: nobody is told.
+ *
+ * Returns as export_finish(), and as archive_reader_open() and archive_reader_next():
+ * a damaged archive is not exported.
+ */
+int export_archive(const char *dir, const struct export_options *options,
+		   export_progress_fn progress, void *ctx, struct export_summary *summary,
+		   struct r3ring_error *err);
+
+#endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "archive/export/file.h"
+
+#define BUFFER_BYTES (256u << 10)
+#define OUTPUT_MODE 0666 /* less the umask */
+
+static int complain(const struct export_file *file, const char *what, struct r3ring_error *err)
+{
+	const int code = -errno;
+	struct statvfs space;
+
+	if ((code == -ENOSPC || code == -EDQUOT) && file->dir >= 0 && !fstatvfs(file->dir, &space))
+		return r3ring_error_set(err, code,
+					"%s: %s: %s; %llu MiB are free there: make room, or name "
+					"an output elsewhere",
+					file->out, what, strerror(-code),
+					(unsigned long long)space.f_bavail * space.f_frsize >> 20);
+	return r3ring_error_set(err, code, "%s: %s: %s", file->out, what, strerror(-code));
+}
+
+/* ---- making ------------------------------------------------------------- */
+
+static int open_dir(struct export_file *file, struct r3ring_error *err)
+{
+	char path[PATH_MAX];
+	struct stat there;
+
+	if (snprintf(path, sizeof(path), "%s", file->out) >= (int)sizeof(path)) {
+		errno = ENAMETOOLONG;
+		return complain(file, "output", err);
+	}
+	if (!stat(path, &there) && !S_ISREG(there.st_mode))
+		return r3ring_error_set(err, S_ISDIR(there.st_mode) ? -EISDIR : -EINVAL,
+					"%s is there and is no file: name a file", file->out);
+	file->dir = open(dirname(path), O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return file->dir < 0 ? complain(file, "directory of the output", err) : 0;
+}
+
+/* A name beside the output's that nobody else uses. */
+static int open_temporary(struct export_file *file)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s", file->out);
+	for (unsigned int i = 0; i < 100; i++) {
+		snprintf(file->temporary, sizeof(file->temporary), ".%.200s.%d.%u", basename(path),
+			 getpid(), i);
+		snprintf(path, sizeof(path), "%s", file->out);
+		file->fd = openat(file->dir, file->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
+				  OUTPUT_MODE);
+		if (file->fd >= 0 || errno != EEXIST)
+			break;
+	}
+	if (file->fd < 0)
+		file->temporary[0] = '\0';
+	return file->fd;
+}
+
+int export_file_create(struct export_file *file, const char *out, struct r3ring_error *err)
+{
+	int rc;
+
+	*file = EXPORT_FILE_NONE;
+	file->out = out;
+	rc = open_dir(file, err);
+	if (rc)
+		return rc;
+	file->buffer = malloc(BUFFER_BYTES);
+	if (!file->buffer) {
+		export_file_close(file);
+		return r3ring_error_set(err, -ENOMEM, "no memory");
+	}
+	file->fd = openat(file->dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, OUTPUT_MODE);
+	if (file->fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT))
+		open_temporary(file);
+	if (file->fd < 0) {
+		rc = complain(file, "output", err);
+		export_file_close(file);
+	}
+	return rc;
+}
+
+void export_file_close(struct export_file *file)
+{
+	if (file->temporary[0])
+		unlinkat(file->dir, file->temporary, 0);
+	if (file->fd >= 0)
+		close(file->fd);
+	if (file->dir >= 0)
+		close(file->dir);
+	free(file->buffer);
+	*file = EXPORT_FILE_NONE;
+}
+
+/* ---- writing ------------------------------------------------------------ */
+
+static int write_all(const struct export_file *file, uint64_t offset, const uint8_t *data,
+		     size_t bytes, struct r3ring_error *err)
+{
+	while (bytes) {
+		ssize_t done = pwrite(file->fd, data, bytes, (off_t)offset);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0) {
+			errno = done ? errno : ENOSPC;
+			return complain(file, "write", err);
+		}
+		data += done;
+		offset += (uint64_t)done;
+		bytes -= (size_t)done;
+	}
+	return 0;
+}
+
+static int flush(struct export_file *file, struct r3ring_error *err)
+{
+	size_t held = file->held;
+
+	file->held = 0;
+	return held ? write_all(file, file->size - held, file->buffer, held, err) : 0;
+}
+
+int export_file_append(struct export_file *file, const void *data, size_t bytes,
+		       struct r3ring_error *err)
+{
+	int rc = 0;
+
+	if (file->held + bytes > BUFFER_BYTES)
+		rc = flush(file, err);
+	if (rc)
+		return rc;
+	if (bytes >= BUFFER_BYTES) {
+		rc = write_all(file, file->size, data, bytes, err);
+	} else {
+		memcpy(file->buffer + file->held, data, bytes);
+		file->held += bytes;
+	}
+	file->size += bytes;
+	return rc;
+}
+
+int export_file_write(struct export_file *file, uint64_t offset, const void *data, size_t bytes,
+		      struct r3ring_error *err)
+{
+	int rc = flush(file, err);
+
+	return rc ? rc : write_all(file, offset, data, bytes, err);
+}
+
+int export_file_seek(struct export_file *file, uint64_t at, struct r3ring_error *err)
+{
+	int rc = flush(file, err);
+
+	file->size = at;
+	return rc;
+}
+
+/* Where the kernel does not copy between these files, by way of the buffer. */
+static int copy_by_hand(struct export_file *file, const struct export_file *from, uint64_t at,
+			struct r3ring_error *err)
+{
+	while (at < from->size) {
+		ssize_t got = pread(from->fd, file->buffer, BUFFER_BYTES, (off_t)at);
+		int rc;
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0) {
+			errno = got ? errno : EIO;
+			return complain(file, "read back", err);
+		}
+		rc = write_all(file, file->size, file->buffer, (size_t)got, err);
+		if (rc)
+			return rc;
+		file->size += (uint64_t)got;
+		at += (uint64_t)got;
+	}
+	return 0;
+}
+
+int export_file_copy(struct export_file *file, struct export_file *from, uint64_t at,
+		     struct r3ring_error *err)
+{
+	int rc = flush(file, err);
+
+	if (!rc)
+		rc = flush(from, err);
+	while (!rc && at < from->size) {
+		off_t source = (off_t)at, target = (off_t)file->size;
+		ssize_t done =
+			copy_file_range(from->fd, &source, file->fd, &target, from->size - at, 0);
+
+		if (done < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EIO))
+			return complain(file, "write", err);
+		if (done <= 0)
+			return copy_by_hand(file, from, at, err);
+		at += (uint64_t)done;
+		file->size += (uint64_t)done;
+	}
+	return rc;
+}
+
+/* ---- publishing --------------------------------------------------------- */
+
+/* A nameless file gets a name that is free. */
+static int link_as(const struct export_file *file, const char *name)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", file->fd);
+	return linkat(AT_FDCWD, path, file->dir, name, AT_SYMLINK_FOLLOW);
+}
+
+/* rename(2) replaces what is there, linkat(2) does not. */
+static int give_name(struct export_file *file, const char *name)
+{
+	if (!file->temporary[0]) {
+		if (!link_as(file, name))
+			return 0;
+		if (errno != EEXIST)
+			return -1;
+		snprintf(file->temporary, sizeof(file->temporary), ".%.200s.%d", name, getpid());
+		if (link_as(file, file->temporary)) {
+			file->temporary[0] = '\0';
+			return -1;
+		}
+	}
+	if (renameat(file->dir, file->temporary, file->dir, name))
+		return -1;
+	file->temporary[0] = '\0';
+	return 0;
+}
+
+/* So that the name is on the disk too. */
+static int sync_dir(const struct export_file *file, struct r3ring_error *err)
+{
+	int fd = openat(file->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int rc = fd < 0 || fsync(fd) ? complain(file, "sync of its directory", err) : 0;
+
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+int export_file_publish(struct export_file *file, struct r3ring_error *err)
+{
+	char path[PATH_MAX];
+	int rc = flush(file, err);
+
+	if (rc)
+		return rc;
+	if (fsync(file->fd))
+		return complain(file, "sync", err);
+	snprintf(path, sizeof(path), "%s", file->out);
+	if (give_name(file, basename(path)))
+		return complain(file, "name", err);
+	return sync_dir(file, err);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files of an output: without a name until they are whole, so that nothing is left of one
+ * that was not finished, even by a kill. Where the file system cannot do that, under a
+ * temporary name.
+ */
+#ifndef ARCHIVE_EXPORT_FILE_H
+#define ARCHIVE_EXPORT_FILE_H
+
+#include <limits.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <r3ring/error.h>
+
+struct export_file {
+	const char *out; /* the output's path; borrowed */
+	int fd, dir;     /* -1: none */
+	uint64_t size;   /* with what is still in the buffer */
+	size_t held;     /* in the buffer */
+	uint8_t *buffer;
+	char temporary[NAME_MAX + 1]; /* "": has no name */
+};
+
+#define EXPORT_FILE_NONE ((struct export_file){.fd = -1, .dir = -1})
+
+/*
+ * Makes a file in the directory of @out, which must not be a directory or device.
+ * Returns 0 or an errno of stat(2), open(2) or malloc(3), with the reason in @err.
+ */
+int export_file_create(struct export_file *file, const char *out, struct r3ring_error *err);
+
+/* All of these return 0, -ENOSPC, -EDQUOT, -EIO, ... */
+int export_file_append(struct export_file *file, const void *data, size_t bytes,
+		       struct r3ring_error *err);
+int export_file_write(struct export_file *file, uint64_t offset, const void *data, size_t bytes,
+		      struct r3ring_error *err); /* within its size */
+/* What is appended next goes to @at, within its size. */
+int export_file_seek(struct export_file *file, uint64_t at, struct r3ring_error *err);
+/* Appends what @from has from @at on. */
+int export_file_copy(struct export_file *file, struct export_file *from, uint64_t at,
+		     struct r3ring_error *err);
+
+/* Syncs it and gives it the output's name, in place of what had that. */
+int export_file_publish(struct export_file *file, struct r3ring_error *err);
+
+/* Removes it where it was not published. */
+void export_file_close(struct export_file *file);
+
+#endif

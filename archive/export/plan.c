@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "archive/export/plan.h"
+
+/* ---- layers that are known ---------------------------------------------- */
+
+static int by_kind_and_number(const void *a, const void *b)
+{
+	const struct r3ring_layer_entry *first = a, *second = b;
+	int mtp = (first->kind == R3RING_LAYER_MTP) - (second->kind == R3RING_LAYER_MTP);
+
+	if (mtp)
+		return mtp;
+	if (first->layer_id != second->layer_id)
+		return first->layer_id < second->layer_id ? -1 : 1;
+	return first->kind - second->kind;
+}
+
+static const struct r3ring_layer_entry *find(const struct r3ring_layer_entry *layer,
+					     uint32_t layers,
+					     const struct r3ring_layer_entry *which)
+{
+	return layers ? bsearch(which, layer, layers, sizeof(*layer), by_kind_and_number) : NULL;
+}
+
+int export_layers_add(struct export_known_layers *known, const struct r3ring_layer_entry *layer,
+		      uint32_t layers)
+{
+	struct r3ring_layer_entry *grown =
+		realloc(known->layer, (known->layers + layers + 1) * sizeof(*grown));
+	const uint32_t before = known->layers;
+
+	if (!grown)
+		return -ENOMEM;
+	known->layer = grown;
+	for (uint32_t i = 0; i < layers; i++)
+		if (!find(grown, before, &layer[i]))
+			grown[known->layers++] = layer[i];
+	if (known->layers > before)
+		qsort(grown, known->layers, sizeof(*grown), by_kind_and_number);
+	return 0;
+}
+
+/* ---- options ------------------------------------------------------------ */
+
+static int check_format(const struct export_options *options, const struct export_format *format,
+			struct r3ring_error *err)
+{
+	if (format->fixed && options->dtype && options->dtype != format->dtype)
+		return r3ring_error_set(err, -EINVAL,
+					"--dtype %s: %s is of one type; leave --dtype out, or "
+					"export safetensors",
+					export_dtype_name(options->dtype), format->name);
+	if (format->fixed && options->rows && options->rows != format->rows)
+		return r3ring_error_set(err, -EINVAL,
+					"--rows %s: %s has its own rule; leave --rows out, or "
+					"export safetensors",
+					export_rows_name(options->rows), format->name);
+	if (options->join && !format->container->patch)
+		return r3ring_error_set(err, -EINVAL,
+					"--join-turns: %s cannot be rewritten; export safetensors",
+					format->name);
+	if (options->join && (options->rows ? options->rows : format->rows) != EXPORT_ROWS_FULL)
+		return r3ring_error_set(err, -EINVAL,
+					"--join-turns supplies the last token's row, which "
+					"--rows minus-one leaves out: give --rows full");
+	return 0;
+}
+
+int export_options_check(const struct export_options *options, const struct export_format *format,
+			 struct r3ring_error *err)
+{
+	if (options->layer_end && options->layer_end <= options->layer_first)
+		return r3ring_error_set(err, -EINVAL, "--layers %d:%d: no layer is in that range",
+					options->layer_first, options->layer_end);
+	if (options->position_end && options->position_end <= options->position_first)
+		return r3ring_error_set(err, -EINVAL,
+					"--positions %u:%u: no position is in that range",
+					options->position_first, options->position_end);
+	if (options->until_ns && options->until_ns <= options->since_ns)
+		return r3ring_error_set(err, -EINVAL, "--until is not later than --since");
+	if (options->pad == EXPORT_FILL_ERROR)
+		return r3ring_error_set(err, -EINVAL, "--pad: -1, zeros or arange");
+	return check_format(options, format, err);
+}
+
+/* ---- dtype and fills ---------------------------------------------------- */
+
+static enum export_dtype narrowest_signed(uint32_t experts)
+{
+	if (experts <= INT8_MAX + 1u)
+		return EXPORT_I8;
+	return experts <= INT16_MAX + 1u ? EXPORT_I16 : EXPORT_I32;
+}
+
+/* By the number of experts, not by the ids that happen to come: one type an export. */
+static int choose_dtype(struct export_plan *plan, struct r3ring_error *err)
+{
+	const struct export_format *format = plan->format;
+
+	plan->dtype = plan->options->dtype;
+	if (!plan->dtype)
+		plan->dtype = format->signed_by_experts ? narrowest_signed(plan->experts)
+							: format->dtype;
+	if (plan->experts && plan->experts - 1 > export_dtype_most(plan->dtype))
+		return r3ring_error_set(
+			err, -ERANGE,
+			"%s has %u experts: ids up to %u do not fit %s, which ends at %llu%s",
+			plan->model, plan->experts, plan->experts - 1,
+			export_dtype_name(plan->dtype),
+			(unsigned long long)export_dtype_most(plan->dtype),
+			format->fixed ? "; export safetensors" : "; give --dtype u16 or i32");
+	return 0;
+}
+
+/* -1 as u8 is expert 255. As u16 it is 0xFFFF, which is no expert ever. */
+static int check_fill(const struct export_plan *plan, const char *option, enum export_fill fill,
+		      struct r3ring_error *err)
+{
+	if (fill == EXPORT_FILL_MINUS_ONE && plan->dtype == EXPORT_U8)
+		return r3ring_error_set(err, -ERANGE,
+					"%s -1: u8 has no -1, it would read as expert 255; give "
+					"--dtype u16 or i16, or %s zeros or arange",
+					option, option);
+	if (fill == EXPORT_FILL_ARANGE && plan->top_k > plan->experts)
+		return r3ring_error_set(err, -ERANGE, "%s arange: %u ids of %u experts", option,
+					plan->top_k, plan->experts);
+	return 0;
+}
+
+static int choose_fills(struct export_plan *plan, struct r3ring_error *err)
+{
+	const struct export_options *options = plan->options;
+	bool pads = plan->rows == EXPORT_ROWS_FULL || plan->all == EXPORT_LAYERS_ALL;
+	int rc;
+
+	plan->missing = options->missing ? options->missing : EXPORT_FILL_ERROR;
+	plan->pad = options->pad ? options->pad : plan->format->pad;
+	rc = check_fill(plan, "--missing", plan->missing, err);
+	return rc || !pads ? rc : check_fill(plan, "--pad", plan->pad, err);
+}
+
+/* ---- layers of the output ----------------------------------------------- */
+
+static bool in_range(const struct export_options *options, int32_t number)
+{
+	return !options->layer_end ||
+	       (number >= options->layer_first && number < options->layer_end);
+}
+
+static void add_layer(struct export_plan *plan, int32_t number, uint8_t kind, bool routes)
+{
+	plan->layer[plan->layers++] =
+		(struct r3ring_layer_entry){.layer_id = number, .kind = kind, .bound = routes};
+}
+
+/* Model layers 0 up to the last one, with those between them that do not route. */
+static void add_all(struct export_plan *plan, const struct export_known_layers *known)
+{
+	uint32_t next = 0;
+
+	for (int32_t number = 0; number < (int32_t)R3RING_LAYERS_MAX; number++) {
+		const struct r3ring_layer_entry *layer = next < known->layers ? &known->layer[next]
+									      : NULL;
+		bool routes = layer && layer->kind != R3RING_LAYER_MTP && layer->layer_id == number;
+
+		if (!routes && (!layer || layer->kind == R3RING_LAYER_MTP) &&
+		    (uint32_t)number >= plan->options->model_layers)
+			break;
+		if (in_range(plan->options, number))
+			add_layer(plan, number, routes ? layer->kind : R3RING_LAYER_MOE, routes);
+		while (next < known->layers && known->layer[next].kind != R3RING_LAYER_MTP &&
+		       known->layer[next].layer_id <= number)
+			next++;
+	}
+}
+
+static void add_routing(struct export_plan *plan, const struct export_known_layers *known, bool mtp)
+{
+	for (uint32_t i = 0; i < known->layers; i++) {
+		const struct r3ring_layer_entry *layer = &known->layer[i];
+
+		if ((layer->kind == R3RING_LAYER_MTP) == mtp &&
+		    (mtp || in_range(plan->options, layer->layer_id)))
+			add_layer(plan, layer->layer_id, layer->kind, true);
+	}
+}
+
+static int check_model_layers(const struct export_plan *plan,
+			      const struct export_known_layers *known, struct r3ring_error *err)
+{
+	const uint32_t said = plan->options->model_layers;
+
+	for (uint32_t i = 0; said && i < known->layers; i++)
+		if (known->layer[i].kind != R3RING_LAYER_MTP &&
+		    known->layer[i].layer_id >= (int32_t)said)
+			return r3ring_error_set(err, -EINVAL,
+						"--model-layers %u: %s has a layer %d that routes",
+						said, plan->model, known->layer[i].layer_id);
+	return 0;
+}
+
+static int choose_layers(struct export_plan *plan, const struct export_known_layers *known,
+			 struct r3ring_error *err)
+{
+	const struct export_options *options = plan->options;
+	int rc = check_model_layers(plan, known, err);
+
+	if (rc)
+		return rc;
+	plan->layer = calloc(R3RING_LAYERS_MAX + known->layers, sizeof(*plan->layer));
+	if (!plan->layer)
+		return r3ring_error_set(err, -ENOMEM, "no memory");
+	if (plan->all == EXPORT_LAYERS_ALL)
+		add_all(plan, known);
+	else
+		add_routing(plan, known, false);
+	if (options->mtp)
+		add_routing(plan, known, true);
+	if (plan->layers)
+		return 0;
+	return r3ring_error_set(err, -EINVAL,
+				"--layers %d:%d: %s has none of them; its layers "
+				"that route are %d to %d",
+				options->layer_first, options->layer_end, plan->model,
+				known->layers ? known->layer[0].layer_id : 0,
+				known->layers ? known->layer[known->layers - 1].layer_id : 0);
+}
+
+/* ---- the plan ----------------------------------------------------------- */
+
+int export_plan_make(struct export_plan *plan, const struct export_known_layers *known,
+		     const struct r3ring_assembled_info *info, struct r3ring_error *err)
+{
+	const struct export_options *options = plan->options;
+	int rc;
+
+	plan->experts = info->experts;
+	plan->top_k = info->top_k;
+	plan->rows = options->rows ? options->rows : plan->format->rows;
+	plan->all = options->layers ? options->layers : plan->format->layers;
+	strncpy(plan->model, info->model, R3RING_MODEL_NAME_MAX);
+	rc = choose_dtype(plan, err);
+	if (!rc)
+		rc = choose_fills(plan, err);
+	if (!rc)
+		rc = choose_layers(plan, known, err);
+	plan->row_bytes = (size_t)plan->layers * plan->top_k * export_dtype_bytes(plan->dtype);
+	return rc;
+}
+
+int export_plan_map(const struct export_plan *plan, const struct export_known_layers *known,
+		    const struct r3ring_assembled_info *info, uint16_t *from,
+		    struct r3ring_error *err)
+{
+	for (uint32_t i = 0; i < info->layers; i++)
+		if (!find(known->layer, known->layers, &info->layer[i]))
+			return r3ring_error_set(
+				err, -ERANGE,
+				"request '%s' has a layer %d that no channel had told of when the "
+				"first was written: export them apart, with --request or "
+				"--instance",
+				info->id, info->layer[i].layer_id);
+	for (uint32_t i = 0; i < plan->layers; i++) {
+		const struct r3ring_layer_entry *there =
+			find(info->layer, info->layers, &plan->layer[i]);
+
+		from[i] = there ? (uint16_t)(there - info->layer) : EXPORT_LAYER_ABSENT;
+		if (!plan->layer[i].bound)
+			from[i] = EXPORT_LAYER_DENSE;
+	}
+	return 0;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an output holds: options and what is known of the model, checked and joined. */
+#ifndef ARCHIVE_EXPORT_PLAN_H
+#define ARCHIVE_EXPORT_PLAN_H
+
+#include "archive/export/format.h"
+
+/* Layers that channels have told of, by kind and model layer number. */
+struct export_known_layers {
+	struct r3ring_layer_entry *layer;
+	uint32_t layers;
+};
+
+/* Returns 0, -ENOMEM. */
+int export_layers_add(struct export_known_layers *known, const struct r3ring_layer_entry *layer,
+		      uint32_t layers);
+
+/* Checks what can be checked before a model is known. Returns 0 or -EINVAL. */
+int export_options_check(const struct export_options *options, const struct export_format *format,
+			 struct r3ring_error *err);
+
+/*
+ * Fills the plan for a model.
+ * Returns 0, -ERANGE (the ids do not fit the dtype), -EINVAL (no such layers), -ENOMEM.
+ */
+int export_plan_make(struct export_plan *plan, const struct export_known_layers *known,
+		     const struct r3ring_assembled_info *info, struct r3ring_error *err);
+
+#define EXPORT_LAYER_DENSE UINT16_MAX         /* routes nothing */
+#define EXPORT_LAYER_ABSENT (UINT16_MAX - 1u) /* the request has no such layer */
+
+/*
+ * Where a request's layers lie: from[plan->layers].
+ * Returns 0, -ERANGE: a layer of it was not known when the plan was made.
+ */
+int export_plan_map(const struct export_plan *plan, const struct export_known_layers *known,
+		    const struct r3ring_assembled_info *info, uint16_t *from,
+		    struct r3ring_error *err);
+
+#endif

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "archive/export/convert.h"
+#include "archive/export/rows.h"
+
+#define BUFFER_BYTES (512u << 10)
+
+/* ---- buffers ------------------------------------------------------------ */
+
+int export_reader_open(struct export_reader *reader, const struct export_plan *plan)
+{
+	const size_t cells = plan->layers;
+	const size_t ids = cells * plan->top_k * sizeof(uint16_t);
+	size_t rows = BUFFER_BYTES / (ids > plan->row_bytes ? ids : plan->row_bytes);
+
+	*reader = (struct export_reader){.plan = plan};
+	rows = rows ? rows : 1;
+	reader->rows = (uint32_t)rows;
+	reader->from = calloc(cells, sizeof(*reader->from));
+	reader->run = calloc(cells, sizeof(*reader->run));
+	reader->ids = malloc(rows * ids);
+	reader->run_ids = malloc(rows * ids);
+	reader->valid = malloc(rows * cells);
+	reader->cause = malloc(rows * cells);
+	reader->run_valid = malloc(rows * cells);
+	reader->run_cause = malloc(rows * cells);
+	reader->weight_version = malloc(rows * sizeof(*reader->weight_version));
+	if (export_dtype_bytes(plan->dtype) != sizeof(uint16_t))
+		reader->converted = malloc(rows * plan->row_bytes);
+	if (reader->from && reader->run && reader->ids && reader->run_ids && reader->valid &&
+	    reader->cause && reader->run_valid && reader->run_cause && reader->weight_version &&
+	    (reader->converted || export_dtype_bytes(plan->dtype) == sizeof(uint16_t)))
+		return 0;
+	export_reader_close(reader);
+	return -ENOMEM;
+}
+
+void export_reader_close(struct export_reader *reader)
+{
+	free(reader->from);
+	free(reader->run);
+	free(reader->ids);
+	free(reader->run_ids);
+	free(reader->valid);
+	free(reader->cause);
+	free(reader->run_valid);
+	free(reader->run_cause);
+	free(reader->weight_version);
+	free(reader->converted);
+	*reader = (struct export_reader){0};
+}
+
+/* ---- layers ------------------------------------------------------------- */
+
+static bool is_there(uint16_t from)
+{
+	return from != EXPORT_LAYER_DENSE && from != EXPORT_LAYER_ABSENT;
+}
+
+static void find_runs(struct export_reader *reader)
+{
+	const uint16_t *from = reader->from;
+
+	reader->runs = 0;
+	for (uint32_t i = 0; i < reader->plan->layers; i++) {
+		struct export_run *last = reader->runs ? &reader->run[reader->runs - 1] : NULL;
+
+		if (!is_there(from[i]))
+			continue;
+		if (last && last->to + last->layers == (int)i && from[i] == from[i - 1] + 1)
+			last->layers++;
+		else
+			reader->run[reader->runs++] = (struct export_run){from[i], (uint16_t)i, 1};
+	}
+}
+
+int export_reader_begin(struct export_reader *reader, const struct export_known_layers *known,
+			const struct r3ring_assembled_info *info, struct r3ring_error *err)
+{
+	int rc = export_plan_map(reader->plan, known, info, reader->from, err);
+
+	if (!rc)
+		find_runs(reader);
+	return rc;
+}
+
+/* ---- reading ------------------------------------------------------------ */
+
+/* The cells of layers that the request does not have. */
+static void put_absent(struct export_reader *reader, uint32_t rows)
+{
+	const struct export_plan *plan = reader->plan;
+	const size_t cells = (size_t)rows * plan->layers;
+
+	memset(reader->valid, 0, cells);
+	memset(reader->cause, R3RING_MISSING_OTHER_LAYERS, cells);
+}
+
+static void put_run(struct export_reader *reader, const struct export_run *run, uint32_t rows)
+{
+	const struct export_plan *plan = reader->plan;
+	const size_t top_k = plan->top_k;
+
+	for (uint32_t i = 0; i < rows; i++) {
+		const size_t to = (size_t)i * plan->layers + run->to;
+		const size_t from = (size_t)i * run->layers;
+
+		memcpy(reader->ids + to * top_k, reader->run_ids + from * top_k,
+		       run->layers * top_k * sizeof(uint16_t));
+		memcpy(reader->valid + to, reader->run_valid + from, run->layers);
+		memcpy(reader->cause + to, reader->run_cause + from, run->layers);
+	}
+}
+
+static int read_run(struct export_reader *reader, const struct r3ring_assembled *assembled,
+		    const struct export_chunk *chunk, const struct export_run *run, bool whole)
+{
+	const struct r3ring_assembled_rows rows = {
+		.ids = whole ? reader->ids : reader->run_ids,
+		.valid = whole ? reader->valid : reader->run_valid,
+		.cause = whole ? reader->cause : reader->run_cause,
+		.weight_version = reader->weight_version,
+	};
+	int rc = r3ring_assembled_read(assembled, chunk->position, chunk->rows, run->from,
+				       run->layers, &rows);
+
+	if (!rc && !whole)
+		put_run(reader, run, chunk->rows);
+	return rc;
+}
+
+static int read_ids(struct export_reader *reader, const struct r3ring_assembled *assembled,
+		    const struct export_chunk *chunk)
+{
+	const struct export_plan *plan = reader->plan;
+	bool whole = reader->runs == 1 && reader->run[0].layers == plan->layers;
+	int rc = 0;
+
+	if (!whole)
+		put_absent(reader, chunk->rows);
+	if (!reader->runs)
+		memset(reader->weight_version, 0, chunk->rows * sizeof(*reader->weight_version));
+	for (uint32_t i = 0; !rc && i < reader->runs; i++)
+		rc = read_run(reader, assembled, chunk, &reader->run[i], whole);
+	return rc;
+}
+
+/* ---- filling ------------------------------------------------------------ */
+
+/* Where there was never anything to lose. */
+static bool is_pad(const struct export_reader *reader, const struct export_chunk *chunk,
+		   uint32_t row, uint32_t layer)
+{
+	const struct r3ring_assembled_info *info = chunk->request->info;
+
+	if (reader->from[layer] == EXPORT_LAYER_DENSE)
+		return true;
+	return chunk->position + row + 1 == info->tokens &&
+	       reader->cause[(size_t)row * reader->plan->layers + layer] == R3RING_MISSING_NOT_FED;
+}
+
+static int refuse(const struct export_reader *reader, const struct export_chunk *chunk,
+		  uint32_t row, uint32_t layer, uint8_t cause, struct r3ring_error *err)
+{
+	const struct r3ring_assembled_info *info = chunk->request->info;
+	uint32_t end = row + 1;
+
+	while (end < chunk->rows &&
+	       reader->cause[(size_t)end * reader->plan->layers + layer] == cause)
+		end++;
+	return r3ring_error_set(
+		err, -ENODATA,
+		"request '%s': positions %u to %u of layer %d are missing: %s (of its %llu cells "
+		"%llu are missing for that); nothing is written. --missing -1, zeros or arange "
+		"fills them, --positions leaves them out",
+		info->id, chunk->position + row, chunk->position + end - 1,
+		reader->plan->layer[layer].layer_id, r3ring_missing_cause_name(cause),
+		(unsigned long long)info->cells, (unsigned long long)info->cells_missing[cause]);
+}
+
+static int fill_cell(struct export_reader *reader, const struct export_chunk *chunk, size_t cell,
+		     struct export_summary *summary, struct r3ring_error *err)
+{
+	const struct export_plan *plan = reader->plan;
+	const uint32_t row = (uint32_t)(cell / plan->layers),
+		       layer = (uint32_t)(cell % plan->layers);
+	void *to = reader->converted ? reader->converted : reader->ids;
+	const uint8_t cause = reader->cause[cell];
+
+	if (is_pad(reader, chunk, row, layer)) {
+		summary->padded++;
+		export_fill(to, plan->dtype, cell * plan->top_k, plan->top_k, plan->pad);
+		return 0;
+	}
+	if (plan->missing == EXPORT_FILL_ERROR)
+		return refuse(reader, chunk, row, layer, cause, err);
+	summary->filled[cause]++;
+	export_fill(to, plan->dtype, cell * plan->top_k, plan->top_k, plan->missing);
+	return 0;
+}
+
+static int fill_missing(struct export_reader *reader, const struct export_chunk *chunk,
+			struct export_summary *summary, struct r3ring_error *err)
+{
+	const size_t cells = (size_t)chunk->rows * reader->plan->layers;
+	const uint8_t *next = reader->valid, *end = next + cells;
+	int rc = 0;
+
+	while (!rc && next < end && (next = memchr(next, 0, (size_t)(end - next)))) {
+		rc = fill_cell(reader, chunk, (size_t)(next - reader->valid), summary, err);
+		next++;
+	}
+	return rc;
+}
+
+int export_reader_read(struct export_reader *reader, const struct r3ring_assembled *assembled,
+		       struct export_chunk *chunk, struct export_summary *summary,
+		       struct r3ring_error *err)
+{
+	const struct export_plan *plan = reader->plan;
+	int rc = read_ids(reader, assembled, chunk);
+
+	if (rc)
+		return r3ring_error_set(err, rc, "request '%s': position %u is beyond its end",
+					chunk->request->info->id, chunk->position);
+	if (reader->converted)
+		export_convert(reader->converted, plan->dtype, reader->ids,
+			       (size_t)chunk->rows * plan->layers * plan->top_k);
+	chunk->routes = reader->converted ? reader->converted : reader->ids;
+	chunk->valid = reader->valid;
+	chunk->cause = reader->cause;
+	chunk->weight_version = reader->weight_version;
+	return fill_missing(reader, chunk, summary, err);
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * safetensors: a length, a JSON header, tensors without gaps between them. Source:
+ * https://github.com/huggingface/safetensors, section Format (a header of at most 100 MB,
+ * which may end in spaces; each tensor's dtype, shape and offsets behind the header).
+ *
+ * Routes go to where they will lie in the output, behind room for the header; the smaller
+ * tensors to files of their own, which are appended at the end.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "archive/export/file.h"
+#include "archive/export/format.h"
+#include "archive/export/json_text.h"
+#include "archive/export/text.h"
+
+#define ROOM 65536u /* for the header and its length; where the routes begin */
+#define HEADER_MAX 100000000u
+#define POSITIONS_AT_ONCE 512u
+
+enum part { ROUTES, POSITIONS, VERSIONS, CU_SEQLENS, PROMPTS, LAYER_IDS, VALID, IDS, PARTS };
+
+struct export_writer {
+	const struct export_plan *plan;
+	struct export_file part[PARTS];
+	struct export_file moved; /* the output, where the room did not do */
+	uint64_t rows, requests;
+};
+
+const struct export_format export_safetensors = {
+	.name = "safetensors",
+	.summary = "all that is known, for torch, numpy and others",
+	.tensor = "routes",
+	.dtype = EXPORT_U16,
+	.rows = EXPORT_ROWS_MINUS_ONE,
+	.layers = EXPORT_LAYERS_MOE,
+	.pad = EXPORT_FILL_MINUS_ONE,
+	.container = &export_safetensors_container,
+};
+
+/* ---- opening ------------------------------------------------------------ */
+
+static void safetensors_close(struct export_writer *writer)
+{
+	for (uint32_t i = 0; i < PARTS; i++)
+		export_file_close(&writer->part[i]);
+	export_file_close(&writer->moved);
+	free(writer);
+}
+
+static int safetensors_open(struct export_writer **to, const char *out, struct r3ring_error *err)
+{
+	struct export_writer *writer = calloc(1, sizeof(*writer));
+	int rc = 0;
+
+	if (!writer)
+		return r3ring_error_set(err, -ENOMEM, "no memory");
+	writer->moved = EXPORT_FILE_NONE;
+	for (uint32_t i = 0; i < PARTS; i++)
+		writer->part[i] = EXPORT_FILE_NONE;
+	for (uint32_t i = 0; !rc && i < PARTS; i++)
+		rc = export_file_create(&writer->part[i], out, err);
+	if (rc) {
+		safetensors_close(writer);
+		return rc;
+	}
+	*to = writer;
+	return 0;
+}
+
+static int put_number(struct export_file *file, uint64_t number, struct r3ring_error *err)
+{
+	return export_file_append(file, &number, sizeof(number), err);
+}
+
+static int safetensors_begin(struct export_writer *writer, const struct export_plan *plan,
+			     struct r3ring_error *err)
+{
+	static const uint8_t room[ROOM];
+	int rc = export_file_append(&writer->part[ROUTES], room, sizeof(room), err);
+
+	writer->plan = plan;
+	if (!rc)
+		rc = put_number(&writer->part[CU_SEQLENS], 0, err);
+	for (uint32_t i = 0; !rc && i < plan->layers; i++)
+		rc = put_number(&writer->part[LAYER_IDS], (uint64_t)plan->layer[i].layer_id, err);
+	return rc;
+}
+
+/* ---- requests and rows -------------------------------------------------- */
+
+static int put_id(struct export_writer *writer, const char *id, struct r3ring_error *err)
+{
+	struct export_text text;
+
+	export_text_open(&text);
+	if (text.stream && writer->requests)
+		fputc(',', text.stream);
+	if (text.stream)
+		export_json_nested(text.stream, id);
+	return export_text_append(&text, &writer->part[IDS], err);
+}
+
+static int safetensors_request(struct export_writer *writer, const struct export_request *request,
+			       struct r3ring_error *err)
+{
+	int rc = put_id(writer, request->info->id, err);
+
+	return rc ? rc : put_number(&writer->part[PROMPTS], request->info->prompt_tokens, err);
+}
+
+static int put_positions(struct export_writer *writer, const struct export_chunk *chunk,
+			 struct r3ring_error *err)
+{
+	int64_t position[POSITIONS_AT_ONCE];
+	int rc = 0;
+
+	for (uint32_t done = 0; !rc && done < chunk->rows;) {
+		uint32_t count = 0;
+
+		for (; count < POSITIONS_AT_ONCE && done < chunk->rows; count++, done++)
+			position[count] = (int64_t)chunk->position + done;
+		rc = export_file_append(&writer->part[POSITIONS], position,
+					count * sizeof(*position), err);
+	}
+	return rc;
+}
+
+static int safetensors_rows(struct export_writer *writer, const struct export_chunk *chunk,
+			    struct r3ring_error *err)
+{
+	const struct export_plan *plan = writer->plan;
+	int rc = export_file_append(&writer->part[ROUTES], chunk->routes,
+				    chunk->rows * plan->row_bytes, err);
+
+	if (!rc)
+		rc = export_file_append(&writer->part[VALID], chunk->valid,
+					(size_t)chunk->rows * plan->layers, err);
+	if (!rc)
+		rc = export_file_append(&writer->part[VERSIONS], chunk->weight_version,
+					chunk->rows * sizeof(*chunk->weight_version), err);
+	writer->rows += chunk->rows;
+	return rc ? rc : put_positions(writer, chunk, err);
+}
+
+static int safetensors_request_end(struct export_writer *writer, struct r3ring_error *err)
+{
+	writer->requests++;
+	return put_number(&writer->part[CU_SEQLENS], writer->rows, err);
+}
+
+static int safetensors_patch(struct export_writer *writer, uint64_t number,
+			     const struct export_chunk *chunk, struct r3ring_error *err)
+{
+	const struct export_plan *plan = writer->plan;
+	int rc = export_file_write(&writer->part[ROUTES], ROOM + number * plan->row_bytes,
+				   chunk->routes, plan->row_bytes, err);
+
+	if (!rc)
+		rc = export_file_write(&writer->part[VALID], number * plan->layers, chunk->valid,
+				       plan->layers, err);
+	if (!rc)
+		rc = export_file_write(&writer->part[VERSIONS], number * sizeof(uint64_t),
+				       chunk->weight_version, sizeof(uint64_t), err);
+	return rc;
+}
+
+/* ---- header ------------------------------------------------------------- */
+
+static const char *dtype_name(enum export_dtype dtype)
+{
+	static const char *const names[EXPORT_DTYPES] = {
+		[EXPORT_DTYPE_DEFAULT] = "", [EXPORT_U8] = "U8",   [EXPORT_I8] = "I8",
+		[EXPORT_U16] = "U16",        [EXPORT_I16] = "I16", [EXPORT_I32] = "I32",
+		[EXPORT_I64] = "I64",
+	};
+
+	return names[dtype];
+}
+
+static uint64_t bytes_of(const struct export_writer *writer, enum part part)
+{
+	return writer->part[part].size - (part == ROUTES ? ROOM : 0);
+}
+
+static void put_kinds(FILE *out, const struct export_plan *plan)
+{
+	fputs(",\"layer_kinds\":\"[", out);
+	for (uint32_t i = 0; i < plan->layers; i++) {
+		fputs(i ? "," : "", out);
+		export_json_nested(out, plan->layer[i].bound
+						? r3ring_layer_kind_name(plan->layer[i].kind)
+						: "dense");
+	}
+	fputs("]\"", out);
+}
+
+static void put_metadata(FILE *out, const struct export_writer *writer)
+{
+	const struct export_plan *plan = writer->plan;
+
+	fputs("{\"__metadata__\":{\"format\":\"r3ring.routes\",\"version\":\"1\"", out);
+	fprintf(out, ",\"writer\":\"r3ring %s\",\"for\":\"%s\"", R3RING_VERSION,
+		plan->format->name);
+	fputs(",\"model\":", out);
+	export_json_string(out, plan->model);
+	fprintf(out, ",\"id_space\":\"logical\",\"experts\":\"%u\",\"top_k\":\"%u\"", plan->experts,
+		plan->top_k);
+	fprintf(out, ",\"rows\":\"%s\",\"missing\":\"%s\",\"pad\":\"%s\",\"layers\":\"%s\"",
+		export_rows_name(plan->rows), export_fill_name(plan->missing),
+		export_fill_name(plan->pad), export_layers_name(plan->all));
+	fprintf(out, ",\"policy\":\"%s\",\"requests\":\"%" PRIu64 "\"",
+		plan->options->policy == R3RING_ROWS_LATEST ? "latest" : "first", writer->requests);
+	put_kinds(out, plan);
+	fputs(",\"request_ids\":\"[", out);
+}
+
+/* The tensor that comes next: offsets go up by what it holds. */
+static void put_tensor(FILE *out, const struct export_writer *writer, enum part part,
+		       const char *name, const char *dtype, uint64_t *offset)
+{
+	const struct export_plan *plan = writer->plan;
+
+	fprintf(out, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[", name, dtype);
+	if (part == ROUTES)
+		fprintf(out, "%" PRIu64 ",%u,%u", writer->rows, plan->layers, plan->top_k);
+	else if (part == VALID)
+		fprintf(out, "%" PRIu64 ",%u", writer->rows, plan->layers);
+	else
+		fprintf(out, "%" PRIu64, bytes_of(writer, part) / sizeof(uint64_t));
+	fprintf(out, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", *offset,
+		*offset + bytes_of(writer, part));
+	*offset += bytes_of(writer, part);
+}
+
+static void put_tensors(FILE *out, const struct export_writer *writer)
+{
+	const struct export_plan *plan = writer->plan;
+	uint64_t offset = 0;
+
+	fputs("]\"}", out);
+	put_tensor(out, writer, ROUTES, plan->format->tensor, dtype_name(plan->dtype), &offset);
+	put_tensor(out, writer, POSITIONS, "positions", "I64", &offset);
+	put_tensor(out, writer, VERSIONS, "weight_version", "U64", &offset);
+	put_tensor(out, writer, CU_SEQLENS, "cu_seqlens", "I64", &offset);
+	put_tensor(out, writer, PROMPTS, "prompt_tokens", "I64", &offset);
+	put_tensor(out, writer, LAYER_IDS, "layer_ids", "I64", &offset);
+	put_tensor(out, writer, VALID, "valid", "BOOL", &offset);
+	fputc('}', out);
+}
+
+/* The header's two ends; the request ids, of which there may be many, stand between. */
+struct header {
+	char *head, *tail;
+	size_t head_bytes, tail_bytes;
+};
+
+static int header_make(struct header *header, const struct export_writer *writer,
+		       struct r3ring_error *err)
+{
+	FILE *head = open_memstream(&header->head, &header->head_bytes);
+	FILE *tail = open_memstream(&header->tail, &header->tail_bytes);
+	bool failed = !head || !tail;
+
+	if (head) {
+		put_metadata(head, writer);
+		failed |= fclose(head) != 0;
+	}
+	if (tail) {
+		put_tensors(tail, writer);
+		failed |= fclose(tail) != 0;
+	}
+	return failed ? r3ring_error_set(err, -ENOMEM, "no memory") : 0;
+}
+
+/* ---- the end ------------------------------------------------------------ */
+
+/* Length, header and spaces, up to where the routes begin. */
+static int put_header(struct export_writer *writer, struct export_file *file,
+		      const struct header *header, uint64_t begin, struct r3ring_error *err)
+{
+	const uint64_t length = begin - sizeof(length);
+	int rc = export_file_append(file, &length, sizeof(length), err);
+
+	if (!rc)
+		rc = export_file_append(file, header->head, header->head_bytes, err);
+	if (!rc)
+		rc = export_file_copy(file, &writer->part[IDS], 0, err);
+	if (!rc)
+		rc = export_file_append(file, header->tail, header->tail_bytes, err);
+	while (!rc && file->size < begin)
+		rc = export_file_append(file, " ", 1, err);
+	return rc;
+}
+
+/* The room does: the header is made apart and copied into it. */
+static int fill_room(struct export_writer *writer, const struct header *header,
+		     struct r3ring_error *err)
+{
+	struct export_file *routes = &writer->part[ROUTES];
+	const uint64_t size = routes->size;
+	int rc = export_file_seek(routes, 0, err);
+
+	if (!rc)
+		rc = put_header(writer, routes, header, ROOM, err);
+	return rc ? rc : export_file_seek(routes, size, err);
+}
+
+/* Numbers of 8 bytes follow the routes, and are to be aligned in the file. */
+static uint64_t begin_of_routes(const struct export_writer *writer, const struct header *header)
+{
+	const uint64_t least =
+		sizeof(uint64_t) + header->head_bytes + writer->part[IDS].size + header->tail_bytes;
+	const uint64_t shift = (8 - bytes_of(writer, ROUTES) % 8) % 8;
+
+	if (least <= ROOM && !shift)
+		return ROOM;
+	return (least + 7) / 8 * 8 + shift;
+}
+
+static int move_routes(struct export_writer *writer, const struct header *header, uint64_t begin,
+		       struct r3ring_error *err)
+{
+	int rc = export_file_create(&writer->moved, writer->part[ROUTES].out, err);
+
+	if (!rc)
+		rc = put_header(writer, &writer->moved, header, begin, err);
+	return rc ? rc : export_file_copy(&writer->moved, &writer->part[ROUTES], ROOM, err);
+}
+
+static int publish(struct export_writer *writer, const struct header *header, uint64_t *bytes,
+		   struct r3ring_error *err)
+{
+	const uint64_t begin = begin_of_routes(writer, header);
+	struct export_file *output = begin == ROOM ? &writer->part[ROUTES] : &writer->moved;
+	int rc;
+
+	if (begin > HEADER_MAX)
+		return r3ring_error_set(
+			err, -EFBIG,
+			"a header of %" PRIu64 " bytes for %" PRIu64
+			" requests: readers of safetensors take 100 MB; export fewer "
+			"at a time, with --since and --until",
+			begin, writer->requests);
+	rc = begin == ROOM ? fill_room(writer, header, err)
+			   : move_routes(writer, header, begin, err);
+	for (enum part part = POSITIONS; !rc && part <= VALID; part++)
+		rc = export_file_copy(output, &writer->part[part], 0, err);
+	*bytes = output->size;
+	return rc ? rc : export_file_publish(output, err);
+}
+
+static int safetensors_finish(struct export_writer *writer, uint64_t *bytes,
+			      struct r3ring_error *err)
+{
+	struct header header = {0};
+	int rc = header_make(&header, writer, err);
+
+	if (!rc)
+		rc = publish(writer, &header, bytes, err);
+	free(header.head);
+	free(header.tail);
+	return rc;
+}
+
+const struct export_container export_safetensors_container = {
+	.open = safetensors_open,
+	.begin = safetensors_begin,
+	.request = safetensors_request,
+	.rows = safetensors_rows,
+	.request_end = safetensors_request_end,
+	.patch = safetensors_patch,
+	.finish = safetensors_finish,
+	.close = safetensors_close,
+};

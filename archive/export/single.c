@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "archive/export/single.h"
+
+int export_single_open(struct export_writer **to, const char *out, struct r3ring_error *err)
+{
+	struct export_writer *writer = calloc(1, sizeof(*writer));
+	int rc;
+
+	if (!writer)
+		return r3ring_error_set(err, -ENOMEM, "no memory");
+	rc = export_file_create(&writer->file, out, err);
+	if (rc)
+		free(writer);
+	else
+		*to = writer;
+	return rc;
+}
+
+void export_single_close(struct export_writer *writer)
+{
+	export_file_close(&writer->file);
+	free(writer);
+}
+
+int export_single_begin(struct export_writer *writer, const struct export_plan *plan,
+			struct r3ring_error *err)
+{
+	(void)err;
+	writer->plan = plan;
+	return 0;
+}
+
+int export_single_request_end(struct export_writer *writer, struct r3ring_error *err)
+{
+	(void)writer;
+	(void)err;
+	return 0;
+}
+
+int export_single_rows(struct export_writer *writer, const struct export_chunk *chunk,
+		       struct r3ring_error *err)
+{
+	return export_file_append(&writer->file, chunk->routes,
+				  chunk->rows * writer->plan->row_bytes, err);
+}
+
+int export_single_finish(struct export_writer *writer, uint64_t *bytes, struct r3ring_error *err)
+{
+	*bytes = writer->file.size;
+	return export_file_publish(&writer->file, err);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What slime takes: SGLang's answer, meta_info.routed_experts in base64.
+ *
+ * Seen in https://github.com/THUDM/slime:
+ *  - slime/rollout/sglang_rollout.py at 3c9aa092ef7f302f720aecc69fdbcfe6e7743974: base64 of
+ *    int32, reshaped to (len(sample.tokens) - 1, args.num_layers, args.moe_router_topk).
+ *  - slime/utils/routed_experts.py at 68572249359201b42bd2020a584c370bc8b403e1: the layers are
+ *    all of the model's and dense ones are not looked at; every id of a MoE layer must be in
+ *    [0, num_experts), so -1 is refused; a row that is zero in all layers counts as missing
+ *    and is tolerated in at most 64 rows or 1 %.
+ * Hence --missing zeros is the nearest that it takes, and error the safer choice.
+ */
+#include "archive/export/format.h"
+
+const struct export_format export_slime = {
+	.name = "slime",
+	.summary = "JSON lines: meta_info.routed_experts, int32 in base64, all layers",
+	.tensor = "routed_experts",
+	.dtype = EXPORT_I32,
+	.fixed = true,
+	.rows = EXPORT_ROWS_MINUS_ONE,
+	.layers = EXPORT_LAYERS_ALL,
+	.pad = EXPORT_FILL_ZEROS,
+	.container = &export_base64_container,
+};

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* r3ring export: what its parts tell each other. */
+#ifndef TOOLS_EXPORT_H
+#define TOOLS_EXPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "archive/export/export.h"
+
+struct export_line {
+	const char *dir;
+	struct export_options options;
+	const char **request; /* [options.requests], owned */
+	bool progress, json, help;
+};
+
+/* Runs it and tells how it went; returns the exit code. */
+int export_run_line(const struct export_line *line);
+
+/* Parses "@SECONDS" or "YYYY-MM-DDThh:mm:ss[Z]"; says what is wrong. Returns 0 or -EINVAL. */
+int export_parse_time(const char *option, const char *value, uint64_t *ns);
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* r3ring export: runs it, shows how far it is, and tells what came of it. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "tools/commands.h"
+#include "tools/export.h"
+#include "tools/json_values.h"
+#include "tools/output.h"
+#include "tools/quantity.h"
+
+/* ---- progress ----------------------------------------------------------- */
+
+static void show_progress(void *ctx, uint64_t bytes, uint64_t of)
+{
+	bool *shown = ctx;
+	char done[QUANTITY_TEXT], all[QUANTITY_TEXT];
+
+	*shown = true;
+	fprintf(stderr, "\r%s of %s read (%u %%) ", quantity_bytes(done, bytes),
+		quantity_bytes(all, of), of ? (unsigned int)(bytes * 100 / of) : 100);
+}
+
+/* The line is there to be seen, not to be kept. */
+static void hide_progress(bool shown)
+{
+	if (shown)
+		fputs("\r\033[K", stderr);
+}
+
+/* ---- summary ------------------------------------------------------------ */
+
+static uint64_t filled_cells(const struct export_summary *summary)
+{
+	uint64_t cells = 0;
+
+	for (uint32_t cause = 0; cause < R3RING_MISSING_CAUSES; cause++)
+		cells += summary->filled[cause];
+	return cells;
+}
+
+static void print_filled(const struct export_summary *summary)
+{
+	uint64_t cells = filled_cells(summary);
+	const char *separator = ":";
+
+	if (!cells)
+		return;
+	fprintf(stderr, "  %" PRIu64 " of %" PRIu64 " cells were missing and are filled with %s",
+		cells, summary->cells, export_fill_name(summary->missing));
+	for (uint32_t cause = 0; cause < R3RING_MISSING_CAUSES; cause++) {
+		if (!summary->filled[cause])
+			continue;
+		fprintf(stderr, "%s %s %" PRIu64, separator, r3ring_missing_cause_name(cause),
+			summary->filled[cause]);
+		separator = ",";
+	}
+	fputc('\n', stderr);
+}
+
+static void print_left_out(const struct export_summary *summary)
+{
+	const struct {
+		uint64_t count;
+		const char *what;
+	} left[] = {
+		{summary->unfinished, "unfinished (--include unfinished takes them)"},
+		{summary->aborted, "aborted (--include aborted takes them)"},
+		{summary->guessed, "that nobody said the length of (--include guessed takes them)"},
+		{summary->evicted, "too large for the memory (--max-memory)"},
+	};
+
+	for (size_t i = 0; i < sizeof(left) / sizeof(*left); i++)
+		if (left[i].count)
+			fprintf(stderr, "  left out: %" PRIu64 " %s\n", left[i].count,
+				left[i].what);
+	if (summary->unattributed)
+		fprintf(stderr,
+			"  %" PRIu64 " rows are of no request: the recording began in its middle\n",
+			summary->unattributed);
+	if (summary->keys_forgotten)
+		fprintf(stderr,
+			"  %" PRIu64
+			" prefix cache keys were forgotten for want of room: hits on them "
+			"count as missing\n",
+			summary->keys_forgotten);
+}
+
+static void print_summary(const struct export_line *line, const struct export_summary *summary)
+{
+	char bytes[QUANTITY_TEXT];
+
+	fprintf(stderr,
+		"%s: %" PRIu64 " requests, %" PRIu64 " rows x %u layers x %u ids (%s), %s, %s\n",
+		line->options.out, summary->requests, summary->rows, summary->layers,
+		summary->top_k, export_dtype_name(summary->dtype), summary->format,
+		quantity_bytes(bytes, summary->bytes));
+	print_filled(summary);
+	if (summary->joined)
+		fprintf(stderr, "  %" PRIu64 " last rows are from the next turn\n",
+			summary->joined);
+	print_left_out(summary);
+}
+
+static json_t *json_filled(const struct export_summary *summary)
+{
+	json_t *object = json_object();
+
+	for (uint32_t cause = 0; object && cause < R3RING_MISSING_CAUSES; cause++)
+		if (summary->filled[cause])
+			json_object_set_new(object, r3ring_missing_cause_name(cause),
+					    json_u64(summary->filled[cause]));
+	return object;
+}
+
+static json_t *json_summary(const struct export_line *line, const struct export_summary *summary)
+{
+	return json_pack(
+		"{s:s, s:o, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, "
+		"s:{s:o, s:o, s:o, s:o, s:o}, s:o, s:o, s:o}",
+		"format", summary->format, "output",
+		json_text(line->options.out, strlen(line->options.out)), "dtype",
+		export_dtype_name(summary->dtype), "rows_rule", export_rows_name(summary->rule),
+		"missing", export_fill_name(summary->missing), "pad",
+		export_fill_name(summary->pad), "policy",
+		line->options.policy == R3RING_ROWS_LATEST ? "latest" : "first", "layers",
+		(int)summary->layers, "top_k", (int)summary->top_k, "experts",
+		(int)summary->experts, "requests", json_u64(summary->requests), "rows",
+		json_u64(summary->rows), "cells", json_u64(summary->cells), "filled",
+		json_filled(summary), "padded", json_u64(summary->padded), "joined",
+		json_u64(summary->joined), "left_out", "unfinished", json_u64(summary->unfinished),
+		"aborted", json_u64(summary->aborted), "guessed", json_u64(summary->guessed),
+		"evicted", json_u64(summary->evicted), "not_asked", json_u64(summary->not_asked),
+		"rows_of_no_request", json_u64(summary->unattributed), "conflicts",
+		json_u64(summary->conflicts), "bytes", json_u64(summary->bytes));
+}
+
+/* ---- running ------------------------------------------------------------ */
+
+int export_run_line(const struct export_line *line)
+{
+	bool shown = false, watched = line->progress || isatty(STDERR_FILENO);
+	struct export_summary summary;
+	struct r3ring_error err = {0};
+	int rc = export_archive(line->dir, &line->options, watched ? show_progress : NULL, &shown,
+				&summary, &err);
+
+	hide_progress(shown);
+	if (rc) {
+		fprintf(stderr, "r3ring export: %s\n", err.text[0] ? err.text : strerror(-rc));
+		return rc == -EINVAL ? TOOL_USAGE : TOOL_FAILED;
+	}
+	print_summary(line, &summary);
+	return line->json ? output_json("r3ring export", json_summary(line, &summary)) : TOOL_DONE;
+}
