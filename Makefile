@@ -123,7 +123,8 @@ FAKECUDA := $(patsubst %.c,$(FAKE)/%.o,$(wildcard tests/support/fakecuda/*.c))
 FAKE_DEVICE := $(patsubst %.c,$(FAKE)/%.o,$(wildcard device/cuda*.c))
 FAKE_TESTS := $(patsubst %.c,$(FAKE)/%.o,$(wildcard tests/cuda/*.c))
 # The same tests, and a benchmark, on a real GPU.
-GPU_TESTS := $(addprefix $(O)/gpu/tests/cuda/,capture_steps.o gpu_rig.o placement.o) \
+GPU_TESTS := $(addprefix $(O)/gpu/tests/cuda/,capture_steps.o gpu_rig.o model_run.o namespaces.o \
+	placement.o reference.o) \
 	$(addprefix $(O)/gpu/tests/gpu/,litmus.o real_gpu.o)
 GPU_BENCH := $(addprefix $(O)/gpu/tests/gpu/,bench.o forward.o latency.o)
 FAKE_LIBRARY := $(if $(FAKE_DEVICE),$(filter-out $(O)/device/no_cuda.o $(CUDA_DEVICE),$(LIBRARY)), \
@@ -288,7 +289,7 @@ $(FAKE)/tests/run-cuda: $(FAKE_TESTS) $(filter-out %/demo.o,$(DEMO)) \
 	@mkdir -p $(@D)
 	$(call link-fake,$(TEST_LIBS))
 
-$(O)/tests/run-gpu: $(GPU_TESTS) $(INSIDE) | $(PROGRAMS)
+$(O)/tests/run-gpu: $(GPU_TESTS) $(filter-out %/demo.o,$(DEMO)) $(INSIDE) | $(PROGRAMS)
 	$(call say,LD)
 	$(call link,$(TEST_LIBS))
 

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which namespaces this process is in. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "channel/namespaces.h"
-
-#ifndef R3RING_TEST_NAMESPACES
 
 static uint64_t number_of(const char *path)
 {
@@ -23,18 +18,3 @@ struct namespaces namespaces_of_this_process(void)
 		.ipc = number_of("/proc/self/ns/ipc"),
 	};
 }
-
-#else
-
-/* A build for tests is told, so that two processes can seem to be apart. */
-struct namespaces namespaces_of_this_process(void)
-{
-	const char *told = getenv("R3RING_FAKE_NAMESPACES");
-	struct namespaces found = {1, 1};
-
-	if (told && sscanf(told, "%" SCNu64 ":%" SCNu64, &found.pid, &found.ipc) != 2)
-		return (struct namespaces){0, 0};
-	return found;
-}
-
-#endif

@@ -63,7 +63,6 @@ struct device {
 struct cuda_driver {
 	CUresult (*device_get)(CUdevice *device, int ordinal);
 	CUresult (*device_get_uuid)(CUuuid *uuid, CUdevice device);
-	CUresult (*device_get_attribute)(int *value, CUdevice_attribute which, CUdevice device);
 	CUresult (*mem_get_allocation_granularity)(size_t *granularity,
 						   const CUmemAllocationProp *prop,
 						   CUmemAllocationGranularity_flags option);

@@ -87,7 +87,6 @@ static int find_all(struct cuda_driver *driver, struct r3ring_error *err)
 	} wanted[] = {
 		{"cuDeviceGet", &driver->device_get, false},
 		{"cuDeviceGetUuid", &driver->device_get_uuid, false},
-		{"cuDeviceGetAttribute", &driver->device_get_attribute, false},
 		{"cuMemGetAllocationGranularity", &driver->mem_get_allocation_granularity, false},
 		{"cuMemCreate", &driver->mem_create, false},
 		{"cuMemAddressReserve", &driver->mem_address_reserve, false},

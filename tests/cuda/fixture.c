@@ -33,6 +33,11 @@ void machine_make(void)
 	setenv("FAKECUDA_COPIES_ONLY", "r3ringd", 1);
 }
 
+bool machine_is_real(void)
+{
+	return false;
+}
+
 void machine_check(void)
 {
 	const char *seed = getenv("FAKECUDA_SEED");

@@ -4,6 +4,8 @@
 #ifndef TESTS_CUDA_FIXTURE_H
 #define TESTS_CUDA_FIXTURE_H
 
+#include <stdbool.h>
+
 /*
  * A test with finish(), of its file, as the last thing that it does: what is found wrong
  * in a suite's `fini` is only printed and does not count. There it is called once more,
@@ -21,6 +23,9 @@
 /* Makes the machine; before any CUDA call and any process of it. r3ringd may only copy
  * on it. Its seed is FAKECUDA_SEED, if that is set. Its directory goes with the process. */
 void machine_make(void);
+
+/* Whether it is a real one, which counts nothing and finds nothing. */
+bool machine_is_real(void);
 
 /* Fails the test when something was found; says what. */
 void machine_check(void);

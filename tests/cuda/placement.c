@@ -214,18 +214,24 @@ MACHINE_TEST(cuda_placement, a_side_stream_is_left_out_while_a_graph_is_recorded
 
 /* ---- passes that are no steps ------------------------------------------- */
 
+static uint64_t kernels_so_far(void)
+{
+	return machine_is_real() ? 0 : fakecuda_work().kernels;
+}
+
 TEST_BOTH(failure_28_warm_up_and_recording_passes_publish_nothing)
 {
 	cudaGraphExec_t graph;
 	uint64_t kernels;
 
 	gpu_rig_open(&rig);
-	kernels = fakecuda_work().kernels;
+	kernels = kernels_so_far();
 	gpu_fill(&rig, 0, 77, 0, BATCH);
 	gpu_forward(&rig, 0, 0, BATCH, rig.stream);
 	graph = record_forward(0, BATCH);
 	gpu_wait(rig.stream);
-	cr_expect_eq(fakecuda_work().kernels - kernels, rig.options.layer_count);
+	if (!machine_is_real())
+		cr_expect_eq(kernels_so_far() - kernels, rig.options.layer_count);
 	replay(graph); /* a warm-up of the graph */
 	gpu_wait(rig.stream);
 	cr_expect_not(step_reader_has_more(&rig.reader, 0) && rig.reader.step.head.step);

@@ -36,15 +36,14 @@ static void become(const struct command *command, const char *program, const cha
 
 	for (; *args && argc < ARGS_MAX - 1; args++)
 		argv[argc++] = (char *)(uintptr_t)*args;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	setenv("R3RING_RUNTIME_DIR", runtime_dir, 1);
 	dup2(command->out_fd, STDOUT_FILENO);
 	dup2(command->err_fd, STDERR_FILENO);
 	execv(test_program(program), argv);
 }
 
-void command_start_in(struct command *command, const struct container *container,
-		      const char *program, const char *runtime_dir, const char *const *args)
+void command_start_prepared(struct command *command, bool (*prepare)(void *ctx), void *ctx,
+			    const char *program, const char *runtime_dir, const char *const *args)
 {
 	*command = (struct command){
 		.out_fd = memfd_create("stdout", MFD_CLOEXEC),
@@ -57,9 +56,17 @@ void command_start_in(struct command *command, const struct container *container
 		die("fork");
 	if (command->pid)
 		return;
-	if (!container || container_join((void *)(uintptr_t)container))
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (!prepare || prepare(ctx))
 		become(command, program, runtime_dir, args);
 	_exit(125);
+}
+
+void command_start_in(struct command *command, const struct container *container,
+		      const char *program, const char *runtime_dir, const char *const *args)
+{
+	command_start_prepared(command, container ? container_join : NULL,
+			       (void *)(uintptr_t)container, program, runtime_dir, args);
 }
 
 void command_start(struct command *command, const char *runtime_dir, const char *const *args)

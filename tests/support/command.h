@@ -38,6 +38,11 @@ void command_start(struct command *command, const char *runtime_dir, const char 
 void command_start_in(struct command *command, const struct container *container,
 		      const char *program, const char *runtime_dir, const char *const *args);
 
+/* The same, after @prepare(@ctx) in the new process; NULL: nothing. One that returns false
+ * makes the program end with 125. */
+void command_start_prepared(struct command *command, bool (*prepare)(void *ctx), void *ctx,
+			    const char *program, const char *runtime_dir, const char *const *args);
+
 /* Looks, for at most 100 seconds, until what it has printed has @part in it @count times;
  * returns whether it did. It still runs then, or has just ended. */
 bool command_prints(const struct command *command, const char *part, unsigned int count);

@@ -284,7 +284,7 @@ bool call_begin(struct call *call, const char *name, unsigned int kind)
 	return call->early == cudaSuccess;
 }
 
-cudaError_t call_end_quietly(const struct call *call, cudaError_t error)
+static cudaError_t end_quietly(const struct call *call, cudaError_t error)
 {
 	if (call->early)
 		error = call->early;
@@ -296,10 +296,15 @@ cudaError_t call_end_quietly(const struct call *call, cudaError_t error)
 
 cudaError_t call_end(const struct call *call, cudaError_t error)
 {
-	error = call_end_quietly(call, error);
+	error = end_quietly(call, error);
 	if (error && error != cudaErrorNotReady)
 		last_error = error;
 	return error;
+}
+
+CUresult driver_call_end(const struct call *call, CUresult result)
+{
+	return (CUresult)end_quietly(call, (cudaError_t)result);
 }
 
 cudaError_t cudaGetLastError(void)

@@ -53,7 +53,7 @@ bool call_begin(struct call *call, const char *name, unsigned int kind);
 /* Gives the lock back, notes an error as the thread's last; returns it. */
 cudaError_t call_end(const struct call *call, cudaError_t error);
 /* The same of the driver's, which are nobody's last. */
-cudaError_t call_end_quietly(const struct call *call, cudaError_t error);
+CUresult driver_call_end(const struct call *call, CUresult result);
 
 extern pthread_mutex_t fake_lock;
 extern pthread_cond_t fake_changed; /* work was enqueued or done */
@@ -274,7 +274,16 @@ cudaError_t capture_record(struct CUstream_st *stream, struct CUevent_st *event)
 cudaError_t capture_wait(struct CUstream_st *stream, struct CUevent_st *event);
 unsigned int graphs_count(void);
 
-/* ---- driver (vmm.c) ----------------------------------------------------- */
+/* ---- driver (driver.c, vmm.c) ------------------------------------------- */
+
+typedef void (*any_function)(void);
+
+struct driver_function {
+	const char *name;
+	any_function function;
+};
+
+extern const struct driver_function vmm_functions[]; /* up to one without a name */
 
 unsigned int vmm_memories(void);
 uint64_t vmm_bytes(void);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The driver's functions, asked for by name: devices by UUID, and memory whose
- * addresses, contents and rights are separate things (cuMemCreate and what belongs
- * to it), which can be given away as a file descriptor.
+ * Memory whose addresses, contents and rights are separate things (cuMemCreate and what
+ * belongs to it), which can be given away as a file descriptor.
  */
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,6 +14,7 @@
 #include "tests/support/fakecuda/runtime.h"
 
 #define GRANULARITY (2u << 20)
+#define MEMFD_NAME "fakecuda-vmm-" /* and the GPU, so that another process knows it */
 
 /* Memory without an address. Lives as long as its handle or a mapping. */
 struct vmm_memory {
@@ -28,11 +29,6 @@ struct vmm_memory {
 };
 
 static struct vmm_memory *memories;
-
-static CUresult end(const struct call *call, CUresult result)
-{
-	return (CUresult)call_end_quietly(call, (cudaError_t)result);
-}
 
 static bool memory_is_gone(const struct vmm_memory *memory)
 {
@@ -93,93 +89,6 @@ static struct vmm_memory *memory_add(int fd, size_t bytes)
 	return memory;
 }
 
-/* ---- devices ------------------------------------------------------------ */
-
-static CUresult CUDAAPI device_get(CUdevice *device, int ordinal)
-{
-	struct call call;
-	CUresult result = CUDA_SUCCESS;
-
-	if (call_begin(&call, "cuDeviceGet", CALL_PLAIN)) {
-		if (device_is(ordinal))
-			*device = ordinal;
-		else
-			result = CUDA_ERROR_INVALID_DEVICE;
-	}
-	return end(&call, result);
-}
-
-static CUresult CUDAAPI device_get_uuid(CUuuid *uuid, CUdevice device)
-{
-	struct call call;
-	CUresult result = CUDA_SUCCESS;
-
-	if (call_begin(&call, "cuDeviceGetUuid", CALL_PLAIN)) {
-		if (device_is(device))
-			fakecuda_uuid(device_gpu(device), (uint8_t *)uuid->bytes);
-		else
-			result = CUDA_ERROR_INVALID_DEVICE;
-	}
-	return end(&call, result);
-}
-
-static CUresult CUDAAPI device_get_attribute(int *value, CUdevice_attribute attribute,
-					     CUdevice device)
-{
-	struct call call;
-	CUresult result = CUDA_SUCCESS;
-
-	if (!call_begin(&call, "cuDeviceGetAttribute", CALL_PLAIN))
-		return end(&call, result);
-	if (!device_is(device))
-		return end(&call, CUDA_ERROR_INVALID_DEVICE);
-	switch (attribute) {
-	case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
-	case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
-		*value = !machine_refuses("vmm");
-		break;
-	case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
-		*value = 1;
-		break;
-	case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
-		*value = 4;
-		break;
-	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
-		*value = 9;
-		break;
-	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
-		*value = 0;
-		break;
-	default:
-		result = CUDA_ERROR_INVALID_VALUE;
-	}
-	return end(&call, result);
-}
-
-static CUresult CUDAAPI context_retain(CUcontext *context, CUdevice device)
-{
-	struct call call;
-	CUresult result = CUDA_SUCCESS;
-
-	if (call_begin(&call, "cuDevicePrimaryCtxRetain", CALL_ALLOCATES)) {
-		if (device_is(device))
-			*context = (CUcontext)(uintptr_t)(0x1000 + 0x10 * device_gpu(device));
-		else
-			result = CUDA_ERROR_INVALID_DEVICE;
-	}
-	return end(&call, result);
-}
-
-static CUresult CUDAAPI context_release(CUdevice device)
-{
-	struct call call;
-	CUresult result = CUDA_SUCCESS;
-
-	if (call_begin(&call, "cuDevicePrimaryCtxRelease", CALL_WAITS) && !device_is(device))
-		result = CUDA_ERROR_INVALID_DEVICE;
-	return end(&call, result);
-}
-
 /* ---- memory ------------------------------------------------------------- */
 
 static CUresult CUDAAPI get_granularity(size_t *granularity, const CUmemAllocationProp *prop,
@@ -191,7 +100,29 @@ static CUresult CUDAAPI get_granularity(size_t *granularity, const CUmemAllocati
 	(void)option;
 	if (call_begin(&call, "cuMemGetAllocationGranularity", CALL_PLAIN))
 		*granularity = GRANULARITY;
-	return end(&call, CUDA_SUCCESS);
+	return driver_call_end(&call, CUDA_SUCCESS);
+}
+
+static int make_memfd(unsigned int gpu, size_t bytes)
+{
+	char name[32];
+	int fd;
+
+	snprintf(name, sizeof(name), MEMFD_NAME "%u", gpu);
+	fd = memfd_create(name, MFD_CLOEXEC);
+	if (fd < 0 || ftruncate(fd, (off_t)bytes) < 0)
+		abort();
+	return fd;
+}
+
+/* The GPU that memory was made on; false when it is none of ours. */
+static bool gpu_of_memfd(int fd, unsigned int *gpu)
+{
+	char path[64], target[64] = "";
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return readlink(path, target, sizeof(target) - 1) > 0 &&
+	       sscanf(target, "/memfd:" MEMFD_NAME "%u", gpu) == 1;
 }
 
 static CUresult create(CUmemGenericAllocationHandle *handle, size_t bytes,
@@ -199,7 +130,6 @@ static CUresult create(CUmemGenericAllocationHandle *handle, size_t bytes,
 {
 	struct vmm_memory *memory;
 	unsigned int gpu;
-	int fd;
 
 	if (!bytes || bytes % GRANULARITY || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
 	    prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
@@ -211,10 +141,7 @@ static CUresult create(CUmemGenericAllocationHandle *handle, size_t bytes,
 	gpu = device_gpu(prop->location.id);
 	if (!machine_take_bytes(gpu, bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	fd = memfd_create("fakecuda-vmm", MFD_CLOEXEC);
-	if (fd < 0 || ftruncate(fd, (off_t)bytes) < 0)
-		abort();
-	memory = memory_add(fd, bytes);
+	memory = memory_add(make_memfd(gpu, bytes), bytes);
 	memory->gpu = gpu;
 	memory->exportable = prop->requestedHandleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 	*handle = (CUmemGenericAllocationHandle)(uintptr_t)memory;
@@ -230,7 +157,7 @@ static CUresult CUDAAPI mem_create(CUmemGenericAllocationHandle *handle, size_t 
 	(void)flags;
 	if (call_begin(&call, "cuMemCreate", CALL_ALLOCATES | CALL_NO_CAPTURE))
 		result = create(handle, size, prop);
-	return end(&call, result);
+	return driver_call_end(&call, result);
 }
 
 static CUresult CUDAAPI mem_release(CUmemGenericAllocationHandle handle)
@@ -247,7 +174,7 @@ static CUresult CUDAAPI mem_release(CUmemGenericAllocationHandle handle)
 			result = CUDA_SUCCESS;
 		}
 	}
-	return end(&call, result);
+	return driver_call_end(&call, result);
 }
 
 static CUresult CUDAAPI mem_export(void *descriptor, CUmemGenericAllocationHandle handle,
@@ -268,7 +195,7 @@ static CUresult CUDAAPI mem_export(void *descriptor, CUmemGenericAllocationHandl
 			result = fd < 0 ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
 		}
 	}
-	return end(&call, result);
+	return driver_call_end(&call, result);
 }
 
 static CUresult CUDAAPI mem_import(CUmemGenericAllocationHandle *handle, void *os_handle,
@@ -277,19 +204,20 @@ static CUresult CUDAAPI mem_import(CUmemGenericAllocationHandle *handle, void *o
 	int fd = (int)(intptr_t)os_handle;
 	struct vmm_memory *memory;
 	struct stat status;
+	unsigned int gpu;
 	struct call call;
 	CUresult result = CUDA_SUCCESS;
 
 	if (!call_begin(&call, "cuMemImportFromShareableHandle", CALL_ALLOCATES))
-		return end(&call, result);
-	if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || fstat(fd, &status) ||
-	    status.st_size <= 0 || status.st_size % GRANULARITY)
-		return end(&call, CUDA_ERROR_INVALID_VALUE);
+		return driver_call_end(&call, result);
+	if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || !gpu_of_memfd(fd, &gpu) ||
+	    fstat(fd, &status) || status.st_size <= 0 || status.st_size % GRANULARITY)
+		return driver_call_end(&call, CUDA_ERROR_INVALID_VALUE);
 	memory = memory_add(fcntl(fd, F_DUPFD_CLOEXEC, 0), (size_t)status.st_size);
 	memory->imported = true;
-	memory->gpu = device_gpu(device_current());
+	memory->gpu = gpu;
 	*handle = (CUmemGenericAllocationHandle)(uintptr_t)memory;
-	return end(&call, result);
+	return driver_call_end(&call, result);
 }
 
 /* ---- addresses ---------------------------------------------------------- */
@@ -315,14 +243,14 @@ static CUresult CUDAAPI address_reserve(CUdeviceptr *address, size_t size, size_
 	(void)wanted;
 	(void)flags;
 	if (!call_begin(&call, "cuMemAddressReserve", CALL_ALLOCATES))
-		return end(&call, CUDA_SUCCESS);
+		return driver_call_end(&call, CUDA_SUCCESS);
 	if (!size || size % GRANULARITY)
-		return end(&call, CUDA_ERROR_INVALID_VALUE);
+		return driver_call_end(&call, CUDA_ERROR_INVALID_VALUE);
 	region = region_add(REGION_RESERVED, &call.place);
 	region->bytes = size;
 	region->device = addresses_reserve(size);
 	*address = region->device;
-	return end(&call, CUDA_SUCCESS);
+	return driver_call_end(&call, CUDA_SUCCESS);
 }
 
 static CUresult CUDAAPI address_free(CUdeviceptr address, size_t size)
@@ -340,7 +268,7 @@ static CUresult CUDAAPI address_free(CUdeviceptr address, size_t size)
 			result = CUDA_SUCCESS;
 		}
 	}
-	return end(&call, result);
+	return driver_call_end(&call, result);
 }
 
 static CUresult CUDAAPI mem_map(CUdeviceptr address, size_t size, size_t offset,
@@ -352,11 +280,11 @@ static CUresult CUDAAPI mem_map(CUdeviceptr address, size_t size, size_t offset,
 
 	(void)flags;
 	if (!call_begin(&call, "cuMemMap", CALL_ALLOCATES | CALL_NO_CAPTURE))
-		return end(&call, CUDA_SUCCESS);
+		return driver_call_end(&call, CUDA_SUCCESS);
 	memory = memory_find(handle, &call.place);
 	region = reserved(address, size, &call.place);
 	if (!memory || !region || region->memory || offset || size != memory->bytes)
-		return end(&call, CUDA_ERROR_INVALID_VALUE);
+		return driver_call_end(&call, CUDA_ERROR_INVALID_VALUE);
 	region->memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, memory->fd, 0);
 	if (region->memory == MAP_FAILED)
 		abort();
@@ -364,7 +292,7 @@ static CUresult CUDAAPI mem_map(CUdeviceptr address, size_t size, size_t offset,
 	region->gpu = memory->gpu;
 	region->accessible = false;
 	memory->mappings++;
-	return end(&call, CUDA_SUCCESS);
+	return driver_call_end(&call, CUDA_SUCCESS);
 }
 
 static CUresult CUDAAPI mem_unmap(CUdeviceptr address, size_t size)
@@ -373,10 +301,10 @@ static CUresult CUDAAPI mem_unmap(CUdeviceptr address, size_t size)
 	struct call call;
 
 	if (!call_begin(&call, "cuMemUnmap", CALL_WAITS | CALL_NO_CAPTURE))
-		return end(&call, CUDA_SUCCESS);
+		return driver_call_end(&call, CUDA_SUCCESS);
 	region = reserved(address, size, &call.place);
 	if (!region || !region->memory)
-		return end(&call, CUDA_ERROR_INVALID_VALUE);
+		return driver_call_end(&call, CUDA_ERROR_INVALID_VALUE);
 	lanes_wait();
 	munmap(region->memory, size);
 	region->memory = NULL;
@@ -387,7 +315,7 @@ static CUresult CUDAAPI mem_unmap(CUdeviceptr address, size_t size)
 			break;
 		}
 	}
-	return end(&call, CUDA_SUCCESS);
+	return driver_call_end(&call, CUDA_SUCCESS);
 }
 
 static CUresult CUDAAPI set_access(CUdeviceptr address, size_t size, const CUmemAccessDesc *desc,
@@ -399,29 +327,39 @@ static CUresult CUDAAPI set_access(CUdeviceptr address, size_t size, const CUmem
 
 	if (call_begin(&call, "cuMemSetAccess", CALL_ALLOCATES)) {
 		region = reserved(address, size, &call.place);
-		if (region && region->memory && count == 1 && device_is(desc->location.id) &&
-		    device_gpu(desc->location.id) == region->gpu) {
+		if (region && region->memory && device_is(desc->location.id) &&
+		    device_gpu(desc->location.id) != region->gpu)
+			findings_add(&call.place, "maps memory of GPU %u into GPU %u", region->gpu,
+				     device_gpu(desc->location.id));
+		else if (region && region->memory && count == 1 && device_is(desc->location.id)) {
 			region->accessible = desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ||
 					     desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READ;
 			result = CUDA_SUCCESS;
 		}
 	}
-	return end(&call, result);
+	return driver_call_end(&call, result);
+}
+
+static CUresult CUDAAPI get_address_range(CUdeviceptr *base, size_t *size, CUdeviceptr address)
+{
+	const struct region *region;
+	struct call call;
+	CUresult result = CUDA_ERROR_NOT_FOUND;
+
+	if (call_begin(&call, "cuMemGetAddressRange", CALL_PLAIN)) {
+		region = region_of_device((const void *)(uintptr_t)address);
+		if (region && !region->gone) {
+			*base = region->device;
+			*size = region->bytes;
+			result = CUDA_SUCCESS;
+		}
+	}
+	return driver_call_end(&call, result);
 }
 
 /* ---- by name ------------------------------------------------------------ */
 
-typedef void (*any_function)(void);
-
-static const struct {
-	const char *name;
-	any_function function;
-} functions[] = {
-	{"cuDeviceGet", (any_function)device_get},
-	{"cuDeviceGetUuid", (any_function)device_get_uuid},
-	{"cuDeviceGetAttribute", (any_function)device_get_attribute},
-	{"cuDevicePrimaryCtxRetain", (any_function)context_retain},
-	{"cuDevicePrimaryCtxRelease", (any_function)context_release},
+const struct driver_function vmm_functions[] = {
 	{"cuMemGetAllocationGranularity", (any_function)get_granularity},
 	{"cuMemCreate", (any_function)mem_create},
 	{"cuMemRelease", (any_function)mem_release},
@@ -432,48 +370,6 @@ static const struct {
 	{"cuMemMap", (any_function)mem_map},
 	{"cuMemUnmap", (any_function)mem_unmap},
 	{"cuMemSetAccess", (any_function)set_access},
+	{"cuMemGetAddressRange", (any_function)get_address_range},
+	{NULL, NULL},
 };
-
-static cudaError_t entry_point(const char *symbol, void **function,
-			       enum cudaDriverEntryPointQueryResult *status)
-{
-	enum cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
-
-	*function = NULL;
-	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
-		if (strcmp(functions[i].name, symbol) == 0) {
-			memcpy(function, &functions[i].function, sizeof(*function));
-			found = cudaDriverEntryPointSuccess;
-		}
-	}
-	if (status)
-		*status = found;
-	return found == cudaDriverEntryPointSuccess || status ? cudaSuccess
-							      : cudaErrorSymbolNotFound;
-}
-
-cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags,
-				    enum cudaDriverEntryPointQueryResult *driverStatus)
-{
-	struct call call;
-	cudaError_t error = cudaSuccess;
-
-	(void)flags;
-	if (call_begin(&call, "cudaGetDriverEntryPoint", CALL_PLAIN))
-		error = entry_point(symbol, funcPtr, driverStatus);
-	return call_end(&call, error);
-}
-
-cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr,
-					     unsigned int cudaVersion, unsigned long long flags,
-					     enum cudaDriverEntryPointQueryResult *driverStatus)
-{
-	struct call call;
-	cudaError_t error = cudaSuccess;
-
-	(void)flags;
-	(void)cudaVersion;
-	if (call_begin(&call, "cudaGetDriverEntryPointByVersion", CALL_PLAIN))
-		error = entry_point(symbol, funcPtr, driverStatus);
-	return call_end(&call, error);
-}
