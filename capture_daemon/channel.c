@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A channel's later life: its producer goes, it is drained, it makes room. */
 #include <errno.h>
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include "capture_daemon/clock.h"
 #include "capture_daemon/daemon.h"
 #include "capture_daemon/log.h"
+#include "capture_daemon/patterns.h"
 #include "capture_daemon/registration.h"
 
 struct channel *channel_find(struct daemon *daemon, const struct r3ring_channel_name *name)
@@ -62,20 +62,6 @@ bool channel_older_drain(const struct channel *channel)
 	return false;
 }
 
-/* Whether one of the patterns, which commas part, is of this channel. */
-static bool is_named(const struct channel *channel, const char *patterns)
-{
-	char all[sizeof(((struct options *)0)->lossless_drop)];
-	char *rest = all, *pattern;
-
-	memcpy(all, patterns, strlen(patterns) + 1);
-	while ((pattern = strsep(&rest, ","))) {
-		if (fnmatch(pattern, channel->text, 0) == 0)
-			return true;
-	}
-	return false;
-}
-
 struct stall_policy channel_policy(const struct channel *channel)
 {
 	const struct options *options = &channel->daemon->options;
@@ -84,7 +70,7 @@ struct stall_policy channel_policy(const struct channel *channel)
 		.limit_bytes = options->lossless_limit,
 		.limit_ns = options->stall_limit * NS_PER_MS,
 		.drop = options->lossless_policy == LOSSLESS_DROP ||
-			is_named(channel, options->lossless_drop),
+			patterns_fit(options->lossless_drop, channel->text),
 	};
 }
 

@@ -91,7 +91,9 @@ static int check_sizes(struct opening *opening, struct r3ring_error *err)
 	if (bytes > allowed)
 		return r3ring_error_set(err, -EDQUOT,
 					"a capture buffer of %" PRIu64 " bytes is larger than the "
-					"%" PRIu64 " that r3ringd --buffer-size allows",
+					"%" PRIu64
+					" that r3ringd --buffer-size allows: raise it, or set a "
+					"smaller buffer_bytes of the producer",
 					bytes, allowed);
 	opening->same_ring = orphan && orphan_continues(orphan, hello->message, &hello->schema);
 	if (!opening->same_ring)

@@ -115,13 +115,14 @@ int limits_check_channel(const struct daemon *daemon, const struct limits_demand
 	if (channels >= options->max_channels)
 		return r3ring_error_set(err, -EDQUOT,
 					"user %u has %" PRIu64 " channels, as many as r3ringd "
-					"--max-channels allows",
+					"--max-channels allows: raise it, or close one",
 					demand->user, channels);
 	if (memory > options->max_memory || demand->bytes > options->max_memory - memory)
 		return r3ring_error_set(err, -EDQUOT,
 					"the channel needs %" PRIu64
 					" bytes and user %u has %" PRIu64 " of the %" PRIu64
-					" that r3ringd --max-memory allows",
+					" that r3ringd --max-memory allows: raise it, close a "
+					"channel, or choose a smaller --ring-size",
 					demand->bytes, demand->user, memory, options->max_memory);
 	return 0;
 }
@@ -140,7 +141,7 @@ int limits_check_connection(const struct daemon *daemon, uid_t user, struct r3ri
 		return 0;
 	return r3ring_error_set(err, -EDQUOT,
 				"user %u has %" PRIu64 " connections, as many as r3ringd allows "
-				"(--max-channels and --max-readers)",
+				"(--max-channels and --max-readers): raise one, or close some",
 				user, count);
 }
 
@@ -154,6 +155,6 @@ int limits_check_reader(const struct daemon *daemon, uid_t user, struct r3ring_e
 		return 0;
 	return r3ring_error_set(err, -EDQUOT,
 				"user %u has %" PRIu64 " readers, as many as r3ringd --max-readers "
-				"allows",
+				"allows: raise it, or close one",
 				user, count);
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "capture_daemon/log.h"
 #include "capture_daemon/options.h"
@@ -52,6 +53,7 @@ const char options_help[] =
 
 enum setting_kind {
 	SETTING_TEXT,
+	SETTING_PATTERNS,
 	SETTING_SIZE,
 	SETTING_RING_SIZE,
 	SETTING_COUNT,
@@ -70,11 +72,11 @@ struct setting {
 	size_t capacity; /* texts */
 };
 
-#define TEXT(name, field)                                                                          \
+#define TEXT_OF(name, kind, field)                                                                 \
 	{                                                                                          \
-		name, SETTING_TEXT, offsetof(struct options, field),                               \
-			sizeof(((struct options *)0)->field)                                       \
+		name, kind, offsetof(struct options, field), sizeof(((struct options *)0)->field)  \
 	}
+#define TEXT(name, field) TEXT_OF(name, SETTING_TEXT, field)
 #define NUMBER(name, kind, field)                                                                  \
 	{                                                                                          \
 		name, kind, offsetof(struct options, field), 0                                     \
@@ -92,7 +94,7 @@ static const struct setting settings[] = {
 	NUMBER("lossless-limit", SETTING_SIZE, lossless_limit),
 	NUMBER("stall-limit", SETTING_COUNT, stall_limit),
 	NUMBER("lossless-policy", SETTING_POLICY, lossless_policy),
-	TEXT("lossless-drop", lossless_drop),
+	TEXT_OF("lossless-drop", SETTING_PATTERNS, lossless_drop),
 	NUMBER("release-gpu", SETTING_SWITCH, release_gpu),
 	NUMBER("allow-mps", SETTING_SWITCH, allow_mps),
 	NUMBER("log-level", SETTING_LEVEL, log_level),
@@ -211,10 +213,22 @@ static int parse_text(const char *text, char *to, size_t capacity)
 	return 0;
 }
 
+static int parse_patterns(const char *text, char *to, size_t capacity)
+{
+	char parsed[PATTERNS_TEXT];
+	int r = parse_text(text, parsed, sizeof(parsed));
+
+	if (r < 0 || !patterns_valid(parsed))
+		return -EINVAL;
+	return parse_text(parsed, to, capacity);
+}
+
 static const char *setting_allowed(const struct setting *setting)
 {
 	static const char *const allowed[] = {
 		[SETTING_TEXT] = "a text that is not empty and not that long",
+		[SETTING_PATTERNS] = "patterns parted by commas, none empty, with each '[' closed, "
+				     "such as rl-*/*,eval/0",
 		[SETTING_SIZE] = "a size such as 33554432, 32M or 1G",
 		[SETTING_RING_SIZE] = "a size from 64K to 64G, such as 32M",
 		[SETTING_COUNT] = "a number from 1 to 1000000",
@@ -233,6 +247,8 @@ static int setting_apply(const struct setting *setting, struct options *options,
 	switch (setting->kind) {
 	case SETTING_TEXT:
 		return parse_text(text, field, setting->capacity);
+	case SETTING_PATTERNS:
+		return parse_patterns(text, field, setting->capacity);
 	case SETTING_SIZE:
 		return parse_size(text, field);
 	case SETTING_RING_SIZE:
@@ -290,6 +306,19 @@ static int config_line(struct options *options, const char *file, unsigned int n
 	return 0;
 }
 
+static FILE *config_open(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	struct stat status;
+
+	if (file && fstat(fileno(file), &status) == 0 && S_ISDIR(status.st_mode)) {
+		fclose(file);
+		errno = EISDIR;
+		return NULL;
+	}
+	return file;
+}
+
 static int config_read(struct options *options, struct r3ring_error *err)
 {
 	char line[CONFIG_LINE_MAX];
@@ -297,10 +326,11 @@ static int config_read(struct options *options, struct r3ring_error *err)
 	FILE *file;
 	int r = 0;
 
-	file = fopen(options->config, "re");
+	file = config_open(options->config);
 	if (!file)
-		return r3ring_error_set(err, -EINVAL, "--config %s: %s", options->config,
-					strerror(errno));
+		return r3ring_error_set(err, -EINVAL,
+					"--config %s: %s: name a file of `name = value` lines",
+					options->config, strerror(errno));
 	while (r == 0 && fgets(line, sizeof(line), file)) {
 		number++;
 		if (!strchr(line, '\n') && !feof(file))

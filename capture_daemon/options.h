@@ -9,6 +9,8 @@
 
 #include <r3ring/error.h>
 
+#include "capture_daemon/patterns.h"
+
 struct options {
 	char runtime_dir[PATH_MAX];
 	char config[PATH_MAX]; /* "" when there is none */
@@ -21,10 +23,11 @@ struct options {
 	uint64_t lossless_limit;  /* arena bytes; 0: 3/4 of the ring */
 	uint64_t stall_limit;     /* milliseconds */
 	uint64_t lossless_policy; /* enum lossless_policy */
-	char lossless_drop[512];  /* patterns of channels that drop, whatever that says; "": none */
-	uint64_t release_gpu;     /* 1: no context is kept on a GPU without a buffer */
-	uint64_t allow_mps;       /* 1: imports buffers of a GPU under MPS */
-	uint64_t log_level;       /* enum r3ring_log_level */
+	char lossless_drop
+		[PATTERNS_TEXT]; /* patterns of channels that drop, whatever that says; "": none */
+	uint64_t release_gpu;    /* 1: no context is kept on a GPU without a buffer */
+	uint64_t allow_mps;      /* 1: imports buffers of a GPU under MPS */
+	uint64_t log_level;      /* enum r3ring_log_level */
 };
 
 /* What a channel does when a lossless reader has had its time. */

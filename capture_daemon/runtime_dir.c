@@ -39,13 +39,24 @@ static int socket_path_write(struct runtime_dir *dir, const char *path, struct r
 	return 0;
 }
 
+static int directory_make(const char *path, struct r3ring_error *err)
+{
+	if (mkdir(path, DIR_MODE) == 0 || errno == EEXIST)
+		return 0;
+	return r3ring_error_set(err, -errno, "runtime directory %s cannot be made: %s: %s", path,
+				strerror(errno),
+				errno == ENOENT ? "make the one above it first, or choose another "
+						  "with --runtime-dir"
+						: "choose another with --runtime-dir");
+}
+
 static int directory_open(struct runtime_dir *dir, gid_t gid, struct r3ring_error *err)
 {
 	struct stat status;
+	int r = directory_make(dir->path, err);
 
-	if (mkdir(dir->path, DIR_MODE) < 0 && errno != EEXIST)
-		return r3ring_error_set(err, -errno, "runtime directory %s cannot be made: %s",
-					dir->path, strerror(errno));
+	if (r < 0)
+		return r;
 	dir->fd = open(dir->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir->fd < 0 || fstat(dir->fd, &status) < 0)
 		return r3ring_error_set(err, -errno, "runtime directory %s: %s", dir->path,
@@ -129,14 +140,34 @@ failed:
 	return r3ring_error_set(err, -errno, "%s/%s: %s", dir->path, name, strerror(errno));
 }
 
-/* The lock is held: a socket that lies there belongs to a dead daemon. */
+/* The lock is held: a socket that lies there belongs to a dead daemon. Nothing else does. */
+static int old_socket_remove(const struct runtime_dir *dir, struct r3ring_error *err)
+{
+	struct stat status;
+
+	if (fstatat(dir->fd, R3RING_SOCKET_NAME, &status, AT_SYMLINK_NOFOLLOW) < 0) {
+		if (errno == ENOENT)
+			return 0;
+	} else if (!S_ISSOCK(status.st_mode)) {
+		return r3ring_error_set(err, -EEXIST,
+					"%s is there and is no socket: move it away, or choose "
+					"another --runtime-dir",
+					dir->socket_path);
+	} else if (unlinkat(dir->fd, R3RING_SOCKET_NAME, 0) == 0) {
+		return 0;
+	}
+	return r3ring_error_set(err, -errno, "socket %s: %s", dir->socket_path, strerror(errno));
+}
+
 static int listen_open(struct runtime_dir *dir, gid_t gid, struct r3ring_error *err)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int r;
 
 	memcpy(address.sun_path, dir->socket_path, sizeof(address.sun_path));
-	if (unlinkat(dir->fd, R3RING_SOCKET_NAME, 0) < 0 && errno != ENOENT)
-		goto failed;
+	r = old_socket_remove(dir, err);
+	if (r < 0)
+		return r;
 	dir->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (dir->listen_fd < 0 ||
 	    bind(dir->listen_fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||

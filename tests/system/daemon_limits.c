@@ -43,7 +43,7 @@ Test(daemon_limits, channels_per_user)
 {
 	test_daemon_start(&daemon_a, (const char *[]){"--max-channels", "1", NULL});
 	open_engine("first", 16);
-	expect_refused("second", 16, -EDQUOT, "--max-channels");
+	expect_refused("second", 16, -EDQUOT, "--max-channels allows: raise it, or close one");
 	engine_close(&engine_a);
 }
 
@@ -70,13 +70,13 @@ Test(daemon_limits, an_ended_channel_makes_room_those_with_a_reader_last)
 Test(daemon_limits, memory_per_user)
 {
 	test_daemon_start(&daemon_a, (const char *[]){"--max-memory", "8M", NULL});
-	expect_refused("large", 16, -EDQUOT, "--max-memory");
+	expect_refused("large", 16, -EDQUOT, "--max-memory allows: raise it, close a channel, or");
 }
 
 Test(daemon_limits, capture_buffers)
 {
 	test_daemon_start(&daemon_a, (const char *[]){"--buffer-size", "64K", NULL});
-	expect_refused("buffer", 4096, -EDQUOT, "--buffer-size");
+	expect_refused("buffer", 4096, -EDQUOT, "--buffer-size allows: raise it, or set a smaller");
 }
 
 /* Asks for a channel on a connection that stays. Returns the answer's type. */
@@ -163,7 +163,7 @@ Test(daemon_limits, readers_per_user)
 	cr_expect_eq(attach(first, &inbox), R3RING_MSG_SEGMENT);
 	cr_expect_eq(attach(second, &inbox), R3RING_MSG_REFUSED);
 	cr_expect_eq(refused->code, -EDQUOT);
-	cr_expect(strstr(refused->text, "--max-readers"));
+	cr_expect(strstr(refused->text, "--max-readers allows: raise it"));
 	close(first);
 	close(second);
 	engine_close(&engine_a);

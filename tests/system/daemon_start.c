@@ -75,6 +75,13 @@ Test(daemon_options, a_word_that_is_no_option_is_refused)
 	expect_usage((const char *[]){"now", NULL}, "unexpected argument 'now'");
 }
 
+Test(daemon_options, a_pattern_that_fits_no_name_is_refused)
+{
+	expect_usage((const char *[]){"--lossless-drop", "rl-*/0,[", NULL},
+		     "--lossless-drop 'rl-*/0,[': must be patterns parted by commas, none empty, "
+		     "with each '[' closed");
+}
+
 Test(daemon_options, help_goes_to_standard_output_and_is_no_error)
 {
 	cr_expect_eq(test_daemon_run(&daemon_a, (const char *[]){"--help", NULL}), 0);
@@ -152,6 +159,12 @@ Test(daemon_config, a_file_that_is_not_there_is_named)
 
 	cr_expect_eq(test_daemon_run(&daemon_a, args), 2);
 	cr_expect(strstr(daemon_a.log, "/nowhere/r3ringd.conf: No such file"));
+}
+
+Test(daemon_config, a_directory_is_no_file_of_settings)
+{
+	expect_usage((const char *[]){"--config", "/tmp", NULL},
+		     "--config /tmp: Is a directory: name a file of");
 }
 
 Test(daemon_config, a_switch_has_a_value_in_the_file_only)
@@ -257,6 +270,33 @@ Test(daemon_dir, a_socket_that_a_dead_daemon_left_is_no_hindrance)
 	test_daemon_kill(&daemon_a);
 	test_daemon_restart(&daemon_a, NULL);
 	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+}
+
+Test(daemon_dir, a_file_of_another_kind_in_the_sockets_place_is_left_alone)
+{
+	char path[128];
+	struct stat status;
+
+	test_daemon_start(&daemon_a, NULL);
+	cr_assert_eq(test_daemon_stop(&daemon_a), 0);
+	snprintf(path, sizeof(path), "%s/r3ringd.sock", daemon_a.dir);
+	close(open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+	cr_expect_eq(test_daemon_run(&daemon_a, NULL), 1);
+	cr_expect(strstr(daemon_a.log, "r3ringd.sock is there and is no socket: move it away"),
+		  "%s", daemon_a.log);
+	cr_expect_eq(lstat(path, &status), 0);
+	cr_expect(S_ISREG(status.st_mode));
+}
+
+Test(daemon_dir, one_whose_parent_is_missing_is_refused_with_the_remedy)
+{
+	const char *const args[] = {"--runtime-dir", "/tmp/r3ring-not-there/r3ring", NULL};
+
+	cr_expect_eq(test_daemon_run(&daemon_a, args), 1);
+	cr_expect(strstr(daemon_a.log,
+			 "/tmp/r3ring-not-there/r3ring cannot be made: No such file or "
+			 "directory: make the one above it first"),
+		  "%s", daemon_a.log);
 }
 
 Test(daemon_dir, a_path_too_long_for_a_socket_is_refused_with_the_limit)
