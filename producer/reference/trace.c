@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include <jansson.h>
+#include <sha2.h>
 
 #include "producer/reference/trace.h"
 
@@ -23,6 +25,20 @@ struct place {
 	const char *within; /* "", or "requests[3]." */
 	struct r3ring_error *err;
 };
+
+/* A directory can be opened, too. */
+static FILE *open_file(const char *path)
+{
+	FILE *file = fopen(path, "rbe");
+	struct stat st;
+
+	if (file && fstat(fileno(file), &st) == 0 && S_ISDIR(st.st_mode)) {
+		fclose(file);
+		errno = EISDIR;
+		return NULL;
+	}
+	return file;
+}
 
 static int missing_field(const struct place *at, const char *field, const char *kind)
 {
@@ -342,7 +358,28 @@ static int load_ids(struct trace *t, FILE *file, const char *path, struct r3ring
 	if (fread(t->ids, 1, bytes, file) != bytes)
 		return r3ring_error_set(err, -EIO, "%s: could not be read to its end: try again",
 					path);
-	return check_ids(t, path, err);
+	return 0;
+}
+
+/* Of the file, where the header says one. */
+static int check_digest(const struct trace *t, const struct place *at, const json_t *root,
+			const char *path)
+{
+	const json_t *said = json_object_get(root, "sha256");
+	size_t bytes = (size_t)t->rows * t->layer_count * t->top_k * sizeof(*t->ids);
+	char digest[SHA256_DIGEST_STRING_LENGTH];
+
+	if (!said)
+		return 0;
+	if (json_string_length(said) != sizeof(digest) - 1)
+		return missing_field(at, "sha256", "64 hexadecimal digits");
+	SHA256Data((const uint8_t *)t->ids, bytes, digest);
+	if (strcasecmp(json_string_value(said), digest) == 0)
+		return 0;
+	return r3ring_error_set(at->err, -EBADMSG,
+				"%s: its sha256 is %s, not what the header %s says: get the file "
+				"that belongs to it, or correct the header",
+				path, digest, at->header);
 }
 
 /* The raw file lies beside its header. */
@@ -364,14 +401,16 @@ static int read_file(struct trace *t, const struct place *at, const json_t *root
 					at->header, name);
 	if (snprintf(path, sizeof(path), "%.*s%s", folder, at->header, name) >= (int)sizeof(path))
 		return r3ring_error_set(at->err, -ENAMETOOLONG, "%s: path too long", at->header);
-	file = fopen(path, "rbe");
+	file = open_file(path);
 	if (!file)
 		return r3ring_error_set(at->err, -errno,
 					"%s: %m: field \"file\" of %s names it; put it there", path,
 					at->header);
 	rc = load_ids(t, file, path, at->err);
 	fclose(file);
-	return rc;
+	if (!rc)
+		rc = check_digest(t, at, root, path);
+	return rc ? rc : check_ids(t, path, at->err);
 }
 
 static int read_fields(struct trace *t, const struct place *at, const json_t *root)
@@ -395,7 +434,7 @@ int trace_read(struct trace *trace, const char *header, struct r3ring_error *err
 	struct trace made = {0};
 	json_error_t problem;
 	json_t *root;
-	FILE *file = fopen(header, "re");
+	FILE *file = open_file(header);
 	int rc;
 
 	if (!file)

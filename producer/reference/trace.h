@@ -6,7 +6,7 @@
  * The header says: `file` (beside the header), `dtype` ("uint16 little-endian"),
  * `shape` [rows, layers, k], `model`, `num_experts`, `k`, `layer_ids`,
  * `missing_value`, and `requests`: each with `request_id`, `first_row`, `rows`,
- * `prompt_tokens`. Row r of a request is the forward at absolute position
+ * `prompt_tokens`; where it says `sha256` it is that of the raw file. Row r of a request is the forward at absolute position
  * prompt_tokens + r; the prompt's rows are not in the recording.
  */
 #ifndef PRODUCER_REFERENCE_TRACE_H
@@ -32,7 +32,7 @@ struct trace {
  * Reads a header and its file. Every field, the file's size, the requests' rows
  * and each id are checked. Returns 0, an errno (cannot be read), -EBADMSG or
  * -ERANGE (a field is missing or wrong), -EMSGSIZE (the file has another size
- * than the shape says), -ENOMEM; @err names the file, the field and the remedy.
+ * than the shape says), -EBADMSG (or another sha256), -ENOMEM; @err names the file, the field and the remedy.
  * Free with trace_free().
  */
 int trace_read(struct trace *trace, const char *header, struct r3ring_error *err);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -103,6 +104,51 @@ Test(reference_trace, a_good_recording_is_read_as_it_is)
 	cr_assert_eq(t.request_count, 2);
 	cr_assert_eq(t.requests[1].first_position, 7);
 	trace_free(&t);
+}
+
+/* By sha256sum(1). */
+#define GOOD_DIGEST "7373245864d7e33b2e2a456ca1ea3511525a2fce304a362e93347635dc7e0bdf"
+
+Test(reference_trace, a_file_with_the_digest_that_its_header_says_is_read)
+{
+	struct r3ring_error err;
+	struct trace t;
+
+	change("sha256", "\"" GOOD_DIGEST "\"");
+	cr_assert_eq(trace_read(&t, header, &err), 0, "%s", err.text);
+	trace_free(&t);
+}
+
+Test(reference_trace, a_file_of_another_content_is_refused_with_its_digest)
+{
+	uint16_t other_ids[3][2][2];
+
+	change("sha256", "\"" GOOD_DIGEST "\"");
+	memcpy(other_ids, good_ids, sizeof(good_ids));
+	other_ids[2][1][1] = 1;
+	put(raw, other_ids, sizeof(other_ids));
+	expect_refused(-EBADMSG, "t.u16: its sha256 is ");
+	expect_refused(-EBADMSG, "get the file that belongs to it");
+}
+
+Test(reference_trace, a_digest_that_is_none_is_named)
+{
+	change("sha256", "\"feed\"");
+	expect_refused(-EBADMSG, "\"sha256\" is missing or not 64 hexadecimal digits");
+	change("sha256", "7");
+	expect_refused(-EBADMSG, "\"sha256\"");
+}
+
+Test(reference_trace, a_directory_in_a_files_place_is_named)
+{
+	cr_assert_eq(unlink(raw), 0);
+	cr_assert_eq(mkdir(raw, 0700), 0);
+	expect_refused(-EISDIR, "Is a directory");
+	rmdir(raw);
+	unlink(header);
+	cr_assert_eq(mkdir(header, 0700), 0);
+	expect_refused(-EISDIR, "Is a directory: --trace takes a readable JSON header");
+	rmdir(header);
 }
 
 Test(reference_trace, each_missing_field_is_named)
