@@ -154,6 +154,7 @@ int channel_state_record(struct channel_state *state, const struct r3ring_view *
 
 	if (view->type != R3RING_KEYFRAME)
 		keyframe_goes_on(state, view);
+	state->generation.closed = view->type == R3RING_CLOSED;
 	if (view->type == R3RING_STEP && view->step > state->keyframe.step)
 		state->keyframe.step = view->step;
 	if (view->seq > state->generation.seq)
@@ -165,12 +166,14 @@ void channel_state_skipped(struct channel_state *state, uint64_t seq)
 {
 	state->left = 0;
 	state->generation.seq = seq;
+	state->generation.closed = 0;
 }
 
 void channel_state_gap(struct channel_state *state, const struct archive_gap *gap)
 {
 	state->gap = true;
 	state->left = 0;
+	state->generation.closed = 0;
 	if (gap->to_seq > state->generation.seq)
 		state->generation.seq = gap->to_seq;
 }

@@ -44,7 +44,7 @@
 #define ARCHIVE_ALIGN 64u               /* of heads and blocks in a segment */
 /* Entries of a block, before compression; a larger record has a block of its own. */
 #define ARCHIVE_BLOCK_BYTES (1u << 20)
-#define ARCHIVE_RECORD_MAX (1u << 30) /* payload */
+#define ARCHIVE_RECORD_MAX ((1u << 30) - 4096u) /* payload */
 #define ARCHIVE_SUFFIX ".r3seg"
 #define ARCHIVE_LOCK "lock"
 
@@ -121,8 +121,10 @@ struct archive_entry {
 struct archive_generation {
 	uint64_t generation;
 	uint8_t uuid[16]; /* of the ring's segment: numbers may come again, this does not */
-	uint64_t seq;     /* of its last record, or the end of its last gap, before this
-			   * entry; 0 where it begins here */
+	/* Before this entry; 0 where the generation begins here: */
+	uint64_t seq;    /* of its last record, or the end of its last gap */
+	uint32_t closed; /* 1: that was CLOSED */
+	uint32_t reserved;
 };
 
 enum archive_gap_cause {
@@ -150,7 +152,7 @@ struct archive_resumed {
 R3RING_STATIC_ASSERT(sizeof(struct archive_segment_head) == 128, "segment head layout");
 R3RING_STATIC_ASSERT(sizeof(struct archive_block_head) == 128, "block head layout");
 R3RING_STATIC_ASSERT(sizeof(struct archive_entry) == 40, "entry layout");
-R3RING_STATIC_ASSERT(sizeof(struct archive_generation) == 32, "GENERATION layout");
+R3RING_STATIC_ASSERT(sizeof(struct archive_generation) == 40, "GENERATION layout");
 R3RING_STATIC_ASSERT(sizeof(struct archive_gap) == 32, "GAP layout");
 R3RING_STATIC_ASSERT(sizeof(struct archive_resumed) == 24, "RESUMED layout");
 

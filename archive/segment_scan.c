@@ -10,8 +10,8 @@
 #include "archive/block.h"
 #include "archive/segment_scan.h"
 
-#define RAW_MAX (ARCHIVE_RECORD_MAX + 4096u) /* of a block: one record */
-#define SEARCH_BYTES (256u << 10)            /* a multiple of ARCHIVE_ALIGN */
+#define RAW_MAX (1u << 30)        /* of a block: no record is larger */
+#define SEARCH_BYTES (256u << 10) /* a multiple of ARCHIVE_ALIGN */
 
 /* Returns 1 when all was there, 0 when not, or -errno. */
 static int read_at(int fd, void *bytes, size_t count, uint64_t offset)
@@ -72,11 +72,11 @@ static int feed_record(struct channel_state *state, const struct archive_entry *
 		.type = entry->type,
 		.flags = entry->flags & (uint16_t)~ARCHIVE_ENTRY_REPEATED,
 	};
-	uint64_t seq = state->generation.seq;
+	struct archive_generation generation = state->generation;
 	int r = channel_state_record(state, &view);
 
 	if (entry->flags & ARCHIVE_ENTRY_REPEATED)
-		state->generation.seq = seq;
+		state->generation = generation;
 	return r;
 }
 

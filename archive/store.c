@@ -261,10 +261,14 @@ int store_join(struct store *store, struct r3ring_error *err)
 	failed = store_failed(store);
 	if (failed && err)
 		*err = store->err;
+	return failed;
+}
+
+void store_release(struct store *store)
+{
 	disk_close(&store->disk);
 	segment_files_release(&store->files);
 	pthread_mutex_destroy(&store->lock);
-	return failed;
 }
 
 int store_failed(const struct store *store)

@@ -65,9 +65,10 @@ struct store_start {
 int store_start(struct store *store, struct blocks *blocks, int dir_fd,
 		const struct archive_writer_options *options, const struct store_start *start);
 
-/* Once blocks_close() was called: waits until all is written and synced, and frees all.
- * Returns 0 or the first error, with its words in @err. */
+/* Once blocks_close() was called: waits until all is written and synced. Returns 0 or the
+ * first error, with its words in @err. */
 int store_join(struct store *store, struct r3ring_error *err);
+void store_release(struct store *store);
 
 /* The first error, 0: none. Any thread. */
 int store_failed(const struct store *store);

@@ -91,6 +91,7 @@ static int note_cursors(struct archive_writer *writer)
 		cursor->generation = state->generation.generation;
 		memcpy(cursor->uuid, state->generation.uuid, sizeof(cursor->uuid));
 		cursor->seq = state->generation.seq;
+		cursor->closed = state->generation.closed;
 		writer->resumption.count++;
 	}
 	return 0;
@@ -223,16 +224,24 @@ static void end(struct archive_writer *writer)
 		writer_hand_on(writer, true);
 }
 
-int archive_writer_close(struct archive_writer *writer, struct r3ring_error *err)
+int archive_writer_finish(struct archive_writer *writer, struct r3ring_error *err)
 {
-	int r;
-
-	if (!writer)
-		return 0;
 	end(writer);
 	blocks_close(&writer->blocks);
 	packers_join(&writer->packers);
-	r = store_join(&writer->store, err);
+	writer->finished = true;
+	return store_join(&writer->store, err);
+}
+
+int archive_writer_close(struct archive_writer *writer, struct r3ring_error *err)
+{
+	int r = 0;
+
+	if (!writer)
+		return 0;
+	if (!writer->finished)
+		r = archive_writer_finish(writer, err);
+	store_release(&writer->store);
 	blocks_release(&writer->blocks);
 	release(writer);
 	return r;

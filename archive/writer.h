@@ -48,6 +48,7 @@ struct archive_cursor {
 	uint64_t generation;
 	uint8_t uuid[16];
 	uint64_t seq; /* of its last record that is in the archive, or in one of its gaps */
+	bool closed;  /* and that was CLOSED: the generation is there to its end */
 };
 
 /*
@@ -65,8 +66,11 @@ struct archive_cursor {
 int archive_writer_open(struct archive_writer **writer,
 			const struct archive_writer_options *options, struct r3ring_error *err);
 
-/* Writes all, marks the segment as closed and syncs. Frees @writer whatever it returns: 0 or
- * the first error of any write, in words in @err. NULL is fine. */
+/* Writes all, marks the segment as closed and syncs. Only the accounts may be asked for
+ * afterwards. Returns 0 or the first error of any write, in words in @err (may be NULL). */
+int archive_writer_finish(struct archive_writer *writer, struct r3ring_error *err);
+
+/* The same where it was not done, and frees @writer, whatever it returns. NULL is fine. */
 int archive_writer_close(struct archive_writer *writer, struct r3ring_error *err);
 
 /* What the archive held when it was opened. */

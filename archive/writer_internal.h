@@ -23,6 +23,7 @@ struct archive_writer {
 	bool resuming;       /* RESUMED is still to be said */
 	bool repeating;
 	uint64_t records;
+	bool finished;
 };
 
 /* One entry; `bytes` and payload as in the head. */

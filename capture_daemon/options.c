@@ -14,6 +14,7 @@
 
 #include "capture_daemon/log.h"
 #include "capture_daemon/options.h"
+#include "channel/size_text.h"
 #include "channel/socket.h"
 
 #define CONFIG_LINE_MAX 4096
@@ -120,33 +121,11 @@ static int parse_number(const char *text, char **end, uint64_t *value)
 	return errno ? -errno : 0;
 }
 
-static int parse_size(const char *text, uint64_t *value)
-{
-	static const char units[] = "KMGT";
-	const char *unit;
-	uint64_t number;
-	char *end;
-	int r = parse_number(text, &end, &number);
-
-	if (r < 0)
-		return r;
-	if (*end) {
-		unit = strchr(units, *end);
-		if (!unit || end[1])
-			return -EINVAL;
-		if (number >> (64 - 10 * (unit - units + 1)))
-			return -ERANGE;
-		number <<= 10 * (unit - units + 1);
-	}
-	*value = number;
-	return number ? 0 : -EINVAL;
-}
-
 /* What any model's ring may have; whether this model's fits is known when it opens. */
 static int parse_ring_size(const char *text, uint64_t *value)
 {
 	uint64_t size;
-	int r = parse_size(text, &size);
+	int r = size_text_parse(text, &size);
 
 	if (r < 0)
 		return r;
@@ -250,7 +229,7 @@ static int setting_apply(const struct setting *setting, struct options *options,
 	case SETTING_PATTERNS:
 		return parse_patterns(text, field, setting->capacity);
 	case SETTING_SIZE:
-		return parse_size(text, field);
+		return size_text_parse(text, field);
 	case SETTING_RING_SIZE:
 		return parse_ring_size(text, field);
 	case SETTING_COUNT:

@@ -8,6 +8,9 @@
 
 #define LIST_TIMEOUT_MS 5000
 
+/* Options before there were starts. */
+#define OPTIONS_LEAST offsetof(struct r3ring_instance_options, limit_bytes)
+
 int instance_say(struct r3ring_error *err, const struct instance_channel *channel, int code,
 		 const char *text)
 {
@@ -19,11 +22,11 @@ int instance_say(struct r3ring_error *err, const struct instance_channel *channe
 
 static int check_options(const struct r3ring_instance_options *options, struct r3ring_error *err)
 {
-	if (options->size < sizeof(*options))
+	if (options->size < OPTIONS_LEAST)
 		return r3ring_error_set(err, -EINVAL,
 					"instance options of %zu bytes, this library needs %zu: "
 					"set size to sizeof(struct r3ring_instance_options)",
-					options->size, sizeof(*options));
+					options->size, OPTIONS_LEAST);
 	if (!options->instance)
 		return r3ring_error_set(err, -EINVAL, "no instance named");
 	if (options->from == R3RING_FROM_SEQ)
@@ -75,11 +78,16 @@ static int attach_all(struct r3ring_instance *instance, struct r3ring_error *err
 }
 
 int r3ring_instance_open(struct r3ring_instance **instance,
-			 const struct r3ring_instance_options *options, struct r3ring_error *err)
+			 const struct r3ring_instance_options *given, struct r3ring_error *err)
 {
+	struct r3ring_instance_options all = {0};
+	const struct r3ring_instance_options *options = &all;
 	struct r3ring_instance *opened;
-	int rc = check_options(options, err);
+	int rc;
 
+	/* What an older caller does not know of is zero. */
+	memcpy(&all, given, given->size < sizeof(all) ? given->size : sizeof(all));
+	rc = check_options(options, err);
 	if (rc)
 		return rc;
 	opened = calloc(1, sizeof(*opened));

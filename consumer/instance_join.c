@@ -10,8 +10,20 @@
 #define ASK_NS 500000000ull     /* between two questions */
 #define ANSWER_NS 1000000000ull /* a daemon that takes longer does not answer */
 
+static bool is_one_of(const char *const *names, const struct r3ring_channel_name *name)
+{
+	char text[CHANNEL_NAME_TEXT];
+
+	channel_name_format(name, text);
+	while (*names && strcmp(*names, text) != 0)
+		names++;
+	return *names != NULL;
+}
+
 bool instance_wants(const struct r3ring_instance *instance, const struct r3ring_channel_name *name)
 {
+	if (instance->options.only)
+		return is_one_of(instance->options.only, name);
 	switch (instance->options.models) {
 	case R3RING_TARGET_CHANNELS:
 		return !name->draft;
@@ -71,21 +83,68 @@ static int add(struct r3ring_instance *instance, const struct r3ring_channel_nam
 	return 0;
 }
 
-/* A channel that is gone again, or never fully was, is no failure. */
-static int attach(struct r3ring_instance *instance, uint32_t index, enum r3ring_cursor_start from,
-		  struct r3ring_error *err)
+static const struct r3ring_instance_start *find_start(const struct r3ring_instance *instance,
+						      const struct instance_channel *channel)
 {
-	struct instance_channel *channel = instance->channels[index];
+	const struct r3ring_instance_options *options = &instance->options;
+
+	for (uint32_t i = 0; i < options->start_count; i++) {
+		if (strcmp(options->starts[i].channel, channel->text) == 0)
+			return &options->starts[i];
+	}
+	return NULL;
+}
+
+/* Returns as r3ring_reader_open(); -ENOENT where that generation is not there, or ends
+ * before. */
+static int open_at_start(const struct r3ring_instance_start *start,
+			 const struct r3ring_reader_options *as, struct r3ring_reader **reader,
+			 struct r3ring_error *err)
+{
+	struct r3ring_reader_options options = *as;
+	struct r3ring_reader_stats stats;
+	int rc;
+
+	options.generation = start->generation;
+	options.from = R3RING_FROM_SEQ;
+	options.seq = start->seq + 1;
+	rc = r3ring_reader_open(reader, &options, err);
+	if (rc)
+		return rc == -ERANGE ? -ENOENT : rc;
+	r3ring_reader_get_stats(*reader, &stats);
+	if (memcmp(stats.uuid, start->uuid, sizeof(stats.uuid)) == 0)
+		return 0;
+	r3ring_reader_close(*reader);
+	*reader = NULL;
+	return -ENOENT;
+}
+
+static int open_reader(const struct r3ring_instance *instance, struct instance_channel *channel,
+		       enum r3ring_cursor_start from, struct r3ring_error *err)
+{
+	const struct r3ring_instance_start *start = find_start(instance, channel);
 	const struct r3ring_reader_options options = {
 		.size = sizeof(options),
 		.runtime_dir = instance->options.runtime_dir,
 		.channel = channel->text,
 		.mode = instance->options.mode,
-		.from = from,
+		.from = start ? R3RING_FROM_FIRST : from,
 		.stay = instance->options.stay,
+		.limit_bytes = instance->options.limit_bytes,
+		.stall_ms = instance->options.stall_ms,
 	};
+	int rc = start ? open_at_start(start, &options, &channel->reader, err) : -ENOENT;
+
+	return rc == -ENOENT ? r3ring_reader_open(&channel->reader, &options, err) : rc;
+}
+
+/* A channel that is gone again, or never fully was, is no failure. */
+static int attach(struct r3ring_instance *instance, uint32_t index, enum r3ring_cursor_start from,
+		  struct r3ring_error *err)
+{
+	struct instance_channel *channel = instance->channels[index];
 	struct r3ring_error why = {0};
-	int rc = r3ring_reader_open(&channel->reader, &options, &why);
+	int rc = open_reader(instance, channel, from, &why);
 	bool told = rc == channel->refused;
 
 	if (rc == -ENOENT)
@@ -149,7 +208,6 @@ int instance_look(struct r3ring_instance *instance)
 	rc = listing_take(listing, 0, &instance->err);
 	if (rc == -ETIMEDOUT && now >= instance->give_up_ns)
 		listing_hang_up(listing);
-	/* What a channel that appeared has overwritten by now is told as lost: sequence 0
-	 * means its first record. */
-	return rc ? 0 : instance_join(instance, R3RING_FROM_SEQ, &instance->err);
+	/* What a channel that appeared has overwritten by now is told as lost. */
+	return rc ? 0 : instance_join(instance, R3RING_FROM_FIRST, &instance->err);
 }

@@ -447,6 +447,8 @@ static int begin(struct r3ring_cursor *cursor, enum r3ring_cursor_start from, ui
 		return begin_at(cursor, r3ring_segment_tail(cursor->segment) + 1);
 	case R3RING_FROM_SEQ:
 		return begin_at_seq(cursor, seq);
+	case R3RING_FROM_FIRST:
+		return begin_at_seq(cursor, 0);
 	}
 	return -EINVAL;
 }

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Command lines. */
 #include <getopt.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "tools/arguments.h"
 #include "tools/commands.h"
+
+#define SECONDS_MAX 1e9
 
 int arguments_refuse(const char *command, const char *surplus)
 {
@@ -12,6 +16,17 @@ int arguments_refuse(const char *command, const char *surplus)
 		fprintf(stderr, "%s: '%s' is too much\n", command, surplus);
 	fprintf(stderr, "'%s --help' shows the options.\n", command);
 	return TOOL_USAGE;
+}
+
+bool arguments_seconds(const char *text, uint64_t *ns)
+{
+	char *end;
+	double seconds = strtod(text, &end);
+
+	if (end == text || *end || !isfinite(seconds) || seconds <= 0 || seconds > SECONDS_MAX)
+		return false;
+	*ns = (uint64_t)(seconds * 1e9);
+	return true;
 }
 
 int arguments_json_only(int argc, char **argv, const char *usage, int (*run)(bool json))

@@ -4,12 +4,16 @@
 #define TOOLS_ARGUMENTS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /*
  * Refuses a command line; the reason was told, unless it is @surplus, an argument
  * more than @command ("r3ring NAME") takes. Returns TOOL_USAGE.
  */
 int arguments_refuse(const char *command, const char *surplus);
+
+/* Seconds above 0, with or without a fraction. False: it is none. */
+bool arguments_seconds(const char *text, uint64_t *ns);
 
 /* Runs a subcommand that takes --json and --help and nothing else. Returns the exit
  * code, that of @run where it comes to it. */

@@ -22,5 +22,6 @@ int cmd_gc(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_produce(int argc, char **argv);
 int cmd_export(int argc, char **argv);
+int cmd_record(int argc, char **argv);
 
 #endif

@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <getopt.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +14,6 @@
 #include "tools/dump_source.h"
 
 #define OUTPUT_BUFFER (1 << 20)
-#define IDLE_SECONDS_MAX 1e9
 
 enum output_form { FORM_TEXT, FORM_JSON, FORM_COUNT };
 
@@ -87,14 +85,9 @@ static int parse_from(const char *text, struct dump_options *options)
 
 static int parse_until_idle(const char *text, struct dump_options *options)
 {
-	char *end;
-	double seconds = strtod(text, &end);
-
-	if (end == text || *end || !isfinite(seconds) || seconds <= 0 || seconds > IDLE_SECONDS_MAX)
-		return refuse("--until-idle", text,
-			      "a number of seconds above 0, such as 2 or 0.5");
-	options->until_idle_ns = (uint64_t)(seconds * 1e9);
-	return 0;
+	if (arguments_seconds(text, &options->until_idle_ns))
+		return 0;
+	return refuse("--until-idle", text, "a number of seconds above 0, such as 2 or 0.5");
 }
 
 static int parse_layer(const char *text, struct dump_layer *layer)

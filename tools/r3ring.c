@@ -17,6 +17,7 @@ struct command {
 static const struct command commands[] = {
 	{"status", cmd_status, "show channels, layers bound, rates and losses"},
 	{"dump", cmd_dump, "print a channel's records as text, JSON or totals"},
+	{"record", cmd_record, "write an instance's records into an archive"},
 	{"produce", cmd_produce, "run the reference producer: a model over a text, or a recording"},
 	{"export", cmd_export, "write an archive's routes in the form that a trainer takes"},
 	{"gc", cmd_gc, "remove the segments that a dead daemon left"},

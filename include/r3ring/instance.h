@@ -30,6 +30,18 @@ enum r3ring_instance_models {
 	R3RING_ALL_CHANNELS = 2,
 };
 
+/*
+ * Where a channel was left off, for a reader that goes on there: behind record @seq of a
+ * generation, while the daemon has it. Where it has not, the channel is read from the
+ * newest generation's first record on; r3ring_instance_get_stats() names the generation.
+ */
+struct r3ring_instance_start {
+	const char *channel; /* "INSTANCE/RANK[.draft]" */
+	uint64_t generation;
+	uint8_t uuid[16]; /* of its segment */
+	uint64_t seq;
+};
+
 struct r3ring_instance_options {
 	size_t size;             /* sizeof(struct r3ring_instance_options) */
 	const char *runtime_dir; /* NULL: $R3RING_RUNTIME_DIR and the default places */
@@ -37,16 +49,22 @@ struct r3ring_instance_options {
 	enum r3ring_instance_models models;
 	enum r3ring_cursor_mode mode;
 	enum r3ring_cursor_start from; /* any but R3RING_FROM_SEQ; of ranks that are there */
-	uint32_t stay; /* 1: end with these channels' generations, and join no others */
+	uint32_t stay;        /* 1: end with these channels' generations, and join no others */
+	uint64_t limit_bytes; /* R3RING_LOSSLESS: as in struct r3ring_reader_options */
+	uint32_t stall_ms;    /* likewise */
+	uint32_t start_count; /* of `starts` */
+	const struct r3ring_instance_start *starts; /* channels for which `from` does not count */
+	const char *const *only; /* channels that are read, up to NULL; NULL: all of `models` */
 };
 
 /*
  * Attaches to all channels of an instance through its daemon. A channel that
- * appears later is read from its first record, whatever @options->from says; what was
- * overwritten before this reader found it counts as lost, and is told.
+ * appears later is read from its first record (or its start, if it has one), whatever
+ * @options->from says; what was overwritten before this reader found it counts as lost, and
+ * is told.
  *
  * @instance: receives the handle; untouched on failure.
- * @options:  copied.
+ * @options:  copied, but for `starts` and `only`, which must live as long as the handle.
  * @err:      receives the reason in words; may be NULL.
  *
  * Returns 0, -EINVAL (an option, named), -ENOENT (the daemon has no channel of

@@ -257,6 +257,7 @@ enum r3ring_cursor_start {
 	R3RING_FROM_LATEST = 1,   /* the next record to be published */
 	R3RING_FROM_SEQ = 2,      /* a sequence of the caller's */
 	R3RING_FROM_KEYFRAME = 3, /* newest keyframe; oldest where there is none */
+	R3RING_FROM_FIRST = 4,    /* the ring's first record: what was overwritten counts as lost */
 };
 
 /* A record in place. Everything but `data` is a private copy. */

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* r3ring record: what is to be recorded, the loop that does it, and what is shown of it. */
+#ifndef TOOLS_RECORD_H
+#define TOOLS_RECORD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <r3ring/error.h>
+#include <r3ring/instance.h>
+
+#include "archive/writer.h"
+
+struct record_options {
+	const char *instance;
+	const char *const *only; /* channels, up to NULL; NULL: all of `models` */
+	enum r3ring_instance_models models;
+	uint64_t until_idle_ns; /* 0: never */
+	struct archive_writer_options archive;
+};
+
+/* What came of it. */
+struct record_report {
+	uint64_t records;   /* read and given to the archive */
+	uint64_t lost;      /* in gaps of known size */
+	uint64_t gaps;      /* all, also those of unknown size */
+	uint64_t corrupt;   /* records that the ring's reader refused */
+	uint64_t demotions; /* how often a channel no longer waited for it */
+	uint32_t channels;
+	uint64_t ns; /* since the first channel was there */
+	bool full;   /* ended by the archive's own limit */
+	struct archive_writer_stats archive;
+};
+
+/*
+ * Records until SIGINT, SIGTERM, the idle limit or the archive's; notes on what happens go
+ * to stderr, and progress where that is a terminal.
+ *
+ * Returns 0, or a negative errno with its reason in @err: -ECONNREFUSED (no daemon), -ENOENT
+ * (no channel of the instance came in time), others as of instance and archive. @report is
+ * filled in either way.
+ */
+int record_run(const struct record_options *options, struct record_report *report,
+	       struct r3ring_error *err);
+
+/* ---- record_channels.c: each channel's accounts -------------------------- */
+
+struct record_channel {
+	int index;           /* in the archive */
+	bool begun;          /* its generation is the archive's */
+	bool read;           /* something of it came since this recorder began */
+	bool resumed;        /* the archive had it */
+	uint64_t generation; /* of the newest entry */
+	uint8_t uuid[16];
+	uint64_t seq;  /* of its last record or gap */
+	uint64_t lost; /* of this generation, as told */
+	bool closed;   /* CLOSED was its last record */
+	bool demoted;  /* told */
+};
+
+struct record_channels {
+	struct r3ring_instance *instance;
+	struct archive_writer *writer;
+	struct record_channel *channels; /* by the instance's index */
+	uint32_t count;
+	struct record_report *report;
+};
+
+/* Makes those known that appeared. Returns 0 or as the archive's calls. */
+int record_channels_meet(struct record_channels *channels);
+void record_channels_release(struct record_channels *channels);
+
+/* A record, or that records were lost, of the current channel. Return as the archive's calls. */
+int record_channels_record(struct record_channels *channels, const struct r3ring_view *view);
+int record_channels_gap(struct record_channels *channels, bool corrupt);
+
+/* ---- record_report.c ------------------------------------------------------ */
+
+/* A line on a terminal that is kept up to date. Zeroed: none. */
+struct record_progress {
+	FILE *terminal; /* NULL: there is none */
+	uint64_t shown_ns, shown_bytes;
+	double rate;
+	bool drawn;
+};
+
+void record_progress_show(struct record_progress *progress, const struct record_report *report);
+void record_progress_clear(struct record_progress *progress);
+
+/* The summary. */
+void record_print_text(FILE *out, const struct record_options *options,
+		       const struct record_report *report);
+/* Returns an exit code. */
+int record_print_json(const struct record_options *options, const struct record_report *report);
+
+#endif

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* r3ring record: from the instance's channels to the archive's. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <r3ring/record.h>
+
+#include "tools/record.h"
+
+void record_channels_release(struct record_channels *channels)
+{
+	free(channels->channels);
+	channels->channels = NULL;
+	channels->count = 0;
+}
+
+static const struct archive_cursor *find_cursor(const struct record_channels *channels,
+						const char *name)
+{
+	const struct archive_resumption *resumption = archive_writer_resumption(channels->writer);
+
+	for (uint32_t i = 0; i < resumption->count; i++) {
+		if (strcmp(resumption->cursors[i].name, name) == 0)
+			return &resumption->cursors[i];
+	}
+	return NULL;
+}
+
+static int meet(struct record_channels *channels, uint32_t index)
+{
+	const char *name = r3ring_instance_channel(channels->instance, index);
+	const struct archive_cursor *cursor = find_cursor(channels, name);
+	struct record_channel *channel = &channels->channels[index];
+
+	*channel = (struct record_channel){
+		.index = archive_writer_channel(channels->writer, name),
+	};
+	if (channel->index < 0)
+		return channel->index;
+	if (!cursor)
+		return 0;
+	channel->begun = true;
+	channel->resumed = true;
+	channel->generation = cursor->generation;
+	memcpy(channel->uuid, cursor->uuid, sizeof(channel->uuid));
+	channel->seq = cursor->seq;
+	channel->closed = cursor->closed;
+	return 0;
+}
+
+int record_channels_meet(struct record_channels *channels)
+{
+	uint32_t count = r3ring_instance_channels(channels->instance);
+	struct record_channel *more;
+	int r = 0;
+
+	if (count == channels->count)
+		return 0;
+	more = reallocarray(channels->channels, count, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	channels->channels = more;
+	for (; r == 0 && channels->count < count; channels->count++)
+		r = meet(channels, channels->count);
+	channels->report->channels = channels->count;
+	return r;
+}
+
+static struct record_channel *current(const struct record_channels *channels)
+{
+	return &channels->channels[r3ring_instance_current(channels->instance)];
+}
+
+static const char *current_name(const struct record_channels *channels)
+{
+	return r3ring_instance_channel(channels->instance,
+				       r3ring_instance_current(channels->instance));
+}
+
+/* ---- gaps --------------------------------------------------------------- */
+
+static enum archive_gap_cause cause_of(const struct record_channels *channels,
+				       const struct record_channel *channel, bool corrupt)
+{
+	const struct archive_resumption *resumption = archive_writer_resumption(channels->writer);
+
+	if (corrupt)
+		return ARCHIVE_GAP_CORRUPT;
+	if (channel->read)
+		return ARCHIVE_GAP_OVERRUN;
+	if (!channel->resumed)
+		return ARCHIVE_GAP_LATE;
+	return resumption->record.cut_bytes ? ARCHIVE_GAP_UNSYNCED : ARCHIVE_GAP_STOPPED;
+}
+
+static int put_gap(struct record_channels *channels, struct record_channel *channel,
+		   const struct archive_gap *gap)
+{
+	channels->report->gaps++;
+	channels->report->lost += gap->lost;
+	fprintf(stderr, "r3ring record: %s: ", current_name(channels));
+	if (gap->lost)
+		fprintf(stderr, "%" PRIu64 " records are lost (%" PRIu64 " to %" PRIu64 ")\n",
+			gap->lost, gap->from_seq, gap->to_seq);
+	else
+		fprintf(stderr,
+			"what followed record %" PRIu64 " of generation %" PRIu64
+			" is gone with its ring\n",
+			channel->seq, channel->generation);
+	if (gap->to_seq)
+		channel->seq = gap->to_seq;
+	return archive_writer_gap(channels->writer, (uint16_t)channel->index, gap);
+}
+
+/* Whether all of the generation that is left is there, and the next one follows it. */
+static bool left_whole(const struct record_channel *channel, uint64_t next)
+{
+	return channel->closed && next == channel->generation + 1;
+}
+
+/* ---- generations -------------------------------------------------------- */
+
+static bool is_present(const struct record_channel *channel, const uint8_t uuid[16])
+{
+	return channel->begun && memcmp(channel->uuid, uuid, sizeof(channel->uuid)) == 0;
+}
+
+static int begin_generation(struct record_channels *channels, struct record_channel *channel,
+			    const struct r3ring_reader_stats *stats)
+{
+	const struct archive_gap rest = {
+		.from_seq = channel->seq + 1,
+		.cause = cause_of(channels, channel, false),
+	};
+	int r = 0;
+
+	if (channel->begun && !left_whole(channel, stats->generation))
+		r = put_gap(channels, channel, &rest);
+	if (r == 0)
+		r = archive_writer_generation(channels->writer, (uint16_t)channel->index,
+					      stats->generation, stats->uuid);
+	channel->begun = true;
+	channel->closed = false;
+	channel->demoted = false;
+	channel->generation = stats->generation;
+	memcpy(channel->uuid, stats->uuid, sizeof(channel->uuid));
+	channel->seq = 0;
+	channel->lost = 0;
+	return r;
+}
+
+static int enter(struct record_channels *channels, struct record_channel *channel,
+		 const struct r3ring_reader_stats *stats)
+{
+	return is_present(channel, stats->uuid) ? 0 : begin_generation(channels, channel, stats);
+}
+
+static int stats_of_current(const struct record_channels *channels,
+			    struct r3ring_reader_stats *stats)
+{
+	return r3ring_instance_get_stats(channels->instance,
+					 r3ring_instance_current(channels->instance), stats);
+}
+
+static void tell_demotion(struct record_channels *channels, struct record_channel *channel,
+			  const struct r3ring_reader_stats *stats)
+{
+	if (!stats->demoted || channel->demoted)
+		return;
+	channel->demoted = true;
+	channels->report->demotions++;
+	fprintf(stderr,
+		"r3ring record: %s: too slow for too long: the channel no longer waits for this "
+		"recorder (a faster disk, a lower --level, or a larger --lossless-limit of "
+		"r3ringd)\n",
+		current_name(channels));
+}
+
+/* ---- what comes --------------------------------------------------------- */
+
+/* It was read where those entries will be that come before it. */
+static int record_behind_generation(struct record_channels *channels,
+				    struct record_channel *channel,
+				    const struct r3ring_reader_stats *stats,
+				    const struct r3ring_view *view)
+{
+	struct r3ring_view moved = *view;
+	void *payload = malloc(view->len ? view->len : 1);
+	int r;
+
+	if (!payload)
+		return -ENOMEM;
+	if (view->len)
+		memcpy(payload, view->data, view->len);
+	moved.data = payload;
+	r = begin_generation(channels, channel, stats);
+	if (r == 0)
+		r = archive_writer_record(channels->writer, (uint16_t)channel->index, &moved);
+	free(payload);
+	return r;
+}
+
+static int put_record(struct record_channels *channels, struct record_channel *channel,
+		      const struct r3ring_view *view)
+{
+	struct r3ring_reader_stats stats;
+	int r;
+
+	/* The first, and each of a generation's beginning. */
+	if (!channel->read || view->generation != channel->generation || view->seq == 1) {
+		r = stats_of_current(channels, &stats);
+		if (r)
+			return r;
+		if (!is_present(channel, stats.uuid))
+			return record_behind_generation(channels, channel, &stats, view);
+	}
+	return archive_writer_record(channels->writer, (uint16_t)channel->index, view);
+}
+
+int record_channels_record(struct record_channels *channels, const struct r3ring_view *view)
+{
+	struct record_channel *channel = current(channels);
+	int r = put_record(channels, channel, view);
+
+	if (r)
+		return r;
+	channel->read = true;
+	channel->seq = view->seq;
+	channel->closed = view->type == R3RING_CLOSED;
+	channels->report->records++;
+	return 0;
+}
+
+int record_channels_gap(struct record_channels *channels, bool corrupt)
+{
+	struct record_channel *channel = current(channels);
+	struct r3ring_reader_stats stats;
+	struct archive_gap gap = {.cause = ARCHIVE_GAP_LATE};
+	int r = stats_of_current(channels, &stats);
+
+	if (r == 0)
+		r = enter(channels, channel, &stats);
+	if (r)
+		return r;
+	tell_demotion(channels, channel, &stats);
+	gap.cause = cause_of(channels, channel, corrupt);
+	gap.lost = stats.now.lost - channel->lost;
+	gap.to_seq = stats.now.cursor - 1;
+	gap.from_seq = gap.to_seq - gap.lost + 1;
+	channel->lost = stats.now.lost;
+	channels->report->corrupt += corrupt;
+	return gap.lost ? put_gap(channels, channel, &gap) : 0;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* r3ring record: progress and summaries. */
+#include <inttypes.h>
+
+#include <jansson.h>
+
+#include "tools/json_values.h"
+#include "tools/output.h"
+#include "tools/quantity.h"
+#include "tools/record.h"
+
+static double per_second(uint64_t count, uint64_t ns)
+{
+	return ns ? (double)count * 1e9 / (double)ns : 0;
+}
+
+void record_progress_show(struct record_progress *progress, const struct record_report *report)
+{
+	char entries[QUANTITY_TEXT], stored[QUANTITY_TEXT];
+
+	if (!progress->terminal)
+		return;
+	progress->drawn = true;
+	fprintf(progress->terminal,
+		"\rrecording %u channels: %" PRIu64 " records (%.0f a second), %s as %s in %" PRIu64
+		" segments, %" PRIu64 " lost\033[K",
+		report->channels, report->records, per_second(report->records, report->ns),
+		quantity_bytes(entries, report->archive.entry_bytes),
+		quantity_bytes(stored, report->archive.stored_bytes), report->archive.segment,
+		report->lost);
+	fflush(progress->terminal);
+}
+
+void record_progress_clear(struct record_progress *progress)
+{
+	if (!progress->drawn)
+		return;
+	fputs("\r\033[K", progress->terminal);
+	fflush(progress->terminal);
+	progress->drawn = false;
+}
+
+static double share(const struct archive_writer_stats *stats)
+{
+	return stats->entry_bytes ? 100.0 * (double)stats->stored_bytes / (double)stats->entry_bytes
+				  : 0;
+}
+
+void record_print_text(FILE *out, const struct record_options *options,
+		       const struct record_report *report)
+{
+	const struct archive_writer_stats *stats = &report->archive;
+	char entries[QUANTITY_TEXT], stored[QUANTITY_TEXT], whole[QUANTITY_TEXT];
+
+	fprintf(out, "%s: %" PRIu64 " records of %u channels, %s as %s (%.1f %%); all of it %s\n",
+		options->archive.dir, stats->stored_records, report->channels,
+		quantity_bytes(entries, stats->entry_bytes),
+		quantity_bytes(stored, stats->stored_bytes), share(stats),
+		quantity_bytes(whole, stats->archive_bytes));
+	if (!report->gaps) {
+		fputs("lost: nothing\n", out);
+		return;
+	}
+	fprintf(out, "lost: %" PRIu64 " records in %" PRIu64 " gaps (%" PRIu64 " were corrupt)\n",
+		report->lost, report->gaps, report->corrupt);
+}
+
+int record_print_json(const struct record_options *options, const struct record_report *report)
+{
+	const struct archive_writer_stats *stats = &report->archive;
+
+	return output_json(
+		"record",
+		json_pack("{s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+			  "s:b, s:b, s:b, s:f}",
+			  "directory", options->archive.dir, "instance", options->instance,
+			  "channels", (int)report->channels, "records", json_u64(report->records),
+			  "stored_records", json_u64(stats->stored_records), "lost",
+			  json_u64(report->lost), "gaps", json_u64(report->gaps), "corrupt",
+			  json_u64(report->corrupt), "demotions", json_u64(report->demotions),
+			  "entry_bytes", json_u64(stats->entry_bytes), "stored_bytes",
+			  json_u64(stats->stored_bytes), "archive_bytes",
+			  json_u64(stats->archive_bytes), "newest_segment",
+			  json_u64(stats->segment), "removed_segments",
+			  json_u64(stats->removed_segments), "full", report->full, "io_uring",
+			  stats->uring, "registered_buffers", stats->registered, "seconds",
+			  (double)report->ns / 1e9));
+}

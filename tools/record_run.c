@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* r3ring record: the loop. */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <r3ring/atomic.h>
+
+#include "tools/record.h"
+
+#define LOOK_MS 100 /* how often it looks for a signal, the idle limit and old blocks */
+#define MS_NS 1000000ull
+#define CHANNEL_WAIT_NS 30000000000ull /* with an idle limit: for the first channel, at least */
+
+struct record_loop {
+	const struct record_options *options;
+	struct record_report *report;
+	struct r3ring_error *err;
+	struct archive_writer *writer;
+	struct r3ring_instance *instance;
+	struct record_channels channels;
+	struct record_progress progress;
+	uint32_t wanted; /* bytes of a record that had no room */
+	uint64_t begun_ns;
+	uint64_t last_ns; /* when something last came, or it attached */
+	uint64_t removed; /* segments, told */
+	bool done;
+};
+
+/* ---- signals ------------------------------------------------------------ */
+
+static uint32_t interrupted;
+
+static void on_interrupt(int signal_number)
+{
+	(void)signal_number;
+	r3ring_store_relaxed_u32(&interrupted, 1);
+}
+
+static void catch_signals(void)
+{
+	struct sigaction interrupt = {.sa_handler = on_interrupt,
+				      .sa_flags = (int)SA_RESETHAND | SA_RESTART};
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+	sigaction(SIGINT, &interrupt, NULL);
+	sigaction(SIGTERM, &interrupt, NULL);
+	/* A file size limit is an error of write(), told in words. */
+	sigaction(SIGXFSZ, &ignore, NULL);
+}
+
+static bool was_interrupted(void)
+{
+	return r3ring_load_relaxed_u32(&interrupted) != 0;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* ---- opening ------------------------------------------------------------ */
+
+static struct r3ring_instance_options instance_options(const struct record_options *options)
+{
+	return (struct r3ring_instance_options){
+		.size = sizeof(struct r3ring_instance_options),
+		.instance = options->instance,
+		.models = options->models,
+		.only = options->only,
+		.from = R3RING_FROM_FIRST,
+	};
+}
+
+/* So that nothing is made where there is nothing to record. Returns 0, 1 (interrupted), or
+ * as r3ring_instance_open(). */
+static int await_channel(const struct record_loop *loop)
+{
+	const struct r3ring_instance_options options = instance_options(loop->options);
+	uint64_t limit = loop->options->until_idle_ns;
+	uint64_t begun = now_ns();
+	struct r3ring_instance *instance;
+	bool told = false;
+
+	if (limit && limit < CHANNEL_WAIT_NS)
+		limit = CHANNEL_WAIT_NS;
+	while (!was_interrupted()) {
+		int r = r3ring_instance_open(&instance, &options, loop->err);
+
+		if (r == 0)
+			r3ring_instance_close(instance);
+		if (r != -ENOENT || (limit && now_ns() - begun >= limit))
+			return r;
+		if (!told)
+			fprintf(stderr, "r3ring record: waiting for a channel of %s\n",
+				loop->options->instance);
+		told = true;
+		poll(NULL, 0, LOOK_MS);
+	}
+	return 1;
+}
+
+static void tell_resumption(const struct record_loop *loop)
+{
+	const struct archive_resumption *resumption = archive_writer_resumption(loop->writer);
+
+	if (!resumption->resumed)
+		return;
+	fprintf(stderr, "r3ring record: %s: goes on where it ended, %u channels",
+		loop->options->archive.dir, resumption->count);
+	if (resumption->record.cut_bytes)
+		fprintf(stderr,
+			"; the last recorder did not end in good order: %" PRIu64
+			" bytes that were not whole are cut",
+			resumption->record.cut_bytes);
+	fputc('\n', stderr);
+}
+
+/* Where the archive's cursors are, there it is read on. */
+static int open_instance(struct record_loop *loop, struct r3ring_instance_start *starts)
+{
+	struct r3ring_instance_options options = instance_options(loop->options);
+	const struct archive_resumption *resumption = archive_writer_resumption(loop->writer);
+
+	for (uint32_t i = 0; i < resumption->count; i++) {
+		const struct archive_cursor *cursor = &resumption->cursors[i];
+
+		starts[i] = (struct r3ring_instance_start){
+			.channel = cursor->name,
+			.generation = cursor->generation,
+			.seq = cursor->seq,
+		};
+		memcpy(starts[i].uuid, cursor->uuid, sizeof(starts[i].uuid));
+	}
+	options.mode = R3RING_LOSSLESS;
+	options.starts = starts;
+	options.start_count = resumption->count;
+	return r3ring_instance_open(&loop->instance, &options, loop->err);
+}
+
+/* ---- recording ---------------------------------------------------------- */
+
+static int archive_failed(struct record_loop *loop, int code)
+{
+	const char *why = archive_writer_error(loop->writer);
+
+	return r3ring_error_set(loop->err, code, "%s", why[0] ? why : strerror(-code));
+}
+
+static void tell_removed(struct record_loop *loop)
+{
+	const struct archive_writer_stats *stats = &loop->report->archive;
+
+	if (stats->removed_segments == loop->removed)
+		return;
+	fprintf(stderr,
+		"r3ring record: %s: the oldest %" PRIu64 " segments are removed (--rotate)\n",
+		loop->options->archive.dir, stats->removed_segments - loop->removed);
+	loop->removed = stats->removed_segments;
+}
+
+/* A few times a second. */
+static void look_around(struct record_loop *loop, uint64_t now)
+{
+	if (now - loop->progress.shown_ns < LOOK_MS * MS_NS)
+		return;
+	archive_writer_get_stats(loop->writer, &loop->report->archive);
+	loop->report->ns = now - loop->begun_ns;
+	tell_removed(loop);
+	record_progress_show(&loop->progress, loop->report);
+	loop->progress.shown_ns = now;
+}
+
+static bool idle_is_over(const struct record_loop *loop, uint64_t now)
+{
+	uint64_t limit = loop->options->until_idle_ns;
+
+	return limit && now - loop->last_ns >= limit;
+}
+
+static int wait_for_more(struct record_loop *loop, uint64_t now)
+{
+	int r;
+
+	if (idle_is_over(loop, now)) {
+		loop->done = true;
+		return 0;
+	}
+	r = r3ring_instance_wait(loop->instance, LOOK_MS);
+	/* A dead daemon may have a successor. */
+	return r < 0 && r != -EOWNERDEAD ? r : 0;
+}
+
+/* What one channel refuses concerns the others not; it is tried again. */
+static int tell_refusal(const struct record_loop *loop, int code)
+{
+	if (code == -ENOMEM)
+		return r3ring_error_set(loop->err, code, "%s",
+					r3ring_instance_error(loop->instance));
+	fprintf(stderr, "r3ring record: %s\n", r3ring_instance_error(loop->instance));
+	return 0;
+}
+
+static int take(struct record_loop *loop, int code, const struct r3ring_view *view, uint64_t now)
+{
+	int r = record_channels_meet(&loop->channels);
+
+	loop->wanted = 0;
+	if (code)
+		loop->last_ns = now;
+	if (r == 0 && code == 1)
+		r = record_channels_record(&loop->channels, view);
+	else if (r == 0)
+		r = record_channels_gap(&loop->channels, code == -EBADMSG);
+	return r < 0 ? archive_failed(loop, r) : 0;
+}
+
+static int read_next(struct record_loop *loop)
+{
+	struct r3ring_view view;
+	size_t capacity;
+	void *room = archive_writer_room(loop->writer, loop->wanted, &capacity);
+	int r = archive_writer_poll(loop->writer);
+	uint64_t now;
+
+	if (r < 0 || !room)
+		return archive_failed(loop, r < 0 ? r : -ENOMEM);
+	r = r3ring_instance_read(loop->instance, &view, room, capacity);
+	now = now_ns();
+	look_around(loop, now);
+	switch (r) {
+	case 1:
+	case -EOVERFLOW:
+	case -EBADMSG:
+		return take(loop, r, &view, now);
+	case -EMSGSIZE:
+		loop->wanted = view.len;
+		return 0;
+	case 0:
+	case -EPIPE:
+		return wait_for_more(loop, now);
+	default:
+		return tell_refusal(loop, r);
+	}
+}
+
+static int record(struct record_loop *loop, struct r3ring_instance_start *starts)
+{
+	int r = open_instance(loop, starts);
+
+	if (r < 0)
+		return r;
+	loop->channels = (struct record_channels){
+		.instance = loop->instance,
+		.writer = loop->writer,
+		.report = loop->report,
+	};
+	loop->last_ns = now_ns();
+	r = record_channels_meet(&loop->channels);
+	if (r < 0)
+		return archive_failed(loop, r);
+	while (r == 0 && !loop->done && !was_interrupted())
+		r = read_next(loop);
+	record_progress_clear(&loop->progress);
+	return r;
+}
+
+/* ---- from open to close ------------------------------------------------- */
+
+/* The first error is the one that counts. */
+static int close_archive(struct record_loop *loop, int code)
+{
+	struct r3ring_error why = {0};
+	int r;
+
+	r = archive_writer_finish(loop->writer, &why);
+	archive_writer_get_stats(loop->writer, &loop->report->archive);
+	tell_removed(loop);
+	archive_writer_close(loop->writer, NULL);
+	if (code == 0 && r < 0)
+		*loop->err = why;
+	return code ? code : r;
+}
+
+static int record_into(struct record_loop *loop)
+{
+	const struct archive_resumption *resumption;
+	struct r3ring_instance_start *starts;
+	int r = archive_writer_open(&loop->writer, &loop->options->archive, loop->err);
+
+	if (r < 0)
+		return r;
+	tell_resumption(loop);
+	resumption = archive_writer_resumption(loop->writer);
+	starts = calloc(resumption->count + 1, sizeof(*starts));
+	r = starts ? record(loop, starts)
+		   : r3ring_error_set(loop->err, -ENOMEM, "no memory for a recorder");
+	r3ring_instance_close(loop->instance);
+	record_channels_release(&loop->channels);
+	free(starts);
+	return close_archive(loop, r);
+}
+
+int record_run(const struct record_options *options, struct record_report *report,
+	       struct r3ring_error *err)
+{
+	struct record_loop loop = {
+		.options = options,
+		.report = report,
+		.err = err,
+		.progress.terminal = isatty(STDERR_FILENO) ? stderr : NULL,
+	};
+	int r;
+
+	*report = (struct record_report){0};
+	catch_signals();
+	r = await_channel(&loop);
+	if (r)
+		return r < 0 ? r : 0;
+	loop.begun_ns = now_ns();
+	r = record_into(&loop);
+	report->ns = now_ns() - loop.begun_ns;
+	report->full = r == -EDQUOT;
+	return r;
+}
