@@ -6,13 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/stat.h>
 
 #include <jansson.h>
-#include <sha2.h>
 
 #include "producer/reference/trace.h"
+#include "producer/reference/trace_file.h"
 
 #define TRACE_DTYPE "uint16 little-endian"
 #define TRACE_ROWS_MAX (1u << 30)
@@ -25,20 +23,6 @@ struct place {
 	const char *within; /* "", or "requests[3]." */
 	struct r3ring_error *err;
 };
-
-/* A directory can be opened, too. */
-static FILE *open_file(const char *path)
-{
-	FILE *file = fopen(path, "rbe");
-	struct stat st;
-
-	if (file && fstat(fileno(file), &st) == 0 && S_ISDIR(st.st_mode)) {
-		fclose(file);
-		errno = EISDIR;
-		return NULL;
-	}
-	return file;
-}
 
 static int missing_field(const struct place *at, const char *field, const char *kind)
 {
@@ -323,63 +307,18 @@ static int read_requests(struct trace *t, const struct place *at, const json_t *
 	return rc ? rc : check_ids_differ(t, at);
 }
 
-static int check_ids(const struct trace *t, const char *path, struct r3ring_error *err)
-{
-	size_t row_ids = (size_t)t->layer_count * t->top_k;
-
-	for (size_t i = 0; i < t->rows * row_ids; i++) {
-		if (t->ids[i] >= t->experts && t->ids[i] != R3RING_MISSING)
-			return r3ring_error_set(err, -ERANGE,
-						"%s: row %zu has expert %u, but num_experts is %u: "
-						"header and file do not belong together",
-						path, i / row_ids, t->ids[i], t->experts);
-	}
-	return 0;
-}
-
-static int load_ids(struct trace *t, FILE *file, const char *path, struct r3ring_error *err)
-{
-	uint64_t bytes = (uint64_t)t->rows * t->layer_count * t->top_k * sizeof(*t->ids);
-	struct stat st;
-
-	if (fstat(fileno(file), &st))
-		return r3ring_error_set(err, -errno, "%s: %m: make it readable", path);
-	if ((uint64_t)st.st_size != bytes)
-		return r3ring_error_set(err, -EMSGSIZE,
-					"%s: has %lld bytes, but shape [%u, %u, %u] of its header "
-					"needs %llu: correct the shape or the file",
-					path, (long long)st.st_size, t->rows, t->layer_count,
-					t->top_k, (unsigned long long)bytes);
-	assert(bytes); /* no size of the shape is 0 */
-	t->ids = malloc(bytes);
-	if (!t->ids)
-		return r3ring_error_set(err, -ENOMEM, "%s: no memory for %llu bytes", path,
-					(unsigned long long)bytes);
-	if (fread(t->ids, 1, bytes, file) != bytes)
-		return r3ring_error_set(err, -EIO, "%s: could not be read to its end: try again",
-					path);
-	return 0;
-}
-
-/* Of the file, where the header says one. */
-static int check_digest(const struct trace *t, const struct place *at, const json_t *root,
-			const char *path)
+/* "" where the header says none. */
+static int get_digest(const struct place *at, const json_t *root, char digest[TRACE_DIGEST_TEXT])
 {
 	const json_t *said = json_object_get(root, "sha256");
-	size_t bytes = (size_t)t->rows * t->layer_count * t->top_k * sizeof(*t->ids);
-	char digest[SHA256_DIGEST_STRING_LENGTH];
 
+	digest[0] = '\0';
 	if (!said)
 		return 0;
-	if (json_string_length(said) != sizeof(digest) - 1)
+	if (json_string_length(said) != TRACE_DIGEST_TEXT - 1)
 		return missing_field(at, "sha256", "64 hexadecimal digits");
-	SHA256Data((const uint8_t *)t->ids, bytes, digest);
-	if (strcasecmp(json_string_value(said), digest) == 0)
-		return 0;
-	return r3ring_error_set(at->err, -EBADMSG,
-				"%s: its sha256 is %s, not what the header %s says: get the file "
-				"that belongs to it, or correct the header",
-				path, digest, at->header);
+	memcpy(digest, json_string_value(said), TRACE_DIGEST_TEXT);
+	return 0;
 }
 
 /* The raw file lies beside its header. */
@@ -387,11 +326,13 @@ static int read_file(struct trace *t, const struct place *at, const json_t *root
 {
 	const char *slash = strrchr(at->header, '/');
 	int folder = slash ? (int)(slash - at->header) + 1 : 0;
+	char digest[TRACE_DIGEST_TEXT];
 	char name[NAME_MAX + 1];
 	char path[PATH_MAX];
-	FILE *file;
 	int rc = get_text(at, root, "file", name, sizeof(name));
 
+	if (!rc)
+		rc = get_digest(at, root, digest);
 	if (rc)
 		return rc;
 	if (strchr(name, '/'))
@@ -401,16 +342,7 @@ static int read_file(struct trace *t, const struct place *at, const json_t *root
 					at->header, name);
 	if (snprintf(path, sizeof(path), "%.*s%s", folder, at->header, name) >= (int)sizeof(path))
 		return r3ring_error_set(at->err, -ENAMETOOLONG, "%s: path too long", at->header);
-	file = open_file(path);
-	if (!file)
-		return r3ring_error_set(at->err, -errno,
-					"%s: %m: field \"file\" of %s names it; put it there", path,
-					at->header);
-	rc = load_ids(t, file, path, at->err);
-	fclose(file);
-	if (!rc)
-		rc = check_digest(t, at, root, path);
-	return rc ? rc : check_ids(t, path, at->err);
+	return trace_file_read(t, &(struct trace_file){path, at->header, digest}, at->err);
 }
 
 static int read_fields(struct trace *t, const struct place *at, const json_t *root)
@@ -434,7 +366,7 @@ int trace_read(struct trace *trace, const char *header, struct r3ring_error *err
 	struct trace made = {0};
 	json_error_t problem;
 	json_t *root;
-	FILE *file = open_file(header);
+	FILE *file = trace_file_open(header);
 	int rc;
 
 	if (!file)
