@@ -5,6 +5,7 @@
 
 #include "consumer/assembler/assembled.h"
 #include "consumer/assembler/assembler.h"
+#include "consumer/layers.h"
 
 /* ---- passes ------------------------------------------------------------- */
 
@@ -54,37 +55,6 @@ static int passes_find(struct r3ring_assembled *assembled)
 
 /* ---- layers ------------------------------------------------------------- */
 
-static int by_kind_and_number(const void *a, const void *b)
-{
-	const struct r3ring_layer_entry *first = a, *second = b;
-	int mtp = (first->kind == R3RING_LAYER_MTP) - (second->kind == R3RING_LAYER_MTP);
-
-	if (mtp)
-		return mtp;
-	if (first->layer_id != second->layer_id)
-		return first->layer_id < second->layer_id ? -1 : 1;
-	return first->kind - second->kind;
-}
-
-static int layers_add(struct r3ring_assembled *assembled, const struct row_pool *pool)
-{
-	struct r3ring_layer_entry *layer =
-		realloc(assembled->layer, (assembled->layers + pool->layers) * sizeof(*layer));
-
-	if (!layer)
-		return -1;
-	assembled->layer = layer;
-	for (uint32_t i = 0; i < pool->layers; i++) {
-		uint32_t j = 0;
-
-		while (j < assembled->layers && by_kind_and_number(&layer[j], &pool->layer[i]))
-			j++;
-		if (j == assembled->layers)
-			layer[assembled->layers++] = pool->layer[i];
-	}
-	return 0;
-}
-
 static int map_add(struct r3ring_assembled *assembled, const struct row_pool *pool)
 {
 	struct layer_map *map = realloc(assembled->map, (assembled->maps + 1) * sizeof(*map));
@@ -94,7 +64,7 @@ static int map_add(struct r3ring_assembled *assembled, const struct row_pool *po
 	assembled->map = map;
 	map[assembled->maps] = (struct layer_map){.pool = pool};
 	assembled->maps++;
-	return layers_add(assembled, pool);
+	return layers_add(&assembled->layer, &assembled->layers, pool->layer, pool->layers);
 }
 
 static bool map_known(const struct r3ring_assembled *assembled, const struct row_pool *pool)
@@ -120,9 +90,7 @@ static int maps_find(struct r3ring_assembler *assembler, struct r3ring_assembled
 
 static int maps_fill(struct r3ring_assembled *assembled)
 {
-	if (assembled->layers)
-		qsort(assembled->layer, assembled->layers, sizeof(*assembled->layer),
-		      by_kind_and_number);
+	layers_sort(assembled->layer, assembled->layers);
 	for (uint32_t i = 0; i < assembled->maps; i++) {
 		struct layer_map *map = &assembled->map[i];
 
@@ -131,11 +99,10 @@ static int maps_fill(struct r3ring_assembled *assembled)
 			return -1;
 		map->same = map->pool->layers == assembled->layers;
 		for (uint32_t layer = 0; layer < assembled->layers; layer++) {
-			map->to_row[layer] = LAYER_ELSEWHERE;
-			for (uint32_t j = 0; j < map->pool->layers; j++)
-				if (!by_kind_and_number(&map->pool->layer[j],
-							&assembled->layer[layer]))
-					map->to_row[layer] = (uint16_t)j;
+			uint32_t j = layers_find(map->pool->layer, map->pool->layers,
+						 &assembled->layer[layer], layer);
+
+			map->to_row[layer] = j < map->pool->layers ? (uint16_t)j : LAYER_ELSEWHERE;
 			map->same &= map->to_row[layer] == layer;
 		}
 	}

@@ -62,8 +62,8 @@ static double ratio_of(const double *gpu, uint32_t gpus, uint32_t *most)
 	return sum > 0 ? gpu[*most] * gpus / sum : 0;
 }
 
-int r3ring_eplb_balance(const struct r3ring_eplb_map *map, const double *load,
-			struct r3ring_eplb_balance *balance, double *ratio)
+int r3ring_eplb_evaluate(const struct r3ring_eplb_map *map, const double *load,
+			 struct r3ring_eplb_balance *balance, double *ratio)
 {
 	double *gpu = malloc((size_t)map->layers * map->gpus * sizeof(*gpu));
 	struct r3ring_eplb_balance found = {0};

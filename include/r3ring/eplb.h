@@ -3,7 +3,7 @@
  * Expert-parallel load balancing: from load to a map of replicas, and what a map does to
  * a load. Calculation only: nothing here reads a ring, keeps state or tells an engine.
  *
- *	r3ring_load_read -> r3ring_eplb_place -> r3ring_eplb_balance -> r3ring_eplb_map_free
+ *	r3ring_load_read -> r3ring_eplb_place -> r3ring_eplb_evaluate -> r3ring_eplb_map_free
  *
  * Loads are [layers][experts] of tokens, in any unit that is the same for all experts of
  * a layer; as doubles, which hold counts below 2^53 exactly.
@@ -120,8 +120,8 @@ struct r3ring_eplb_balance {
  *
  * Returns 0 or -ENOMEM.
  */
-R3RING_API int r3ring_eplb_balance(const struct r3ring_eplb_map *map, const double *load,
-				   struct r3ring_eplb_balance *balance, double *ratio);
+R3RING_API int r3ring_eplb_evaluate(const struct r3ring_eplb_map *map, const double *load,
+				    struct r3ring_eplb_balance *balance, double *ratio);
 
 #ifdef __cplusplus
 }

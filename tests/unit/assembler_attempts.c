@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which of several passes over one token counts: attempts, weights, contradictions. */
-#include "tests/unit/assembler_fixture.h"
+#include "tests/unit/record_feed.h"
 
 static struct feed channel;
 

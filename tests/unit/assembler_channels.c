@@ -2,7 +2,7 @@
 /* Several channels know of one request: stages, shards, copies, prefill and decode. */
 #include <errno.h>
 
-#include "tests/unit/assembler_fixture.h"
+#include "tests/unit/record_feed.h"
 
 static struct feed first, second;
 

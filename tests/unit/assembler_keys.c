@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prefix reuse: keys are rewritten in the ring's order, and what is not known is missing. */
-#include "tests/unit/assembler_fixture.h"
+#include "tests/unit/record_feed.h"
 
 static struct feed channel;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What was lost is missing, and says why. */
-#include "tests/unit/assembler_fixture.h"
+#include "tests/unit/record_feed.h"
 
 static struct feed channel;
 

@@ -2,7 +2,7 @@
 /* Positions come from spans and ROWS; what counts comes from accepted lengths. */
 #include <errno.h>
 
-#include "tests/unit/assembler_fixture.h"
+#include "tests/unit/record_feed.h"
 
 static struct feed channel;
 

@@ -96,7 +96,7 @@ Test(eplb, balance_is_that_of_each_layers_most_loaded_gpu)
 	double ratio[3];
 
 	cr_assert_eq(r3ring_eplb_map_plain(&map, 3, 4, 2, NULL), 0);
-	cr_assert_eq(r3ring_eplb_balance(map, load, &balance, ratio), 0);
+	cr_assert_eq(r3ring_eplb_evaluate(map, load, &balance, ratio), 0);
 	cr_assert_float_eq(ratio[0], 1.6, 1e-9);
 	cr_assert_float_eq(ratio[1], 1, 1e-9);
 	cr_assert_float_eq(ratio[2], 0, 1e-9);
@@ -114,7 +114,7 @@ Test(eplb, failure_29_load_is_summed_over_the_gpus_of_a_layer_and_not_over_its_e
 	struct r3ring_eplb_balance balance;
 
 	cr_assert_eq(r3ring_eplb_map_plain(&map, 2, 4, 2, NULL), 0);
-	cr_assert_eq(r3ring_eplb_balance(map, load, &balance, NULL), 0);
+	cr_assert_eq(r3ring_eplb_evaluate(map, load, &balance, NULL), 0);
 	cr_assert_float_eq(balance.average, 2, 1e-9);
 }
 

@@ -10,7 +10,7 @@
 
 #include "archive/export/export.h"
 #include "tests/support/safetensors.h"
-#include "tests/unit/assembler_fixture.h"
+#include "tests/unit/record_feed.h"
 
 struct trial {
 	char dir[64], out[96];

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/unit/assembler_fixture.h"
+#include "tests/unit/record_feed.h"
 
 #define ROWS_PER_RECORD 4u
 
@@ -22,6 +22,8 @@ static void feed(struct feed *feed, const struct r3ring_record *record, uint16_t
 	struct r3ring_error err = {0};
 	struct r3ring_view view = {
 		.seq = ++feed->seq,
+		.units = feed->units +=
+		record->type == R3RING_LAYER ? record->u.layer.head.valid_rows : 0,
 		.generation = feed->generation,
 		.type = record->type,
 		.flags = flags,
@@ -34,7 +36,11 @@ static void feed(struct feed *feed, const struct r3ring_record *record, uint16_t
 		     err.text);
 	cr_assert_eq(r3ring_record_decode(&decoded, record->type, payload, bytes, &err), 0, "%s",
 		     err.text);
-	cr_assert_eq(r3ring_assembler_feed(feed->assembler, feed->channel, &view, &decoded), 0);
+	if (feed->assembler)
+		cr_assert_eq(r3ring_assembler_feed(feed->assembler, feed->channel, &view, &decoded),
+			     0);
+	if (feed->load)
+		cr_assert_eq(r3ring_load_feed(feed->load, feed->channel, &view, &decoded), 0);
 	/* Nothing of it may be needed any more. */
 	memset(payload, 0xA5, bytes);
 	free(payload);
@@ -57,9 +63,29 @@ struct feed feed_channel(const struct feed *from, const char *name)
 	return other;
 }
 
+void feed_create_load(struct feed *to, const struct r3ring_load_options *options)
+{
+	*to = (struct feed){.generation = 1};
+	cr_assert_eq(r3ring_load_create(&to->load, options, NULL), 0);
+	cr_assert_eq(r3ring_load_channel(to->load, "test/0"), 0);
+}
+
+struct feed feed_load_channel(const struct feed *from, const char *name)
+{
+	struct feed other = *from;
+	int channel = r3ring_load_channel(from->load, name);
+
+	cr_assert_geq(channel, 0);
+	other.channel = (uint32_t)channel;
+	other.seq = 0;
+	other.units = 0;
+	return other;
+}
+
 void feed_destroy(struct feed *from)
 {
 	r3ring_assembler_destroy(from->assembler);
+	r3ring_load_destroy(from->load);
 }
 
 static void schema(struct feed *to, uint16_t flags)
@@ -160,6 +186,7 @@ void feed_lost(struct feed *to, uint64_t from, uint64_t until, enum r3ring_cause
 		.from_step = from,
 		.to_step = until,
 		.steps = until - from + 1,
+		.layer_rows = to->lost_cells,
 		.cause = cause,
 		.spans_unknown = spans_unknown,
 	};
@@ -175,9 +202,9 @@ void feed_step(struct feed *to, uint64_t step, uint32_t rows, const struct r3rin
 
 	record.u.step.head = (struct r3ring_step_record){
 		.step = step,
-		.total_rows = rows,
+		.total_rows = rows + to->padding,
 		.row_begin = to->row_begin,
-		.row_end = to->row_end ? to->row_end : rows,
+		.row_end = (to->row_end ? to->row_end : rows) + to->padding,
 		.valid_end = to->row_end ? to->row_end : rows,
 		.flags = to->flags,
 		.spans = count,
@@ -185,6 +212,7 @@ void feed_step(struct feed *to, uint64_t step, uint32_t rows, const struct r3rin
 		.tokens_per_key = to->tokens_per_key,
 		.key_kind = key_count ? to->key_kind : R3RING_KEYS_NONE,
 		.weight_version = to->weight_version,
+		.eplb_epoch = to->epoch,
 	};
 	record.u.step.spans = spans;
 	record.u.step.keys = keys;
@@ -196,12 +224,16 @@ static void layer_part(struct feed *to, uint64_t step, uint32_t total, uint32_t 
 {
 	uint16_t ids[ROWS_PER_RECORD * FEED_TOP_K];
 	struct r3ring_record record = {.type = R3RING_LAYER};
+	uint32_t end = total - to->padding, valid = row < end ? end - row : 0;
 
-	for (uint32_t i = 0; i < rows; i++)
+	valid = valid < rows ? valid : rows;
+	memset(ids, 0xFF, sizeof(ids));
+	for (uint32_t i = 0; i < valid; i++)
 		for (uint32_t k = 0; k < FEED_TOP_K; k++)
 			ids[i * FEED_TOP_K + k] =
-				(uint16_t)(feed_id(to->salt, step, row + i, layer, k) %
-					   (to->experts ? to->experts : FEED_EXPERTS));
+				to->id ? to->id(to, step, row + i, layer, k)
+				       : (uint16_t)(feed_id(to->salt, step, row + i, layer, k) %
+						    (to->experts ? to->experts : FEED_EXPERTS));
 	record.u.layer.head = (struct r3ring_layer_record){
 		.step = step,
 		.layer_id = to->first_layer + (int32_t)layer,
@@ -209,7 +241,7 @@ static void layer_part(struct feed *to, uint64_t step, uint32_t total, uint32_t 
 		.row = row,
 		.rows = rows,
 		.total_rows = total,
-		.valid_rows = rows,
+		.valid_rows = valid,
 		.top_k = FEED_TOP_K,
 		.kind = to->kinds ? to->kinds[layer] : R3RING_LAYER_MOE,
 	};
@@ -219,11 +251,11 @@ static void layer_part(struct feed *to, uint64_t step, uint32_t total, uint32_t 
 
 void feed_layers(struct feed *to, uint64_t step, uint32_t rows, uint32_t first, uint32_t end)
 {
-	uint32_t row_end = to->row_end ? to->row_end : rows;
+	uint32_t row_end = (to->row_end ? to->row_end : rows) + to->padding;
 
 	for (uint32_t layer = first; layer < end; layer++)
 		for (uint32_t row = to->row_begin; row < row_end; row += ROWS_PER_RECORD)
-			layer_part(to, step, rows, layer, row,
+			layer_part(to, step, rows + to->padding, layer, row,
 				   row_end - row < ROWS_PER_RECORD ? row_end - row
 								   : ROWS_PER_RECORD);
 }
@@ -263,7 +295,43 @@ void feed_step_end(struct feed *to, uint64_t step, int32_t missing_layer, enum r
 	record.u.step_end.head.step = step;
 	record.u.step_end.head.status = cause ? R3RING_STEP_PARTIAL : R3RING_STEP_COMPLETE;
 	record.u.step_end.head.missing = cause ? 1 : 0;
+	record.u.step_end.head.publish_ns = to->ns;
 	record.u.step_end.missing = &missing;
+	feed(to, &record, 0);
+}
+
+void feed_map(struct feed *to, uint64_t epoch, uint32_t replicas, uint32_t physical, uint32_t gpus,
+	      const uint16_t *map)
+{
+	struct r3ring_record record = {.type = R3RING_EPLB};
+	uint16_t *all = malloc((size_t)FEED_LAYERS * to->experts * replicas * sizeof(*all));
+
+	cr_assert_not_null(all);
+	for (uint32_t layer = 0; layer < FEED_LAYERS; layer++)
+		memcpy(all + (size_t)layer * to->experts * replicas, map,
+		       to->experts * replicas * sizeof(*all));
+	/* In two parts, as the daemon says a large one. */
+	for (uint32_t layer = 0; layer < FEED_LAYERS; layer += FEED_LAYERS - 1) {
+		record.u.eplb.head = (struct r3ring_eplb_record){
+			.epoch = epoch,
+			.first_layer = layer,
+			.layers = layer ? 1 : FEED_LAYERS - 1,
+			.experts = to->experts,
+			.replicas = replicas,
+			.physical = physical,
+			.gpus = gpus,
+		};
+		record.u.eplb.map = all + (size_t)layer * to->experts * replicas;
+		feed(to, &record, 0);
+	}
+	free(all);
+}
+
+void feed_closed(struct feed *to)
+{
+	struct r3ring_record record = {.type = R3RING_CLOSED};
+
+	record.u.closed.reason = R3RING_CLOSED_SHUTDOWN;
 	feed(to, &record, 0);
 }
 

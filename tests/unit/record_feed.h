@@ -1,24 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Feeds an assembler records of a small model, as a channel would have them. The ids
- * of a cell are a function of step, row and layer, so a test says what it expects as
- * the step and row that a position's routes must come from.
+ * Feeds an assembler, or a load, records of a small model, as a channel would have them.
+ * The ids of a cell are a function of step, row and layer, so a test says what it expects
+ * as the step and row that a position's routes must come from.
  */
-#ifndef TESTS_ASSEMBLER_FIXTURE_H
-#define TESTS_ASSEMBLER_FIXTURE_H
+#ifndef TESTS_RECORD_FEED_H
+#define TESTS_RECORD_FEED_H
 
 #include <criterion/criterion.h>
 
 #include <r3ring/assembler.h>
+#include <r3ring/load.h>
 
 #define FEED_LAYERS 3u
 #define FEED_TOP_K 2u
 #define FEED_EXPERTS 60000u
 
 struct feed {
-	struct r3ring_assembler *assembler;
+	struct r3ring_assembler *assembler; /* NULL: not fed */
+	struct r3ring_load *load;           /* likewise */
 	uint32_t channel;
 	uint64_t seq;
+	uint64_t units; /* rows of layers so far */
+	uint16_t (*id)(const struct feed *feed, uint64_t step, uint32_t row, uint32_t layer,
+		       uint32_t k); /* NULL: feed_id() */
+	uint64_t epoch;             /* of the next step's EPLB map */
+	uint64_t ns;                /* when its end is published */
+	uint64_t lost_cells;        /* that the next LOST tells of */
+	uint32_t padding;           /* rows behind those of the next step */
 	uint64_t generation;
 	uint64_t weight_version;
 	int32_t first_layer; /* model layer numbers from it on */
@@ -37,6 +46,9 @@ void feed_create(struct feed *feed, const struct r3ring_assembler_options *optio
 /* Another channel of the same assembler. */
 struct feed feed_channel(const struct feed *feed, const char *name);
 void feed_destroy(struct feed *feed);
+/* A load's channel "test/0"; then another of the same load. */
+void feed_create_load(struct feed *feed, const struct r3ring_load_options *options);
+struct feed feed_load_channel(const struct feed *feed, const char *name);
 
 void feed_schema(struct feed *feed);
 void feed_begin(struct feed *feed, uint64_t handle, const char *id, uint32_t prompt,
@@ -56,6 +68,10 @@ void feed_spans(struct feed *feed, uint64_t step, const struct r3ring_span *span
 void feed_rows(struct feed *feed, uint64_t step, const int32_t *positions, uint32_t rows);
 void feed_step_end(struct feed *feed, uint64_t step, int32_t missing_layer,
 		   enum r3ring_cause cause);
+/* A map of all layers: expert e's replicas are at map[e], MISSING padded. */
+void feed_map(struct feed *feed, uint64_t epoch, uint32_t replicas, uint32_t physical,
+	      uint32_t gpus, const uint16_t *map);
+void feed_closed(struct feed *feed);
 void feed_key_copy(struct feed *feed, uint64_t from, uint64_t to);
 
 /* A whole step: all layers and the end. */

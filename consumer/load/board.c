@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is shown to those that read: copies of the windows' sums, each of a step's end. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "consumer/load/load.h"
+
+/* ---- memory ------------------------------------------------------------------ */
+
+void load_board_free(struct load_board *board)
+{
+	for (uint32_t i = 0; i < LOAD_WINDOWS; i++)
+		load_window_close(&board->window[i]);
+	for (uint32_t i = 0; i < LOAD_IMAGES; i++) {
+		for (uint32_t j = 0; j < LOAD_WINDOWS; j++) {
+			free(board->image[i].sum[j]);
+			free(board->image[i].since_sum[j]);
+		}
+		free(board->image[i].average);
+	}
+	free(board->average);
+	free(board->layer);
+	free(board);
+}
+
+static int image_open(struct load_image *image, size_t bytes)
+{
+	for (uint32_t i = 0; i < LOAD_WINDOWS; i++) {
+		image->sum[i] = cells_alloc(bytes);
+		if (!image->sum[i])
+			return -ENOMEM;
+	}
+	image->average = cells_alloc(bytes);
+	return image->average ? 0 : -ENOMEM;
+}
+
+static int board_open(struct load_board *board, const struct r3ring_load_options *options,
+		      const struct r3ring_record *record)
+{
+	const struct r3ring_schema_record *schema = &record->u.schema.head;
+	size_t bytes, table = schema->layers * sizeof(*board->layer);
+	int r;
+
+	board->shape = cells_shape_of(schema->layers, schema->experts);
+	board->top_k = schema->top_k;
+	board->layer = malloc(table);
+	if (!board->layer)
+		return -ENOMEM;
+	memcpy(board->layer, record->u.schema.layers, table);
+	bytes = cells_sum_bytes(&board->shape);
+	r = load_window_open(&board->window[0], R3RING_LOAD_STEPS, options->window_steps,
+			     &board->shape);
+	if (r == 0)
+		r = load_window_open(&board->window[1], R3RING_LOAD_TIME, options->window_ns,
+				     &board->shape);
+	board->average = cells_alloc(bytes);
+	for (uint32_t i = 0; r == 0 && i < LOAD_IMAGES; i++)
+		r = image_open(&board->image[i], bytes);
+	return board->average ? r : -ENOMEM;
+}
+
+uint64_t load_board_bytes(const struct load_board *board)
+{
+	uint64_t sums = LOAD_WINDOWS * (1 + LOAD_BUCKETS) + 1 + LOAD_IMAGES * (LOAD_WINDOWS + 1);
+
+	for (uint32_t i = 0; i < LOAD_WINDOWS; i++)
+		sums += board->window[i].since != NULL;
+	for (uint32_t i = 0; i < LOAD_IMAGES; i++)
+		for (uint32_t j = 0; j < LOAD_WINDOWS; j++)
+			sums += board->image[i].since_sum[j] != NULL;
+	return sums * cells_sum_bytes(&board->shape);
+}
+
+/* ---- one for each schema ------------------------------------------------------- */
+
+static bool same_layers(const struct load_board *board, const struct r3ring_record *record)
+{
+	const struct r3ring_layer_entry *layer = record->u.schema.layers;
+
+	if (board->shape.layers != record->u.schema.head.layers)
+		return false;
+	for (uint32_t i = 0; i < board->shape.layers; i++)
+		if (board->layer[i].layer_id != layer[i].layer_id ||
+		    board->layer[i].kind != layer[i].kind)
+			return false;
+	return true;
+}
+
+static int board_make(struct r3ring_load *load, struct load_channel *channel,
+		      const struct r3ring_record *record)
+{
+	struct load_board *board;
+
+	if (channel->boards == LOAD_BOARDS)
+		return -EPROTO;
+	board = calloc(1, sizeof(*board));
+	if (!board)
+		return -ENOMEM;
+	if (board_open(board, &load->options, record) < 0) {
+		load_board_free(board);
+		return -ENOMEM;
+	}
+	channel->board[channel->boards++] = board;
+	return 0;
+}
+
+int load_board_take(struct r3ring_load *load, struct load_channel *channel,
+		    const struct r3ring_record *record)
+{
+	struct load_board *now = load_board_now(channel);
+	uint32_t at = 0;
+	int r;
+
+	if (now && same_layers(now, record))
+		return 0;
+	/* Their steps have the former one's layers. */
+	load_steps_free(channel);
+	while (at < channel->boards && !same_layers(channel->board[at], record))
+		at++;
+	if (at == channel->boards) {
+		r = board_make(load, channel, record);
+		if (r < 0)
+			return r;
+	}
+	/* Pairs with the acquire in load_board_now(): the board is made. */
+	r3ring_store_release_u32(&channel->board_at, at + 1);
+	return 0;
+}
+
+/* ---- counting and showing -------------------------------------------------------- */
+
+void load_board_add(const struct r3ring_load *load, struct load_board *board,
+		    const struct load_step *step)
+{
+	for (uint32_t i = 0; i < LOAD_WINDOWS; i++)
+		load_window_add(&board->window[i], &board->shape, step, board->top_k);
+	cells_decay(board->average, step->counts, load->decay, cells_sum_count(&board->shape));
+	board->weight = board->weight * load->decay + 1;
+	board->epoch = step->head.eplb_epoch;
+}
+
+bool load_board_account(struct load_board *board, const struct r3ring_load_accounts *accounts)
+{
+	for (uint32_t i = 0; i < LOAD_WINDOWS; i++)
+		load_window_account(&board->window[i], accounts);
+	return board->window[0].used;
+}
+
+static void copy_since(struct load_image *image, const struct load_board *board, uint32_t i)
+{
+	const struct load_window *window = &board->window[i];
+	const size_t bytes = cells_sum_bytes(&board->shape);
+
+	image->mixed[i] = window->mixed;
+	if (!window->mixed || !window->since)
+		return;
+	if (!image->since_sum[i])
+		image->since_sum[i] = cells_alloc(bytes);
+	if (image->since_sum[i])
+		memcpy(image->since_sum[i], window->since, bytes);
+}
+
+static void image_fill(struct load_image *image, const struct load_board *board)
+{
+	const size_t bytes = cells_sum_bytes(&board->shape);
+
+	for (uint32_t i = 0; i < LOAD_WINDOWS; i++) {
+		memcpy(image->sum[i], board->window[i].sum, bytes);
+		copy_since(image, board, i);
+		load_window_sum(&board->window[i], &image->all[i], &image->since[i]);
+	}
+	memcpy(image->average, board->average, bytes);
+	image->weight = board->weight;
+	image->epoch = board->epoch;
+}
+
+void load_board_show(struct r3ring_load *load, struct load_board *board)
+{
+	for (uint32_t i = 0; i < LOAD_IMAGES; i++) {
+		/* The newest one is what others are about to read. */
+		if (i + 1 == board->newest || !hold_claim(&board->image[i].hold))
+			continue;
+		image_fill(&board->image[i], board);
+		hold_give_back(&board->image[i].hold);
+		/* Pairs with the acquire in snapshot.c, image_enter(). */
+		r3ring_store_release_u32(&board->newest, i + 1);
+		load->stats.snapshots++;
+		return;
+	}
+	load->stats.snapshots_put_off++;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Records come in: what each says to its channel. */
+#include <errno.h>
+#include <string.h>
+
+#include "consumer/load/load.h"
+
+/* ---- gaps ------------------------------------------------------------------ */
+
+static uint64_t own_units(const struct r3ring_record *record)
+{
+	return record->type == R3RING_LAYER ? record->u.layer.head.valid_rows : 0;
+}
+
+/* What was not read between two records of a generation; the running total knows how
+ * many cells that was. */
+static void note_gap(struct load_channel *channel, const struct r3ring_view *view,
+		     const struct r3ring_record *record)
+{
+	uint64_t expected = channel->units + own_units(record);
+
+	channel->unseen.gaps++;
+	if (view->units > expected)
+		channel->unseen.lost[R3RING_MISSING_GAP] += view->units - expected;
+}
+
+static void new_generation(struct r3ring_load *load, struct load_channel *channel,
+			   const struct r3ring_view *view)
+{
+	load_steps_end_all(channel);
+	if (load_board_now(channel))
+		load_steps_settle(load, channel, true);
+	load_watch_clear(&channel->watch);
+	channel->schema_seen = false;
+	channel->generation = view->generation;
+	channel->seq = 0;
+	channel->units = 0;
+}
+
+static void note_place(struct r3ring_load *load, struct load_channel *channel,
+		       const struct r3ring_view *view, const struct r3ring_record *record)
+{
+	bool first = !channel->seq;
+
+	if (view->generation != channel->generation)
+		new_generation(load, channel, view);
+	/* A reader that comes late has lost nothing. */
+	if (!first && view->seq != channel->seq + 1)
+		note_gap(channel, view, record);
+	channel->seq = view->seq;
+	channel->units = view->units;
+}
+
+/* ---- schema ------------------------------------------------------------------ */
+
+static bool other_model(struct r3ring_load *load, const struct r3ring_schema_record *schema)
+{
+	if (!load->model_known) {
+		memcpy(load->model, schema->model, sizeof(load->model));
+		load->experts = schema->experts;
+		load->top_k = schema->top_k;
+		load->model_known = true;
+	}
+	return strncmp(load->model, schema->model, sizeof(load->model)) != 0 ||
+	       load->experts != schema->experts || load->top_k != schema->top_k;
+}
+
+static int feed_schema(struct r3ring_load *load, struct load_channel *channel,
+		       const struct r3ring_record *record)
+{
+	const struct r3ring_schema_record *schema = &record->u.schema.head;
+	int r;
+
+	channel->copy = schema->replica != 0;
+	channel->schema_seen = false;
+	r3ring_store_relaxed_u32(&channel->ended, channel->copy || channel->draft);
+	if (channel->copy || channel->draft)
+		return 0;
+	if (other_model(load, schema))
+		return -EPROTO;
+	channel->schema = *schema;
+	r = load_board_take(load, channel, record);
+	channel->schema_seen = r == 0;
+	return r;
+}
+
+/* ---- losses -------------------------------------------------------------------- */
+
+static void feed_lost(struct load_channel *channel, const struct r3ring_lost_record *lost)
+{
+	channel->unseen.lost[lost->cause < R3RING_MISSING_CAUSES ? lost->cause : 0] +=
+		lost->layer_rows;
+	for (struct load_step *step = channel->open; step; step = step->next)
+		if (lost->from_step && step->head.step >= lost->from_step &&
+		    step->head.step <= lost->to_step)
+			step->ended = true;
+}
+
+/* Shown at once: what is lost may be the last that happens for long. */
+static void tell_unseen(struct r3ring_load *load, struct load_channel *channel)
+{
+	static const struct r3ring_load_accounts none;
+	struct load_board *board = load_board_now(channel);
+
+	if (memcmp(&channel->unseen, &none, sizeof(none)) == 0)
+		return;
+	if (!load_board_account(board, &channel->unseen))
+		return; /* until there is a step to put it to */
+	channel->unseen = none;
+	load_board_show(load, board);
+}
+
+/* ---- one record ------------------------------------------------------------------ */
+
+static void feed_spans(struct load_channel *channel, const struct r3ring_record *record)
+{
+	struct load_step *step = load_step_find(channel, record->u.spans.head.step);
+
+	if (!step || !step->waiting)
+		return;
+	load_rows_learn(channel, step, record);
+	if (record->u.spans.head.flags & R3RING_SPANS_REPLACE)
+		step->spans_follow = false;
+}
+
+static int feed_step(struct r3ring_load *load, struct load_channel *channel,
+		     const struct r3ring_record *record)
+{
+	load_steps_end_all(channel);
+	load_steps_settle(load, channel, false);
+	return load_step_begin(load, channel, record);
+}
+
+static int feed_record(struct r3ring_load *load, struct load_channel *channel,
+		       const struct r3ring_view *view, const struct r3ring_record *record)
+{
+	switch (record->type) {
+	case R3RING_STEP:
+		return feed_step(load, channel, record);
+	case R3RING_LAYER:
+		load_step_layer(load, channel, record);
+		return 0;
+	case R3RING_SPANS:
+		feed_spans(channel, record);
+		return 0;
+	case R3RING_STEP_END:
+		load_step_end(channel, record);
+		return 0;
+	case R3RING_REQUEST:
+		return load_watch_request(&channel->watch, record,
+					  view->flags & R3RING_DESC_REPEATED);
+	case R3RING_LOST:
+		if (!(view->flags & R3RING_DESC_REPEATED))
+			feed_lost(channel, &record->u.lost);
+		return 0;
+	case R3RING_EPLB:
+		return load_maps_take(load, channel, record);
+	case R3RING_CLOSED:
+		load_steps_end_all(channel);
+		load_steps_settle(load, channel, true);
+		r3ring_store_relaxed_u32(&channel->ended, 1);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+int r3ring_load_feed(struct r3ring_load *load, uint32_t index, const struct r3ring_view *view,
+		     const struct r3ring_record *record)
+{
+	struct load_channel *channel;
+	int r = 0;
+
+	if (index >= load->channels)
+		return -EINVAL;
+	channel = load->channel[index];
+	load->stats.records++;
+	note_place(load, channel, view, record);
+	if (record->type == R3RING_SCHEMA)
+		r = feed_schema(load, channel, record);
+	else if (channel->schema_seen)
+		r = feed_record(load, channel, view, record);
+	if (!channel->schema_seen)
+		return r;
+	load_steps_settle(load, channel, false);
+	tell_unseen(load, channel);
+	return r;
+}

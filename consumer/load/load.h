@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The load's parts:
+ *
+ *	feed.c      a record goes to its channel: gaps, schema, losses
+ *	steps.c     open steps: layers are counted, or held
+ *	rows.c      which rows of a step count
+ *	watch.c     up to where requests were run already
+ *	window.c    counted steps come into windows and go out of them
+ *	board.c     what of it is shown to those that read
+ *	maps.c      EPLB maps
+ *	snapshot.c  reading; merging channels
+ *	figures.c   how even it is
+ *
+ * A step counts into cells of its own; at its end they are added to the windows, and the
+ * windows' sums are copied to a place that nobody reads.
+ */
+#ifndef CONSUMER_LOAD_LOAD_H
+#define CONSUMER_LOAD_LOAD_H
+
+#include <stdbool.h>
+
+#include <uthash.h>
+
+#include <r3ring/load.h>
+
+#include "consumer/load/cells.h"
+#include "consumer/load/hold.h"
+
+#define LOAD_BUCKETS 8u /* of a window: it moves on by an eighth */
+#define LOAD_IMAGES 4u  /* places of a board */
+#define LOAD_MAPS 4u    /* kept of a channel */
+#define LOAD_BOARDS 8u  /* schemas of a channel that differ in their layers */
+#define LOAD_WINDOWS 2u /* of steps, of time */
+#define LOAD_NO_ROW UINT32_MAX
+
+/* ---- requests, as far as they were run (watch.c) --------------------------- */
+
+struct load_watched {
+	uint64_t handle;
+	char *id;         /* text id */
+	uint32_t run;     /* positions below it were run, in this attempt or before */
+	uint16_t attempt; /* newest */
+	bool cut;         /* `run` has been cut to the tokens that were kept */
+	UT_hash_handle by_handle, by_id;
+};
+
+struct load_watch {
+	struct load_watched *by_handle; /* in the order of their beginnings */
+	struct load_watched *by_id;
+	uint32_t most;
+	uint64_t forgotten;
+};
+
+/* A request begins (@repeated: says a keyframe) or ends. Returns 0 or -ENOMEM: it is not
+ * watched. */
+int load_watch_request(struct load_watch *watch, const struct r3ring_record *record, bool repeated);
+/* Positions of the request that were run already; 0 of one that is not watched. */
+uint32_t load_watch_run(const struct load_watch *watch, uint64_t handle);
+/* Positions below @end were run. */
+void load_watch_ran(struct load_watch *watch, uint64_t handle, uint32_t end);
+void load_watch_clear(struct load_watch *watch);
+
+/* ---- open steps ----------------------------------------------------------- */
+
+enum load_row {
+	LOAD_ROW_COUNTS = 0,
+	LOAD_ROW_WAITS, /* for what its span says */
+	LOAD_ROW_REJECTED,
+	LOAD_ROW_RECOMPUTED,
+	LOAD_ROW_LOST, /* waited in vain */
+	LOAD_ROW_STATES,
+};
+
+/* What is remembered of a computed span until its rows are decided. */
+struct load_span {
+	struct r3ring_span span;
+	uint32_t run; /* of its request when the step began */
+};
+
+struct load_step {
+	struct load_step *next; /* the step behind it, or another spare one */
+	struct r3ring_step_record head;
+	uint64_t ns;      /* when its end was published */
+	uint32_t rows;    /* valid ones of this rank, from head.row_begin on */
+	uint32_t waiting; /* rows among them */
+	bool plain;       /* all rows count */
+	bool warmup;
+	bool ended;
+	bool spans_follow;
+	uint8_t *state;  /* [rows] enum load_row; NULL while plain */
+	uint32_t *place; /* [rows] in `held`; NULL when nothing is held */
+	uint32_t held_rows;
+	uint16_t *held;         /* [layers][held_rows][top_k] */
+	uint8_t *held_came;     /* [layers][held_rows] */
+	uint32_t *counts;       /* cells and rows */
+	uint32_t *layer_rows;   /* [layers] rows counted: behind the cells */
+	uint32_t *layer_came;   /* [layers] valid rows that came, counted or not */
+	uint8_t *layer_lost;    /* [layers] cause that its end said, or 0 */
+	struct load_span *span; /* [spans] of rows that wait */
+	uint32_t spans;
+	struct r3ring_load_accounts accounts;
+};
+
+/* ---- windows --------------------------------------------------------------- */
+
+struct load_stretch { /* of steps */
+	uint64_t steps;
+	uint64_t from_step, to_step;
+	uint64_t from_ns, to_ns;
+	uint64_t ids; /* at most, in one cell */
+	struct r3ring_load_accounts accounts;
+};
+
+struct load_bucket {
+	uint32_t *counts; /* cells and rows */
+	uint64_t epoch;
+	uint64_t number; /* time window: which stretch of time */
+	struct load_stretch stretch;
+};
+
+struct load_window {
+	enum r3ring_load_over over;
+	uint64_t length; /* of a bucket: steps, or ns */
+	uint32_t most;   /* buckets */
+	struct load_bucket bucket[LOAD_BUCKETS];
+	uint32_t first, used; /* buckets, oldest first, in a ring */
+	uint32_t *sum;        /* cells and rows, of all buckets */
+	uint32_t *since;      /* of those with the newest epoch; NULL before there were two */
+	bool mixed;           /* they are not all of that epoch */
+};
+
+/* ---- what is shown ----------------------------------------------------------- */
+
+struct load_image {
+	uint32_t hold;
+	uint64_t epoch;
+	bool mixed[LOAD_WINDOWS];
+	struct load_stretch all[LOAD_WINDOWS], since[LOAD_WINDOWS];
+	uint32_t *sum[LOAD_WINDOWS];       /* cells and rows */
+	uint32_t *since_sum[LOAD_WINDOWS]; /* NULL before there were two epochs */
+	float *average;                    /* cells and rows, sums of decayed steps */
+	float weight;                      /* that these steps have */
+};
+
+/* All that follows a schema's layer table. */
+struct load_board {
+	struct cells_shape shape;
+	uint16_t top_k;
+	struct r3ring_layer_entry *layer; /* [layers] */
+	struct load_window window[LOAD_WINDOWS];
+	float *average;
+	float weight;
+	uint64_t epoch; /* of the newest step */
+	struct load_image image[LOAD_IMAGES];
+	uint32_t newest; /* image + 1; 0: none yet */
+};
+
+struct load_map {
+	uint32_t hold;
+	struct r3ring_eplb_map *map; /* NULL: none */
+};
+
+struct load_channel {
+	char *name;
+	uint32_t index;
+	bool draft;
+	bool copy;
+	bool schema_seen;
+	uint32_t ended;                  /* read by others: CLOSED, and not begun again */
+	uint64_t generation, seq, units; /* of the last record */
+	struct r3ring_schema_record schema;
+	struct load_board *board[LOAD_BOARDS]; /* all that were */
+	uint32_t boards;
+	uint32_t board_at; /* the present one + 1; 0: none yet. Read by others */
+	struct load_watch watch;
+	struct load_step *open; /* oldest first */
+	uint32_t open_steps;
+	struct load_step *spare;
+	uint32_t spare_steps;
+	uint64_t held_bytes;
+	struct r3ring_load_accounts unseen; /* of no step: into the next */
+	struct load_map map[LOAD_MAPS];
+	struct r3ring_eplb_map *coming; /* a map of which layers are still to come, */
+	uint8_t *coming_layer;          /* [layers] those that came */
+};
+
+struct r3ring_load {
+	struct r3ring_load_options options;
+	struct r3ring_load_stats stats;
+	float decay;
+	uint32_t channels; /* read by others */
+	struct load_channel *channel[R3RING_LOAD_CHANNELS_MAX];
+	bool model_known;
+	char model[R3RING_MODEL_NAME_MAX + 1];
+	uint32_t experts;
+	uint16_t top_k;
+};
+
+static inline struct load_board *load_board_now(const struct load_channel *channel)
+{
+	/* Pairs with the release in load_board_take(). */
+	uint32_t at = r3ring_load_acquire_u32(&channel->board_at);
+
+	return at ? channel->board[at - 1] : NULL;
+}
+
+/* steps.c */
+int load_step_begin(struct r3ring_load *load, struct load_channel *channel,
+		    const struct r3ring_record *record);
+void load_step_layer(struct r3ring_load *load, struct load_channel *channel,
+		     const struct r3ring_record *record);
+void load_step_end(struct load_channel *channel, const struct r3ring_record *record);
+struct load_step *load_step_find(const struct load_channel *channel, uint64_t number);
+void load_steps_end_all(struct load_channel *channel);
+/* Counts what is ready into the windows; @all: also what still waits. */
+void load_steps_settle(struct r3ring_load *load, struct load_channel *channel, bool all);
+void load_steps_free(struct load_channel *channel);
+
+/* rows.c */
+/* Decides of each row of a step that begins. Returns 0 or -ENOMEM. */
+int load_rows_decide(struct r3ring_load *load, struct load_channel *channel, struct load_step *step,
+		     const struct r3ring_span *spans, uint32_t count);
+/* Spans that came later: counts held rows that they speak of. */
+void load_rows_learn(struct load_channel *channel, struct load_step *step,
+		     const struct r3ring_record *record);
+/* What still waits is lost, but for rows that nobody claimed. */
+void load_rows_give_up(struct load_channel *channel, struct load_step *step);
+/* Counts or holds a record's ids. */
+void load_rows_count(struct load_channel *channel, struct load_step *step, uint32_t layer,
+		     uint32_t first, uint32_t rows, const uint16_t *ids);
+
+/* window.c */
+int load_window_open(struct load_window *window, enum r3ring_load_over over, uint64_t length,
+		     const struct cells_shape *shape);
+void load_window_close(struct load_window *window);
+/* Adds a step, with everything that must leave for it. */
+void load_window_add(struct load_window *window, const struct cells_shape *shape,
+		     const struct load_step *step, uint16_t top_k);
+/* What was left out or lost apart from any step that counts; only once there was one. */
+void load_window_account(struct load_window *window, const struct r3ring_load_accounts *accounts);
+/* Of all buckets, and of those that ran with the newest epoch. */
+void load_window_sum(const struct load_window *window, struct load_stretch *all,
+		     struct load_stretch *since);
+void load_accounts_add(struct r3ring_load_accounts *to, const struct r3ring_load_accounts *from);
+
+/* board.c */
+/* Makes the board of the channel's schema the present one. Returns 0, -ENOMEM or -EPROTO. */
+int load_board_take(struct r3ring_load *load, struct load_channel *channel,
+		    const struct r3ring_record *record);
+void load_board_add(const struct r3ring_load *load, struct load_board *board,
+		    const struct load_step *step);
+/* Into the accounts of what was counted already; true when there was any. */
+bool load_board_account(struct load_board *board, const struct r3ring_load_accounts *accounts);
+void load_board_show(struct r3ring_load *load, struct load_board *board);
+uint64_t load_board_bytes(const struct load_board *board);
+void load_board_free(struct load_board *board);
+
+/* maps.c */
+int load_maps_take(struct r3ring_load *load, struct load_channel *channel,
+		   const struct r3ring_record *record);
+void load_maps_free(struct load_channel *channel);
+
+#endif

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading: the newest image of a channel, or the sum of those of all. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "consumer/layers.h"
+#include "consumer/load/load.h"
+
+struct r3ring_load_snapshot {
+	struct r3ring_load_info info;
+	struct r3ring_layer_entry *layer;
+	uint32_t layers;
+	double *counts, *rows, *no_expert; /* of one piece, that `counts` begins */
+	size_t capacity;                   /* of that piece, in doubles */
+};
+
+/* What is asked for. */
+struct asking {
+	const struct r3ring_load *load;
+	uint32_t first, end; /* channels */
+	bool merged;
+	enum r3ring_load_over over;
+	uint64_t epoch;
+};
+
+int r3ring_load_snapshot_create(struct r3ring_load_snapshot **snapshot)
+{
+	struct r3ring_load_snapshot *created = calloc(1, sizeof(*created));
+
+	if (!created)
+		return -ENOMEM;
+	*snapshot = created;
+	return 0;
+}
+
+void r3ring_load_snapshot_free(struct r3ring_load_snapshot *snapshot)
+{
+	if (!snapshot)
+		return;
+	free(snapshot->layer);
+	free(snapshot->counts);
+	free(snapshot);
+}
+
+const struct r3ring_load_info *r3ring_load_snapshot_info(
+	const struct r3ring_load_snapshot *snapshot)
+{
+	return &snapshot->info;
+}
+
+/* ---- which channels ----------------------------------------------------------- */
+
+static int channels_of(struct asking *asking, uint32_t channel)
+{
+	/* Pairs with the release in r3ring_load_channel(). */
+	uint32_t channels = r3ring_load_acquire_u32(&asking->load->channels);
+
+	asking->merged = channel == R3RING_LOAD_MERGED;
+	if (!asking->merged && channel >= channels)
+		return -EINVAL;
+	asking->first = asking->merged ? 0 : channel;
+	asking->end = asking->merged ? channels : channel + 1;
+	return 0;
+}
+
+/* The board that is to be read of a channel; NULL: none. */
+static struct load_board *board_of(const struct asking *asking, uint32_t channel)
+{
+	const struct load_channel *one = asking->load->channel[channel];
+
+	if (asking->merged && r3ring_load_relaxed_u32(&one->ended))
+		return NULL;
+	return load_board_now(one);
+}
+
+/* ---- images --------------------------------------------------------------------- */
+
+/* Tries again only when a newer one came meanwhile. */
+static struct load_image *image_enter(struct load_board *board)
+{
+	for (;;) {
+		/* Pairs with the release in load_board_show(). */
+		uint32_t newest = r3ring_load_acquire_u32(&board->newest);
+
+		if (!newest)
+			return NULL;
+		if (hold_enter(&board->image[newest - 1].hold))
+			return &board->image[newest - 1];
+	}
+}
+
+struct part {
+	const uint32_t *sum; /* NULL for the average */
+	const float *average;
+	const struct load_stretch *stretch;
+	double scale;
+};
+
+/* False when the image has nothing of what is asked for. */
+static bool part_of_image(const struct asking *asking, const struct load_image *image,
+			  struct part *part)
+{
+	uint32_t i = asking->over == R3RING_LOAD_TIME;
+
+	*part = (struct part){image->sum[i], NULL, &image->all[i], 1};
+	if (asking->over == R3RING_LOAD_AVERAGE) {
+		part->sum = NULL;
+		part->average = image->average;
+		part->scale = 1.0 / (double)image->weight;
+		return true;
+	}
+	if (asking->epoch == R3RING_LOAD_ANY_EPOCH)
+		return true;
+	if (asking->epoch != image->epoch)
+		return false;
+	if (image->mixed[i]) {
+		part->sum = image->since_sum[i];
+		part->stretch = &image->since[i];
+	}
+	return part->sum;
+}
+
+static double cell(const struct part *part, size_t at)
+{
+	return part->sum ? (double)part->sum[at] : (double)part->average[at] * part->scale;
+}
+
+static void add_layers(struct r3ring_load_snapshot *snapshot, const struct load_board *board,
+		       const struct part *part)
+{
+	const struct cells_shape *shape = &board->shape;
+
+	for (uint32_t i = 0; i < shape->layers; i++) {
+		uint32_t to = layers_find(snapshot->layer, snapshot->layers, &board->layer[i], i);
+		double *counts = snapshot->counts + (size_t)to * shape->experts;
+		size_t from = (size_t)i * shape->stride;
+
+		if (to == snapshot->layers)
+			continue; /* of a schema that came just now */
+		for (uint32_t e = 0; e < shape->experts; e++)
+			counts[e] += cell(part, from + e);
+		snapshot->no_expert[to] += cell(part, from + shape->experts);
+		snapshot->rows[to] += cell(part, cells_count(shape) + i);
+	}
+}
+
+/* ---- the account of it -------------------------------------------------------------- */
+
+static void add_stretch(struct r3ring_load_info *info, const struct load_stretch *stretch,
+			uint64_t epoch)
+{
+	bool first = !info->channels++;
+
+	if (first || info->steps < stretch->steps)
+		info->steps = stretch->steps;
+	if (first || info->from_ns > stretch->from_ns)
+		info->from_ns = stretch->from_ns;
+	if (first || info->to_ns > stretch->to_ns)
+		info->to_ns = stretch->to_ns;
+	info->from_step = first ? stretch->from_step : 0;
+	info->to_step = first ? stretch->to_step : 0;
+	info->epoch = first || info->epoch == epoch ? epoch : 0;
+	load_accounts_add(&info->accounts, &stretch->accounts);
+}
+
+static uint64_t age_of(uint64_t ns)
+{
+	struct timespec time;
+	uint64_t now;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	now = (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
+	return now > ns ? now - ns : 0;
+}
+
+static void fill_info(struct r3ring_load_snapshot *snapshot, const struct asking *asking,
+		      const struct load_board *board)
+{
+	struct r3ring_load_info *info = &snapshot->info;
+
+	info->layers = snapshot->layers;
+	info->experts = board->shape.experts;
+	info->top_k = board->top_k;
+	info->layer = snapshot->layer;
+	info->counts = snapshot->counts;
+	info->rows = snapshot->rows;
+	info->no_expert = snapshot->no_expert;
+	if (asking->merged && info->channels > 1) {
+		info->from_step = 0;
+		info->to_step = 0;
+	}
+	info->age_ns = age_of(info->to_ns);
+}
+
+/* ---- reading ------------------------------------------------------------------------- */
+
+/* The layers of all that is to be read, in order. */
+static int unite_layers(const struct asking *asking, struct r3ring_layer_entry **layer,
+			uint32_t *layers)
+{
+	int r = 0;
+
+	*layers = 0;
+	for (uint32_t i = asking->first; r == 0 && i < asking->end; i++) {
+		const struct load_board *board = board_of(asking, i);
+
+		if (board)
+			r = layers_add(layer, layers, board->layer, board->shape.layers);
+	}
+	layers_sort(*layer, *layers);
+	return r;
+}
+
+static int make_room(struct r3ring_load_snapshot *snapshot, uint32_t experts)
+{
+	size_t cells = (size_t)snapshot->layers * experts;
+	size_t values = cells + 2 * (size_t)snapshot->layers;
+
+	if (values > snapshot->capacity) {
+		double *room = realloc(snapshot->counts, values * sizeof(*room));
+
+		if (!room)
+			return -ENOMEM;
+		snapshot->counts = room;
+		snapshot->capacity = values;
+	}
+	memset(snapshot->counts, 0, values * sizeof(*snapshot->counts));
+	snapshot->rows = snapshot->counts + cells;
+	snapshot->no_expert = snapshot->rows + snapshot->layers;
+	return 0;
+}
+
+static void add_channel(const struct asking *asking, struct r3ring_load_snapshot *snapshot,
+			struct load_board *board)
+{
+	struct load_image *image = image_enter(board);
+	struct part part;
+
+	if (!image)
+		return;
+	if (part_of_image(asking, image, &part)) {
+		add_layers(snapshot, board, &part);
+		add_stretch(&snapshot->info, part.stretch, image->epoch);
+	}
+	hold_leave(&image->hold);
+}
+
+static int read_all(const struct asking *asking, struct r3ring_load_snapshot *snapshot)
+{
+	const struct load_board *any = NULL;
+	int r = unite_layers(asking, &snapshot->layer, &snapshot->layers);
+
+	for (uint32_t i = asking->first; r == 0 && i < asking->end; i++) {
+		struct load_board *board = board_of(asking, i);
+
+		if (!board)
+			continue;
+		if (!any)
+			r = make_room(snapshot, board->shape.experts);
+		if (r == 0)
+			add_channel(asking, snapshot, board);
+		any = board;
+	}
+	if (r == 0 && snapshot->info.channels)
+		fill_info(snapshot, asking, any);
+	return r < 0 || snapshot->info.channels ? r : -ENODATA;
+}
+
+int r3ring_load_read(const struct r3ring_load *load, uint32_t channel, enum r3ring_load_over over,
+		     uint64_t epoch, struct r3ring_load_snapshot *snapshot)
+{
+	struct asking asking = {.load = load, .over = over, .epoch = epoch};
+	int r = channels_of(&asking, channel);
+
+	snapshot->info = (struct r3ring_load_info){0};
+	if (r == 0 && (over > R3RING_LOAD_AVERAGE ||
+		       (over == R3RING_LOAD_AVERAGE && epoch != R3RING_LOAD_ANY_EPOCH)))
+		r = -EINVAL;
+	return r < 0 ? r : read_all(&asking, snapshot);
+}
+
+/* ---- maps ----------------------------------------------------------------------------- */
+
+/* Copies the layers of a channel's map to where they are in @to, which is made by the first. */
+static int copy_map(const struct load_board *board, const struct r3ring_eplb_map *from,
+		    const struct r3ring_load_snapshot *layers, struct r3ring_eplb_map **to)
+{
+	size_t row = (size_t)from->experts * from->replicas;
+	int r = 0;
+
+	if (!*to)
+		r = r3ring_eplb_map_create(to, layers->layers, from->experts, from->replicas,
+					   from->physical, from->gpus, NULL);
+	if (r < 0)
+		return r;
+	if (row != (size_t)(*to)->experts * (*to)->replicas || (*to)->physical != from->physical ||
+	    (*to)->gpus != from->gpus)
+		return -EBADMSG;
+	(*to)->epoch = from->epoch;
+	for (uint32_t i = 0; i < from->layers; i++) {
+		uint32_t at = layers_find(layers->layer, layers->layers, &board->layer[i], i);
+
+		if (at < layers->layers)
+			memcpy((*to)->map + at * row, from->map + i * row,
+			       row * sizeof(*from->map));
+	}
+	return 0;
+}
+
+static int take_map(struct load_channel *channel, const struct load_board *board, uint64_t epoch,
+		    const struct r3ring_load_snapshot *layers, struct r3ring_eplb_map **to)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < LOAD_MAPS; i++) {
+		struct load_map *one = &channel->map[i];
+
+		if (!hold_enter(&one->hold))
+			continue;
+		if (one->map && one->map->epoch == epoch && one->map->layers == board->shape.layers)
+			r = copy_map(board, one->map, layers, to);
+		hold_leave(&one->hold);
+	}
+	return r;
+}
+
+int r3ring_load_map(const struct r3ring_load *load, uint32_t channel, uint64_t epoch,
+		    struct r3ring_eplb_map **map)
+{
+	struct asking asking = {.load = load};
+	struct r3ring_load_snapshot layers = {0};
+	struct r3ring_eplb_map *found = NULL;
+	int r = channels_of(&asking, channel);
+
+	if (r == 0)
+		r = unite_layers(&asking, &layers.layer, &layers.layers);
+	for (uint32_t i = asking.first; r == 0 && i < asking.end; i++) {
+		const struct load_board *board = board_of(&asking, i);
+
+		if (board)
+			r = take_map(load->channel[i], board, epoch, &layers, &found);
+	}
+	free(layers.layer);
+	if (r == 0 && (!found || r3ring_eplb_map_check(found, NULL) < 0))
+		r = -ENOENT;
+	if (r < 0)
+		r3ring_eplb_map_free(found);
+	else
+		*map = found;
+	return r;
+}

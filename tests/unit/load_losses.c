@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What was lost is in the snapshot, by cause, in rows times layers. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "tests/unit/load_fixture.h"
+
+static void open_load(void)
+{
+	load_open(NULL);
+}
+
+TestSuite(load_losses, .init = open_load, .fini = load_close);
+
+Test(load_losses, failure_20_rows_dropped_at_any_stage_are_in_the_snapshot_by_cause)
+{
+	struct expected expected = {0};
+	const struct r3ring_load_info *info;
+
+	feed_whole(&load_feed, 1, 4, NULL, 0);
+	/* A step that was dropped whole, and one of which a layer is missing. */
+	load_feed.flags = R3RING_STEP_DROPPED;
+	feed_step(&load_feed, 2, 64, NULL, 0, NULL, 0);
+	load_feed.flags = 0;
+	load_feed.lost_cells = 64 * FEED_LAYERS;
+	feed_lost(&load_feed, 2, 2, R3RING_CAUSE_BUFFER_FULL, 0);
+	feed_step(&load_feed, 3, 4, NULL, 0, NULL, 0);
+	feed_layers(&load_feed, 3, 4, 0, 2);
+	feed_step_end(&load_feed, 3, 2, R3RING_CAUSE_NOT_CAPTURED);
+	expect_rows(&expected, 1, 0, 4);
+	expect_rows(&expected, 3, 0, 4);
+	memset(expected.counts[2], 0, sizeof(expected.counts[2]));
+	for (uint32_t row = 0; row < 4; row++)
+		for (uint32_t k = 0; k < FEED_TOP_K; k++)
+			expected.counts[2][load_feed.id(NULL, 1, row, 2, k)]++;
+	expected.rows[2] = 4;
+	info = read_load(0);
+	expect_info(info, &expected);
+	cr_assert_eq(info->accounts.lost[R3RING_CAUSE_BUFFER_FULL], 64 * FEED_LAYERS);
+	cr_assert_eq(info->accounts.lost[R3RING_CAUSE_NOT_CAPTURED], 4);
+	cr_assert_eq(info->accounts.counted, 4 * FEED_LAYERS + 4 * 2);
+}
+
+Test(load_losses, a_layer_that_the_steps_end_takes_back_is_not_load)
+{
+	struct expected expected = {0};
+
+	feed_step(&load_feed, 1, 4, NULL, 0, NULL, 0);
+	feed_layers(&load_feed, 1, 4, 0, FEED_LAYERS);
+	feed_step_end(&load_feed, 1, 1, R3RING_CAUSE_OVERLAP);
+	expect_rows(&expected, 1, 0, 4);
+	memset(expected.counts[1], 0, sizeof(expected.counts[1]));
+	expected.rows[1] = 0;
+	expect_load(&expected, 0);
+	cr_assert_eq(read_load(0)->accounts.lost[R3RING_CAUSE_OVERLAP], 4);
+}
+
+Test(load_losses, a_record_that_came_twice_is_counted_once)
+{
+	struct expected expected = {0};
+
+	feed_step(&load_feed, 1, 4, NULL, 0, NULL, 0);
+	feed_layers(&load_feed, 1, 4, 0, FEED_LAYERS);
+	feed_layers(&load_feed, 1, 4, 0, 1);
+	feed_step_end(&load_feed, 1, 0, R3RING_CAUSE_NONE);
+	expect_rows(&expected, 1, 0, 4);
+	expect_load(&expected, 0);
+}
+
+Test(load_losses, failure_32_a_gap_in_the_records_is_noticed_and_its_cells_are_known)
+{
+	const struct r3ring_load_info *info;
+	struct expected expected = {0};
+
+	feed_whole(&load_feed, 1, 4, NULL, 0);
+	/* A step of 9 rows and its 3 x 3 layer records, which this reader did not get. */
+	load_feed.seq += 11;
+	load_feed.units += 9 * FEED_LAYERS;
+	feed_whole(&load_feed, 3, 4, NULL, 0);
+	expect_rows(&expected, 1, 0, 4);
+	expect_rows(&expected, 3, 0, 4);
+	info = read_load(0);
+	expect_info(info, &expected);
+	cr_assert_eq(info->accounts.gaps, 1);
+	cr_assert_eq(info->accounts.lost[R3RING_MISSING_GAP], 9 * FEED_LAYERS);
+}
+
+Test(load_losses, layers_of_a_step_whose_beginning_was_not_seen_are_lost)
+{
+	struct r3ring_load_stats stats;
+
+	feed_whole(&load_feed, 1, 4, NULL, 0);
+	load_feed.seq++;
+	feed_layers(&load_feed, 2, 4, 0, FEED_LAYERS);
+	feed_step_end(&load_feed, 2, 0, R3RING_CAUSE_NONE);
+	cr_assert_eq(read_load(0)->accounts.lost[R3RING_MISSING_GAP], 4 * FEED_LAYERS);
+	cr_assert_eq(read_load(0)->steps, 1);
+	r3ring_load_get_stats(load_feed.load, &stats);
+	cr_assert_eq(stats.steps_unknown, FEED_LAYERS);
+}
+
+Test(load_losses, a_reader_that_comes_late_has_lost_nothing)
+{
+	struct feed late = feed_load_channel(&load_feed, "test/1");
+
+	late.seq = 1000;
+	late.units = 5000;
+	feed_schema(&late);
+	feed_whole(&late, 7, 4, NULL, 0);
+	cr_assert_eq(read_load(1)->accounts.gaps, 0);
+	cr_assert_eq(read_load(1)->accounts.lost[R3RING_MISSING_GAP], 0);
+}
+
+Test(load_losses, what_is_lost_is_shown_though_no_step_follows)
+{
+	feed_whole(&load_feed, 1, 4, NULL, 0);
+	load_feed.lost_cells = 12;
+	feed_lost(&load_feed, 2, 5, R3RING_CAUSE_PRODUCER_DIED, 0);
+	cr_assert_eq(read_load(0)->accounts.lost[R3RING_CAUSE_PRODUCER_DIED], 12);
+}
+
+Test(load_losses, a_generation_that_follows_goes_on_in_the_same_windows)
+{
+	struct expected expected = {0};
+
+	feed_whole(&load_feed, 9, 4, NULL, 0);
+	feed_closed(&load_feed);
+	load_feed.generation = 2;
+	load_feed.seq = 0;
+	load_feed.units = 0;
+	feed_schema(&load_feed);
+	feed_whole(&load_feed, 1, 4, NULL, 0);
+	expect_rows(&expected, 9, 0, 4);
+	expect_rows(&expected, 1, 0, 4);
+	expect_load(&expected, 0);
+	cr_assert_eq(read_load(0)->accounts.gaps, 0);
+}
+
+Test(load_losses, records_of_another_model_are_refused)
+{
+	struct feed other = feed_load_channel(&load_feed, "test/1");
+	const struct r3ring_layer_entry layer = {0};
+	const struct r3ring_view view = {.seq = 1, .generation = 1, .type = R3RING_SCHEMA};
+	struct r3ring_record record = {.type = R3RING_SCHEMA};
+
+	record.u.schema.head = (struct r3ring_schema_record){
+		.layers = 1, .experts = 9, .top_k = FEED_TOP_K, .model = "small"};
+	record.u.schema.layers = &layer;
+	cr_assert_eq(r3ring_load_feed(other.load, other.channel, &view, &record), -EPROTO);
+	cr_assert_eq(r3ring_load_feed(other.load, 2, &view, &record), -EINVAL);
+	cr_assert_eq(r3ring_load_channel(load_feed.load, "no channel"), -EINVAL);
+}
+
+/* ---- memory ------------------------------------------------------------------- */
+
+Test(load_losses, memory_does_not_grow_with_steps_nor_requests)
+{
+	struct r3ring_load_stats before, after;
+	struct feed bounded;
+	const struct r3ring_load_options options = {
+		.size = sizeof(options), .max_requests = 10, .max_held_bytes = 100};
+	struct r3ring_span span;
+	char id[16];
+
+	feed_create_load(&bounded, &options);
+	bounded.experts = LOAD_EXPERTS;
+	bounded.id = load_feed.id;
+	feed_schema(&bounded);
+	for (uint32_t i = 1; i <= 200; i++) {
+		snprintf(id, sizeof(id), "r%u", i);
+		feed_begin(&bounded, i, id, 4, 0);
+		span = load_draft(i, 0, 0, 4, R3RING_UNKNOWN_U32);
+		feed_whole(&bounded, i, 6, &span, 1);
+		if (i == 20)
+			r3ring_load_get_stats(bounded.load, &before);
+	}
+	r3ring_load_get_stats(bounded.load, &after);
+	cr_assert_eq(after.bytes, before.bytes);
+	cr_assert_eq(after.requests_watched, 10);
+	cr_assert_eq(after.requests_forgotten, 190);
+	cr_assert_leq(after.held_bytes, 100);
+	cr_assert_eq(r3ring_load_read(bounded.load, 0, R3RING_LOAD_STEPS, R3RING_LOAD_ANY_EPOCH,
+				      snapshot),
+		     0);
+	/* Those that found no room are told of. */
+	cr_assert_gt(r3ring_load_snapshot_info(snapshot)->accounts.lost[R3RING_MISSING_EVICTED], 0);
+	feed_destroy(&bounded);
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Windows of steps and of time, the average, and merging. */
+#include <errno.h>
+#include <time.h>
+
+#include "tests/unit/load_fixture.h"
+
+#define MS 1000000ull
+
+static const struct r3ring_load_info *read_over(uint32_t channel, enum r3ring_load_over over,
+						uint64_t epoch)
+{
+	cr_assert_eq(r3ring_load_read(load_feed.load, channel, over, epoch, snapshot), 0);
+	return r3ring_load_snapshot_info(snapshot);
+}
+
+static void open_windows(void)
+{
+	const struct r3ring_load_options options = {
+		.size = sizeof(options),
+		.window_steps = 16,
+		.window_ns = 80 * MS,
+		.half_life = 1,
+	};
+
+	load_open(&options);
+}
+
+TestSuite(load_windows, .init = open_windows, .fini = load_close);
+
+static void expect_steps(const struct r3ring_load_info *info, uint64_t from, uint64_t to)
+{
+	struct expected expected = {0};
+
+	for (uint64_t step = from; step <= to; step++)
+		expect_rows(&expected, step, 0, 3);
+	expect_info(info, &expected);
+	cr_assert_eq(info->steps, to - from + 1);
+	cr_assert_eq(info->from_step, from);
+	cr_assert_eq(info->to_step, to);
+}
+
+Test(load_windows, a_window_of_steps_moves_on_by_an_eighth)
+{
+	for (uint64_t step = 1; step <= 50; step++) {
+		/* Buckets of 2: the oldest leaves when a ninth begins. */
+		uint64_t from;
+
+		feed_whole(&load_feed, step, 3, NULL, 0);
+		from = step <= 16 ? 1 : step - (step % 2 ? 14 : 15);
+		expect_steps(read_over(0, R3RING_LOAD_STEPS, R3RING_LOAD_ANY_EPOCH), from, step);
+	}
+}
+
+Test(load_windows, a_small_window_of_steps_is_exact)
+{
+	const struct r3ring_load_options options = {.size = sizeof(options), .window_steps = 3};
+
+	load_close();
+	load_open(&options);
+	for (uint64_t step = 1; step <= 9; step++) {
+		feed_whole(&load_feed, step, 3, NULL, 0);
+		expect_steps(read_load(0), step < 3 ? 1 : step - 2, step);
+	}
+}
+
+Test(load_windows, a_window_of_time_forgets_what_is_older)
+{
+	const struct r3ring_load_info *info;
+
+	/* A step each 5 ms; buckets are of 10 ms, the window of 8 of them. */
+	for (uint64_t step = 1; step <= 40; step++) {
+		load_feed.ns = step * 5 * MS;
+		feed_whole(&load_feed, step, 3, NULL, 0);
+	}
+	/* 200 ms is in bucket 20: it is of 130 ms to 200 ms. */
+	info = read_over(0, R3RING_LOAD_TIME, R3RING_LOAD_ANY_EPOCH);
+	expect_steps(info, 26, 40);
+	cr_assert_eq(info->from_ns, 130 * MS);
+	cr_assert_eq(info->to_ns, 200 * MS);
+	/* After a pause only what came behind it. */
+	load_feed.ns = 1000 * MS;
+	feed_whole(&load_feed, 41, 3, NULL, 0);
+	expect_steps(read_over(0, R3RING_LOAD_TIME, R3RING_LOAD_ANY_EPOCH), 41, 41);
+}
+
+Test(load_windows, the_average_weighs_a_step_half_of_the_next)
+{
+	struct expected expected = {0}, step[3];
+	/* Weights 1/4, 1/2, 1 of 7/4. */
+	const double weight[] = {1 / 7.0, 2 / 7.0, 4 / 7.0};
+
+	memset(step, 0, sizeof(step));
+	for (uint64_t i = 0; i < 3; i++) {
+		feed_whole(&load_feed, i + 1, 3, NULL, 0);
+		expect_rows(&step[i], i + 1, 0, 3);
+		for (uint32_t layer = 0; layer < FEED_LAYERS; layer++) {
+			expected.rows[layer] += weight[i] * step[i].rows[layer];
+			for (uint32_t e = 0; e < LOAD_EXPERTS; e++)
+				expected.counts[layer][e] += weight[i] * step[i].counts[layer][e];
+		}
+	}
+	expect_info(read_over(0, R3RING_LOAD_AVERAGE, R3RING_LOAD_ANY_EPOCH), &expected);
+	cr_assert_eq(r3ring_load_read(load_feed.load, 0, R3RING_LOAD_AVERAGE, 0, snapshot),
+		     -EINVAL);
+	cr_assert_eq(r3ring_load_snapshot_info(snapshot)->channels, 0);
+}
+
+Test(load_windows, a_snapshot_has_its_age)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	load_feed.ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec - 700 * MS;
+	feed_whole(&load_feed, 1, 3, NULL, 0);
+	cr_assert_geq(read_load(0)->age_ns, 700 * MS);
+	cr_assert_lt(read_load(0)->age_ns, 60000 * MS);
+}
+
+/* ---- EPLB epochs ------------------------------------------------------------- */
+
+/* Expert 0 has a second replica: GPU 0 holds 0 1 2 3 4, GPU 1 holds 5 6 7 0 and nothing. */
+static const uint16_t first_map[LOAD_EXPERTS * 2] = {0, 8,      1, 0xFFFF, 2, 0xFFFF, 3, 0xFFFF,
+						     4, 0xFFFF, 5, 0xFFFF, 6, 0xFFFF, 7, 0xFFFF};
+
+Test(load_windows, a_step_counts_under_the_epoch_that_it_ran_with)
+{
+	load_feed.epoch = 1;
+	for (uint64_t step = 1; step <= 5; step++)
+		feed_whole(&load_feed, step, 3, NULL, 0);
+	load_feed.epoch = 2;
+	feed_whole(&load_feed, 6, 3, NULL, 0);
+	feed_whole(&load_feed, 7, 3, NULL, 0);
+	expect_steps(read_over(0, R3RING_LOAD_STEPS, R3RING_LOAD_ANY_EPOCH), 1, 7);
+	expect_steps(read_over(0, R3RING_LOAD_STEPS, 2), 6, 7);
+	expect_steps(read_over(0, R3RING_LOAD_TIME, 2), 6, 7);
+	cr_assert_eq(read_over(0, R3RING_LOAD_STEPS, 2)->epoch, 2);
+	cr_assert_eq(r3ring_load_read(load_feed.load, 0, R3RING_LOAD_STEPS, 1, snapshot), -ENODATA);
+	/* And when all of the former epoch have left. */
+	for (uint64_t step = 8; step <= 40; step++)
+		feed_whole(&load_feed, step, 3, NULL, 0);
+	expect_steps(read_over(0, R3RING_LOAD_STEPS, 2), 26, 40);
+	expect_steps(read_over(0, R3RING_LOAD_STEPS, R3RING_LOAD_ANY_EPOCH), 26, 40);
+}
+
+Test(load_windows, an_epoch_that_comes_again_has_its_earlier_steps_too)
+{
+	struct expected expected = {0};
+
+	for (uint64_t step = 1; step <= 20; step++) {
+		load_feed.epoch = step % 4 == 0 ? 2 : 1;
+		feed_whole(&load_feed, step, 3, NULL, 0);
+	}
+	/* Of epoch 2 ran 4, 8, 12, 16, 20; 8 buckets: 20, 17-19 (2), 16, 13-15 (2), 12, 11. */
+	expect_rows(&expected, 12, 0, 3);
+	expect_rows(&expected, 16, 0, 3);
+	expect_rows(&expected, 20, 0, 3);
+	expect_info(read_over(0, R3RING_LOAD_STEPS, 2), &expected);
+}
+
+Test(load_windows, with_its_map_load_is_that_of_physical_experts_and_gpus)
+{
+	struct r3ring_eplb_map *map = NULL;
+	const struct r3ring_load_info *info;
+	double physical[FEED_LAYERS * 10], gpu[FEED_LAYERS * 2];
+
+	feed_map(&load_feed, 1, 2, 10, 2, first_map);
+	load_feed.epoch = 1;
+	feed_whole(&load_feed, 1, 3, NULL, 0);
+	cr_assert_eq(r3ring_load_map(load_feed.load, 0, 1, &map), 0);
+	cr_assert_eq(map->epoch, 1);
+	info = read_over(0, R3RING_LOAD_STEPS, 1);
+	r3ring_eplb_project(map, info->counts, physical, gpu);
+	for (uint32_t layer = 0; layer < FEED_LAYERS; layer++) {
+		const double *counts = info->counts + layer * LOAD_EXPERTS;
+
+		cr_assert_float_eq(physical[layer * 10 + 8], counts[0] / 2, 1e-9);
+		cr_assert_float_eq(gpu[layer * 2],
+				   counts[0] / 2 + counts[1] + counts[2] + counts[3] + counts[4],
+				   1e-9);
+		cr_assert_float_eq(gpu[layer * 2] + gpu[layer * 2 + 1], 3 * FEED_TOP_K, 1e-9);
+	}
+	r3ring_eplb_map_free(map);
+	cr_assert_eq(r3ring_load_map(load_feed.load, 0, 2, &map), -ENOENT);
+}
+
+Test(load_windows, the_newest_four_maps_are_kept_and_a_map_with_contradictions_is_not)
+{
+	uint16_t wrong[LOAD_EXPERTS * 2];
+	struct r3ring_eplb_map *map = NULL;
+	struct r3ring_load_stats stats;
+
+	for (uint64_t epoch = 1; epoch <= 5; epoch++)
+		feed_map(&load_feed, epoch, 2, 10, 2, first_map);
+	memcpy(wrong, first_map, sizeof(wrong));
+	wrong[2] = 8;
+	feed_map(&load_feed, 6, 2, 10, 2, wrong);
+	cr_assert_eq(r3ring_load_map(load_feed.load, 0, 1, &map), -ENOENT);
+	cr_assert_eq(r3ring_load_map(load_feed.load, 0, 6, &map), -ENOENT);
+	for (uint64_t epoch = 2; epoch <= 5; epoch++) {
+		cr_assert_eq(r3ring_load_map(load_feed.load, 0, epoch, &map), 0);
+		r3ring_eplb_map_free(map);
+	}
+	r3ring_load_get_stats(load_feed.load, &stats);
+	cr_assert_eq(stats.maps, 5);
+	cr_assert_eq(stats.maps_refused, 1);
+}
+
+/* ---- several channels ----------------------------------------------------------- */
+
+Test(load_windows, ranks_of_the_same_layers_are_added)
+{
+	struct feed other = feed_load_channel(&load_feed, "test/1");
+	struct expected expected = {0};
+	const struct r3ring_load_info *info;
+
+	feed_schema(&other);
+	load_feed.ns = 50 * MS;
+	other.ns = 40 * MS;
+	feed_whole(&load_feed, 1, 3, NULL, 0);
+	feed_whole(&other, 2, 5, NULL, 0);
+	expect_rows(&expected, 1, 0, 3);
+	expect_rows(&expected, 2, 0, 5);
+	info = read_load(R3RING_LOAD_MERGED);
+	expect_info(info, &expected);
+	cr_assert_eq(info->channels, 2);
+	cr_assert_eq(info->accounts.counted, 8 * FEED_LAYERS);
+	cr_assert_eq(info->to_ns, 40 * MS, "it is as old as its oldest part");
+}
+
+Test(load_windows, shards_of_a_step_are_added_row_by_row)
+{
+	struct feed other = feed_load_channel(&load_feed, "test/1");
+	const struct r3ring_span span = load_span(1, 0, 0, 8);
+	struct expected expected = {0};
+
+	feed_schema(&other);
+	feed_begin(&load_feed, 1, "a", 8, 0);
+	feed_begin(&other, 1, "a", 8, 0);
+	load_feed.row_end = 4;
+	other.row_begin = 4;
+	other.row_end = 8;
+	feed_whole(&other, 1, 8, &span, 1);
+	feed_whole(&load_feed, 1, 8, &span, 1);
+	expect_rows(&expected, 1, 0, 8);
+	expect_load(&expected, R3RING_LOAD_MERGED);
+}
+
+Test(load_windows, pipeline_stages_stand_beside_one_another_in_the_models_order)
+{
+	struct feed last = feed_load_channel(&load_feed, "test/1");
+	struct feed middle = feed_load_channel(&load_feed, "test/2");
+	const struct r3ring_load_info *info;
+
+	last.first_layer = 2 * FEED_LAYERS;
+	middle.first_layer = FEED_LAYERS;
+	feed_schema(&last);
+	feed_schema(&middle);
+	feed_whole(&load_feed, 1, 3, NULL, 0);
+	feed_whole(&last, 1, 5, NULL, 0);
+	feed_whole(&middle, 1, 4, NULL, 0);
+	info = read_load(R3RING_LOAD_MERGED);
+	cr_assert_eq(info->layers, 3 * FEED_LAYERS);
+	for (uint32_t layer = 0; layer < info->layers; layer++) {
+		uint32_t rows = 3 + layer / FEED_LAYERS;
+		double ids = 0;
+
+		cr_assert_eq(info->layer[layer].layer_id, layer);
+		cr_assert_float_eq(info->rows[layer], rows, 1e-9);
+		for (uint32_t e = 0; e < LOAD_EXPERTS; e++)
+			ids += info->counts[layer * LOAD_EXPERTS + e];
+		cr_assert_float_eq(ids, rows * FEED_TOP_K, 1e-9);
+	}
+}
+
+Test(load_windows, failure_47_copies_of_a_primarys_rows_are_not_counted_again)
+{
+	struct feed copy = feed_load_channel(&load_feed, "test/1");
+	struct expected expected = {0};
+
+	copy.replica = 1;
+	feed_schema(&copy);
+	feed_whole(&load_feed, 1, 3, NULL, 0);
+	feed_whole(&copy, 1, 3, NULL, 0);
+	expect_rows(&expected, 1, 0, 3);
+	expect_load(&expected, R3RING_LOAD_MERGED);
+}
+
+Test(load_windows, a_channel_that_has_ended_is_in_the_sum_no_more)
+{
+	struct feed other = feed_load_channel(&load_feed, "test/1");
+	struct expected expected = {0};
+
+	feed_schema(&other);
+	feed_whole(&load_feed, 1, 3, NULL, 0);
+	feed_whole(&other, 1, 5, NULL, 0);
+	feed_closed(&load_feed);
+	expect_rows(&expected, 1, 0, 5);
+	expect_load(&expected, R3RING_LOAD_MERGED);
+}
