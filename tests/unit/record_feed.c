@@ -36,6 +36,8 @@ static void feed(struct feed *feed, const struct r3ring_record *record, uint16_t
 		     err.text);
 	cr_assert_eq(r3ring_record_decode(&decoded, record->type, payload, bytes, &err), 0, "%s",
 		     err.text);
+	if (feed->record)
+		feed->record(feed->ctx, &view);
 	if (feed->assembler)
 		cr_assert_eq(r3ring_assembler_feed(feed->assembler, feed->channel, &view, &decoded),
 			     0);

@@ -40,6 +40,9 @@ struct feed {
 	uint32_t experts;     /* 0: FEED_EXPERTS; ids are taken modulo it */
 	const uint8_t *kinds; /* [FEED_LAYERS] enum r3ring_layer_kind; NULL: all moe */
 	const char *session;  /* of requests that begin; NULL: none */
+	/* Is given the records too; NULL: none. */
+	void (*record)(void *ctx, const struct r3ring_view *view);
+	void *ctx;
 };
 
 void feed_create(struct feed *feed, const struct r3ring_assembler_options *options);

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Archives as recorders write them, exported; and what is not exported: damaged ones. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "archive/writer.h"
+#include "tests/unit/export_fixture.h"
+
+static char archive[96];
+static struct archive_writer *writer;
+static int channel;
+
+static void open_archive(void)
+{
+	struct archive_writer_options options = {.dir = archive, .workers = 1};
+	const uint8_t uuid[16] = {1};
+
+	trial_open();
+	snprintf(archive, sizeof(archive), "%s-archive", trial.dir);
+	cr_assert_eq(archive_writer_open(&writer, &options, &trial.err), 0, "%s", trial.err.text);
+	channel = archive_writer_channel(writer, "test/0");
+	cr_assert_geq(channel, 0);
+	cr_assert_eq(archive_writer_generation(writer, (uint16_t)channel, 1, uuid), 0);
+	trial.options.format = "safetensors";
+	trial.options.out = trial.out;
+}
+
+static void remove_archive(void)
+{
+	DIR *dir = opendir(archive);
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)))
+		unlinkat(dirfd(dir), entry->d_name, 0);
+	if (dir)
+		closedir(dir);
+	rmdir(archive);
+}
+
+static void close_archive(void)
+{
+	if (writer)
+		archive_writer_close(writer, NULL);
+	remove_archive();
+	trial_close();
+}
+
+TestSuite(export_archive, .init = open_archive, .fini = close_archive);
+
+static void record(void *ctx, const struct r3ring_view *view)
+{
+	(void)ctx;
+	cr_assert_eq(archive_writer_record(writer, (uint16_t)channel, view), 0);
+}
+
+static void record_two(void)
+{
+	trial.feed.record = record;
+	feed_schema(&trial.feed);
+	trial_request(1, "a", 1);
+	trial_request(2, "b", 3);
+}
+
+static void stop_recording(void)
+{
+	cr_assert_eq(archive_writer_close(writer, &trial.err), 0, "%s", trial.err.text);
+	writer = NULL;
+}
+
+static int export_it(void)
+{
+	trial.err.text[0] = 0;
+	return export_archive(archive, &trial.options, NULL, NULL, &trial.summary, &trial.err);
+}
+
+static void expect_two(void)
+{
+	trial_read();
+	cr_assert_str_eq(safetensors_metadata(&trial.file, "request_ids"), "[\"a\",\"b\"]");
+	for (uint32_t row = 0; row < 3; row++)
+		for (uint32_t layer = 0; layer < FEED_LAYERS; layer++) {
+			cr_assert(trial_is("routes", row, layer, 1, row, layer));
+			cr_assert(trial_is("routes", row + 4, layer, 3, row, layer));
+		}
+	safetensors_free(&trial.file);
+}
+
+Test(export_archive, what_was_recorded_comes_out)
+{
+	record_two();
+	stop_recording();
+	cr_assert_eq(export_it(), 0, "%s", trial.err.text);
+	expect_two();
+}
+
+Test(export_archive, what_a_recorder_lost_is_missing_for_that)
+{
+	const struct archive_gap gap = {
+		.lost = 4, .from_seq = 3, .to_seq = 6, .cause = ARCHIVE_GAP_OVERRUN};
+	const struct r3ring_span prompt = trial_span(1, 0, 2), decode = trial_span(1, 2, 1);
+
+	trial.feed.record = record;
+	feed_schema(&trial.feed);
+	feed_begin(&trial.feed, 1, "a", 2, 0);
+	(void)prompt;
+	cr_assert_eq(archive_writer_gap(writer, (uint16_t)channel, &gap), 0);
+	trial.feed.seq = 6;
+	feed_whole(&trial.feed, 2, 1, &decode, 1);
+	feed_end(&trial.feed, 1, R3RING_END_FINISHED, 0, 4);
+	stop_recording();
+	cr_assert_eq(export_it(), -ENODATA);
+	cr_assert_not_null(strstr(trial.err.text, "positions 0 to 1 of layer 0 are missing: gap"),
+			   "%s", trial.err.text);
+	cr_assert_eq(trial_files(), 0);
+}
+
+Test(export_archive, only_the_instance_that_is_asked_for_is_exported)
+{
+	record_two();
+	stop_recording();
+	trial.options.instance = "tes";
+	cr_assert_eq(export_it(), -ENOENT);
+	trial.options.instance = "test";
+	cr_assert_eq(export_it(), 0, "%s", trial.err.text);
+	expect_two();
+}
+
+Test(export_archive, what_ended_later_is_not_even_read)
+{
+	record_two();
+	stop_recording();
+	trial.options.until_ns = 5;
+	cr_assert_eq(export_it(), -ENOENT);
+	cr_assert_not_null(strstr(trial.err.text, "0 not asked for"), "%s", trial.err.text);
+}
+
+Test(export_archive, a_directory_without_an_archive_is_named)
+{
+	stop_recording();
+	remove_archive();
+	cr_assert_eq(export_it(), -ENOENT);
+	cr_assert_not_null(strstr(trial.err.text, archive), "%s", trial.err.text);
+	cr_assert_eq(trial_files(), 0);
+}
+
+/* ---- damage ------------------------------------------------------------- */
+
+static char *segment_path(void)
+{
+	static char path[128];
+
+	snprintf(path, sizeof(path), "%s/00000001" ARCHIVE_SUFFIX, archive);
+	return path;
+}
+
+static uint8_t *load_segment(size_t *bytes)
+{
+	struct stat there;
+	int fd = open(segment_path(), O_RDONLY);
+	uint8_t *content;
+
+	cr_assert_eq(fstat(fd, &there), 0);
+	*bytes = (size_t)there.st_size;
+	content = malloc(*bytes);
+	cr_assert_eq(read(fd, content, *bytes), (ssize_t)*bytes);
+	close(fd);
+	return content;
+}
+
+static void store_segment(const uint8_t *content, size_t bytes)
+{
+	int fd = open(segment_path(), O_WRONLY | O_TRUNC);
+
+	cr_assert_eq(write(fd, content, bytes), (ssize_t)bytes);
+	close(fd);
+}
+
+/* Whatever was done to it: refused, naming who says more, or exported right. */
+static void expect_refused(const char *what, size_t at)
+{
+	int rc = export_it();
+
+	cr_assert(rc < 0, "%s at %zu: exported", what, at);
+	cr_assert(rc != -EBADMSG || strstr(trial.err.text, "r3ring verify"), "%s at %zu: %s", what,
+		  at, trial.err.text);
+	cr_assert_eq(trial_files(), 0, "%s at %zu", what, at);
+}
+
+Test(export_archive, with_any_byte_changed_it_is_refused, .timeout = 120)
+{
+	uint8_t *content;
+	size_t bytes;
+
+	record_two();
+	stop_recording();
+	content = load_segment(&bytes);
+	for (size_t at = 0; at < bytes; at++) {
+		content[at] ^= 0x10;
+		store_segment(content, bytes);
+		expect_refused("changed", at);
+		content[at] ^= 0x10;
+	}
+	free(content);
+}
+
+Test(export_archive, cut_anywhere_it_is_refused, .timeout = 120)
+{
+	uint8_t *content;
+	size_t bytes;
+
+	record_two();
+	stop_recording();
+	content = load_segment(&bytes);
+	for (size_t end = 0; end < bytes; end += 7) {
+		store_segment(content, end);
+		expect_refused("cut", end);
+	}
+	free(content);
+}
