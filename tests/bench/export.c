@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `r3ring export`: an archive of many short requests to safetensors, beside memcpy of the
+ * routes that it writes. Both count processor time: the output lies in memory, so what is
+ * left out is waiting for a disk.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "archive/export/export.h"
+#include "archive/writer.h"
+#include "tests/bench/bench.h"
+#include "tests/bench/made_lives.h"
+
+#define EXPORT_CPU 0
+#define LIVES 8u /* of 256 requests and 64 steps each: 8 MB of routes */
+#define COPY_NS 200000000ull
+#define MEMORY "/dev/shm"
+
+struct place {
+	char archive[64], out[64];
+	struct archive_writer *writer;
+	uint8_t *payload;
+	size_t room;
+	uint16_t channel;
+};
+
+/* ---- floor -------------------------------------------------------------- */
+
+static size_t routes_bytes(uint32_t lives)
+{
+	const struct lives_shape *shape = &lives_flash_decode;
+
+	return lives_layer_bytes(shape) * shape->layers * shape->steps * lives;
+}
+
+static int copy_routes(const struct bench_row *row, double *value)
+{
+	const size_t bytes = routes_bytes(LIVES);
+	uint8_t *from = malloc(bytes), *to = malloc(bytes);
+	uint64_t start, passed = 0, laps = 0;
+	int rc = from && to ? bench_pin(EXPORT_CPU) : -ENOMEM;
+
+	(void)row;
+	if (!rc) {
+		memset(from, 1, bytes);
+		memset(to, 2, bytes);
+	}
+	start = bench_cpu_ns();
+	for (; !rc && passed < COPY_NS; laps++) {
+		memcpy(to, from, bytes);
+		__asm__ __volatile__("" ::"r"(to) : "memory");
+		passed = bench_cpu_ns() - start;
+	}
+	if (!rc)
+		*value = (double)bytes * (double)laps / (double)passed;
+	free(from);
+	free(to);
+	return rc;
+}
+
+/* ---- the archive -------------------------------------------------------- */
+
+static int give(void *ctx, const struct r3ring_view *view, const struct r3ring_record *record)
+{
+	struct place *place = ctx;
+	const size_t bytes = r3ring_record_size(record);
+	struct r3ring_view whole = *view;
+	long done;
+
+	if (bytes > place->room) {
+		free(place->payload);
+		place->room = bytes * 2;
+		place->payload = aligned_alloc(64, (place->room + 63) / 64 * 64);
+		if (!place->payload)
+			return -ENOMEM;
+	}
+	done = r3ring_record_encode(record, place->payload, place->room, NULL);
+	if (done < 0)
+		return (int)done;
+	whole.data = place->payload;
+	whole.len = (uint32_t)done;
+	return archive_writer_record(place->writer, place->channel, &whole);
+}
+
+static int write_lives(struct place *place, uint32_t count)
+{
+	struct lives lives;
+	int rc = lives_make(&lives, &lives_flash_decode, give, place);
+
+	for (uint32_t life = 0; !rc && life < count; life++) {
+		rc = lives_begin(&lives);
+		for (uint32_t i = 0; !rc && i < lives.shape->steps; i++)
+			rc = lives_step(&lives, i);
+		if (!rc)
+			rc = lives_end(&lives);
+	}
+	lives_free(&lives);
+	return rc;
+}
+
+static int make_archive(struct place *place, uint32_t lives, int level)
+{
+	const uint8_t uuid[16] = {1};
+	struct archive_writer_options options = {.dir = place->archive, .level = level};
+	int rc, closed;
+
+	snprintf(place->archive, sizeof(place->archive), MEMORY "/r3ring-bench-%d", getpid());
+	snprintf(place->out, sizeof(place->out), MEMORY "/r3ring-bench-%d.out", getpid());
+	rc = archive_writer_open(&place->writer, &options, NULL);
+	if (rc)
+		return rc;
+	place->channel = (uint16_t)archive_writer_channel(place->writer, "bench/0");
+	rc = archive_writer_generation(place->writer, place->channel, 1, uuid);
+	if (!rc)
+		rc = write_lives(place, lives);
+	closed = archive_writer_close(place->writer, NULL);
+	free(place->payload);
+	return rc ? rc : closed;
+}
+
+static void remove_archive(const struct place *place)
+{
+	DIR *dir = opendir(place->archive);
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)))
+		unlinkat(dirfd(dir), entry->d_name, 0);
+	if (dir)
+		closedir(dir);
+	rmdir(place->archive);
+	unlink(place->out);
+}
+
+/* ---- exporting ---------------------------------------------------------- */
+
+static int export_it(const struct place *place, uint32_t lives)
+{
+	const struct export_options options = {.format = "safetensors", .out = place->out};
+	struct export_summary summary;
+	struct r3ring_error err = {0};
+	int rc = export_archive(place->archive, &options, NULL, NULL, &summary, &err);
+
+	if (rc)
+		fprintf(stderr, "%s\n", err.text);
+	if (!rc && summary.cells * summary.top_k * sizeof(uint16_t) != routes_bytes(lives))
+		rc = -EBADMSG;
+	return rc;
+}
+
+static int export_rate(const struct bench_row *row, double *value)
+{
+	struct place place = {0};
+	int rc = make_archive(&place, LIVES, (int)row->size);
+	uint64_t start;
+
+	if (!rc)
+		rc = bench_pin(EXPORT_CPU);
+	if (!rc)
+		rc = export_it(&place, LIVES);
+	start = bench_cpu_ns();
+	if (!rc)
+		rc = export_it(&place, LIVES);
+	if (!rc)
+		*value = (double)routes_bytes(LIVES) / (double)(bench_cpu_ns() - start);
+	remove_archive(&place);
+	return rc;
+}
+
+/* ---- memory ------------------------------------------------------------- */
+
+struct watched {
+	const struct place *place;
+	uint32_t lives;
+	double *peak; /* MiB, shared */
+};
+
+static int export_watched(void *arg)
+{
+	const struct watched *watched = arg;
+	struct rusage usage;
+	int rc = export_it(watched->place, watched->lives);
+
+	getrusage(RUSAGE_SELF, &usage);
+	*watched->peak = (double)usage.ru_maxrss / 1024;
+	return rc;
+}
+
+/* A child's peak, the file's pages not among it. */
+static int peak_of(uint32_t lives, double *peak)
+{
+	struct place place = {0};
+	double *shared = bench_shared(sizeof(*shared));
+	struct watched watched = {&place, lives, shared};
+	int rc = shared ? make_archive(&place, lives, 3) : -ENOMEM;
+
+	if (!rc)
+		rc = bench_join(bench_spawn(export_watched, &watched, EXPORT_CPU));
+	if (!rc)
+		*peak = *shared;
+	remove_archive(&place);
+	bench_unshare(shared, sizeof(*shared));
+	return rc;
+}
+
+static int peak_of_size(const struct bench_row *row, double *value)
+{
+	return peak_of((uint32_t)row->size, value);
+}
+
+static int peak_of_four_times(const struct bench_row *row, double *value)
+{
+	return peak_of((uint32_t)row->size * 4, value);
+}
+
+static const struct bench_row rows[] = {
+	{.name = "archive without compression exported to safetensors, beside memcpy",
+	 .unit = "GB/s",
+	 .floor = copy_routes,
+	 .measured = export_rate,
+	 .kind = BENCH_RATIO_AT_LEAST,
+	 .target = 0.5,
+	 .size = 0},
+	{.name = "archive at zstd's level 3 exported to safetensors, beside memcpy",
+	 .unit = "GB/s",
+	 .floor = copy_routes,
+	 .measured = export_rate,
+	 .kind = BENCH_RATIO_AT_LEAST,
+	 .target = 0.5,
+	 .size = 3},
+	{.name = "memory of an export of 4 times the archive, beside that of once",
+	 .unit = "MiB",
+	 .floor = peak_of_size,
+	 .measured = peak_of_four_times,
+	 .kind = BENCH_RATIO_AT_MOST,
+	 .target = 1.1,
+	 .size = 4},
+};
+
+const struct bench_group bench_export = {"export", rows, sizeof(rows) / sizeof(*rows)};
