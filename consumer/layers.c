@@ -31,14 +31,15 @@ uint32_t layers_find(const struct r3ring_layer_entry *table, uint32_t layers,
 int layers_add(struct r3ring_layer_entry **table, uint32_t *layers,
 	       const struct r3ring_layer_entry *layer, uint32_t count)
 {
+	const uint32_t before = *layers;
 	struct r3ring_layer_entry *longer =
-		realloc(*table, ((size_t)*layers + count) * sizeof(*longer));
+		realloc(*table, ((size_t)before + count) * sizeof(*longer));
 
 	if (!longer)
 		return -ENOMEM;
 	*table = longer;
 	for (uint32_t i = 0; i < count; i++)
-		if (layers_find(longer, *layers, &layer[i], i) == *layers)
+		if (layers_find(longer, before, &layer[i], i) == before)
 			longer[(*layers)++] = layer[i];
 	return 0;
 }

@@ -12,7 +12,8 @@
 int layers_compare(const void *a, const void *b);
 
 /*
- * Adds those of @layer[@count] that are not in the table yet, at its end.
+ * Adds those of @layer[@count], of which no two are the same, that are not in the table yet,
+ * at its end.
  *
  * @table, @layers: reallocated; as before on failure.
  *

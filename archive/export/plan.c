@@ -4,44 +4,25 @@
 #include <string.h>
 
 #include "archive/export/plan.h"
+#include "consumer/layers.h"
 
 /* ---- layers that are known ---------------------------------------------- */
-
-static int by_kind_and_number(const void *a, const void *b)
-{
-	const struct r3ring_layer_entry *first = a, *second = b;
-	int mtp = (first->kind == R3RING_LAYER_MTP) - (second->kind == R3RING_LAYER_MTP);
-
-	if (mtp)
-		return mtp;
-	if (first->layer_id != second->layer_id)
-		return first->layer_id < second->layer_id ? -1 : 1;
-	return first->kind - second->kind;
-}
 
 static const struct r3ring_layer_entry *find(const struct r3ring_layer_entry *layer,
 					     uint32_t layers,
 					     const struct r3ring_layer_entry *which)
 {
-	return layers ? bsearch(which, layer, layers, sizeof(*layer), by_kind_and_number) : NULL;
+	return layers ? bsearch(which, layer, layers, sizeof(*layer), layers_compare) : NULL;
 }
 
 int export_layers_add(struct export_known_layers *known, const struct r3ring_layer_entry *layer,
 		      uint32_t layers)
 {
-	struct r3ring_layer_entry *grown =
-		realloc(known->layer, (known->layers + layers + 1) * sizeof(*grown));
-	const uint32_t before = known->layers;
+	int rc = layers_add(&known->layer, &known->layers, layer, layers);
 
-	if (!grown)
-		return -ENOMEM;
-	known->layer = grown;
-	for (uint32_t i = 0; i < layers; i++)
-		if (!find(grown, before, &layer[i]))
-			grown[known->layers++] = layer[i];
-	if (known->layers > before)
-		qsort(grown, known->layers, sizeof(*grown), by_kind_and_number);
-	return 0;
+	if (!rc)
+		layers_sort(known->layer, known->layers);
+	return rc;
 }
 
 /* ---- options ------------------------------------------------------------ */

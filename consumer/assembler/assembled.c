@@ -196,34 +196,6 @@ static void note_steps(struct r3ring_assembled_info *info, const struct chosen *
 	}
 }
 
-void assembled_count(struct r3ring_assembled *assembled)
-{
-	struct r3ring_assembled_info *info = &assembled->info;
-	struct chosen chosen;
-	struct cell cell;
-
-	info->cells = (uint64_t)info->tokens * assembled->layers;
-	for (uint32_t position = 0; position < info->tokens; position++) {
-		choose(assembled, position, &chosen);
-		note_steps(info, &chosen);
-		for (uint32_t layer = 0; layer < assembled->layers; layer++) {
-			cell_read(assembled, &chosen, layer, &cell);
-			info->cells_valid += cell.ids != NULL;
-			info->cells_missing[cell.cause] += cell.ids == NULL;
-			if (cell.cause == R3RING_CAUSE_CONFLICT)
-				note_conflict(info, position, layer, &cell);
-		}
-	}
-}
-
-const struct r3ring_assembled_info *r3ring_assembled_get_info(
-	const struct r3ring_assembled *assembled)
-{
-	return &assembled->info;
-}
-
-/* ---- reading ------------------------------------------------------------ */
-
 /* A row of one channel that has all layers, and all of them valid. */
 static const uint16_t *whole_row(const struct r3ring_assembled *assembled,
 				 const struct chosen *chosen)
@@ -235,6 +207,45 @@ static const uint16_t *whole_row(const struct r3ring_assembled *assembled,
 		return NULL;
 	return row_ids(row);
 }
+
+static void count_cells(struct r3ring_assembled *assembled, uint32_t position,
+			const struct chosen *chosen)
+{
+	struct r3ring_assembled_info *info = &assembled->info;
+	struct cell cell;
+
+	for (uint32_t layer = 0; layer < assembled->layers; layer++) {
+		cell_read(assembled, chosen, layer, &cell);
+		info->cells_valid += cell.ids != NULL;
+		info->cells_missing[cell.cause] += cell.ids == NULL;
+		if (cell.cause == R3RING_CAUSE_CONFLICT)
+			note_conflict(info, position, layer, &cell);
+	}
+}
+
+void assembled_count(struct r3ring_assembled *assembled)
+{
+	struct r3ring_assembled_info *info = &assembled->info;
+	struct chosen chosen;
+
+	info->cells = (uint64_t)info->tokens * assembled->layers;
+	for (uint32_t position = 0; position < info->tokens; position++) {
+		choose(assembled, position, &chosen);
+		note_steps(info, &chosen);
+		if (whole_row(assembled, &chosen))
+			info->cells_valid += assembled->layers;
+		else
+			count_cells(assembled, position, &chosen);
+	}
+}
+
+const struct r3ring_assembled_info *r3ring_assembled_get_info(
+	const struct r3ring_assembled *assembled)
+{
+	return &assembled->info;
+}
+
+/* ---- reading ------------------------------------------------------------ */
 
 struct range {
 	uint32_t layer, layers, top_k;

@@ -125,7 +125,7 @@ void request_end(struct r3ring_assembler *assembler, struct channel *channel,
 void requests_keyframe(struct r3ring_assembler *assembler, struct channel *channel,
 		       uint64_t keyframe);
 void requests_suspend(struct r3ring_assembler *assembler, struct channel *channel);
-void requests_gap(struct channel *channel, uint8_t cause);
+void requests_gap(const struct channel *channel, uint8_t cause);
 struct part *part_of(const struct channel *channel, uint64_t handle);
 void request_touch(struct r3ring_assembler *assembler, struct request *request);
 void requests_make_room(struct r3ring_assembler *assembler);

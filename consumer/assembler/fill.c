@@ -44,11 +44,38 @@ void fill_rows(uint16_t *const *to, size_t place, const uint16_t *ids, uint32_t 
 	fill_exact(to + whole, place, ids + (size_t)whole * top_k, rows - whole, top_k);
 }
 
-bool fill_any_stranger(const uint16_t *ids, size_t count, uint32_t experts)
+static inline __attribute__((always_inline)) uint16_t highest(const uint16_t *ids, size_t count)
 {
-	uint16_t limit = (uint16_t)experts, most = 0;
+	uint16_t most = 0;
 
 	for (size_t i = 0; i < count; i++)
 		most = ids[i] > most ? ids[i] : most;
-	return experts <= UINT16_MAX && most >= limit;
+	return most;
+}
+
+#if defined(__x86_64__)
+
+/* The baseline has no highest of unsigned words. */
+static __attribute__((target("avx2"))) uint16_t highest_avx2(const uint16_t *ids, size_t count)
+{
+	return highest(ids, count);
+}
+
+static uint16_t highest_of(const uint16_t *ids, size_t count)
+{
+	return __builtin_cpu_supports("avx2") ? highest_avx2(ids, count) : highest(ids, count);
+}
+
+#else
+
+static uint16_t highest_of(const uint16_t *ids, size_t count)
+{
+	return highest(ids, count);
+}
+
+#endif
+
+bool fill_any_stranger(const uint16_t *ids, size_t count, uint32_t experts)
+{
+	return experts <= UINT16_MAX && highest_of(ids, count) >= experts;
 }

@@ -292,7 +292,7 @@ void requests_suspend(struct r3ring_assembler *assembler, struct channel *channe
 	channel->parts = NULL;
 }
 
-void requests_gap(struct channel *channel, uint8_t cause)
+void requests_gap(const struct channel *channel, uint8_t cause)
 {
 	struct part *part, *next;
 

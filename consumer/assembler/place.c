@@ -295,7 +295,7 @@ static void place_nowhere(const struct placing *placing, struct part *part, enum
 }
 
 static void place_phase(struct r3ring_assembler *assembler, struct channel *channel,
-			const struct step *step, enum phase phase)
+			const struct step *step, struct part *const *parts, enum phase phase)
 {
 	bool lost = (step->head.flags & R3RING_STEP_SPANS_FOLLOW) || !step->map_known;
 	const uint64_t *key = step->key;
@@ -309,7 +309,7 @@ static void place_phase(struct r3ring_assembler *assembler, struct channel *chan
 			.key = key,
 			.counted = rows_counted(&step->span[i]),
 		};
-		struct part *part = part_of(channel, placing.span->request);
+		struct part *part = parts[i];
 		bool warmup = step->head.flags & R3RING_STEP_WARMUP;
 
 		if (part && !lost && !warmup)
@@ -324,12 +324,39 @@ static void place_phase(struct r3ring_assembler *assembler, struct channel *chan
 	}
 }
 
+static bool all_computed(const struct step *step)
+{
+	for (uint32_t i = 0; i < step->spans; i++)
+		if (step->span[i].kind != R3RING_SPAN_COMPUTED)
+			return false;
+	return true;
+}
+
+/* Whose span each is, NULL for nobody's; without memory for that, the spans are lost. */
+static struct part **parts_of(const struct channel *channel, struct step *step)
+{
+	struct part **parts = malloc((step->spans + 1) * sizeof(*parts));
+
+	if (!parts) {
+		requests_gap(channel, R3RING_MISSING_SPANS);
+		step->spans = 0;
+		return NULL;
+	}
+	for (uint32_t i = 0; i < step->spans; i++)
+		parts[i] = part_of(channel, step->span[i].request);
+	return parts;
+}
+
 void step_place(struct r3ring_assembler *assembler, struct channel *channel, struct step *step)
 {
-	if (step->head.key_kind == R3RING_KEYS_SLOT && !step->map_known)
+	const enum phase last = all_computed(step) ? COMPUTE : LOOK_UP;
+	struct part **parts = parts_of(channel, step);
+
+	if (step->head.key_kind == R3RING_KEYS_SLOT && (!step->map_known || !parts))
 		key_store_forget_slots(&channel->keys);
-	for (enum phase phase = ERASE; phase <= LOOK_UP; phase++)
-		place_phase(assembler, channel, step, phase);
+	for (enum phase phase = ERASE; parts && phase <= last; phase++)
+		place_phase(assembler, channel, step, parts, phase);
+	free(parts);
 }
 
 /* ---- spans that come later than their step ------------------------------- */

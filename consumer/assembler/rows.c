@@ -11,6 +11,7 @@
 #define SLAB_BYTES (2u << 20)
 #define ROW_ALIGN 64u
 #define EXPECT_BYTES 1024u
+#define EXPECT_AHEAD 4u
 
 static size_t align_up(size_t bytes)
 {
@@ -48,32 +49,46 @@ void row_pool_destroy(struct row_pool *pool)
 	for (uint32_t i = 0; i < pool->slabs; i++)
 		free(pool->slab[i]);
 	free(pool->slab);
+	free(pool->spare);
 	free(pool->layer);
 	free(pool);
+}
+
+/* Room for what a slab is cut into, so that giving a row back never fails. */
+static int pool_reserve(struct row_pool *pool, size_t more)
+{
+	void **slabs = realloc(pool->slab, (pool->slabs + 1) * sizeof(*slabs));
+	struct row **spare;
+
+	if (!slabs)
+		return -ENOMEM;
+	pool->slab = slabs;
+	spare = realloc(pool->spare, (pool->rows + more) * sizeof(*spare));
+	if (!spare)
+		return -ENOMEM;
+	pool->spare = spare;
+	return 0;
 }
 
 /* Cuts another slab into spare rows. */
 static int pool_grow(struct row_pool *pool)
 {
 	size_t bytes = pool->row_bytes > SLAB_BYTES ? pool->row_bytes : SLAB_BYTES;
-	void **slabs = realloc(pool->slab, (pool->slabs + 1) * sizeof(*slabs));
+	size_t rows;
 	uint8_t *slab;
 
-	if (!slabs)
-		return -ENOMEM;
-	pool->slab = slabs;
 	bytes = (bytes + SLAB_BYTES - 1) / SLAB_BYTES * SLAB_BYTES;
+	rows = bytes / pool->row_bytes;
+	if (pool_reserve(pool, rows))
+		return -ENOMEM;
 	slab = aligned_alloc(SLAB_BYTES, bytes);
 	if (!slab)
 		return -ENOMEM;
 	madvise(slab, bytes, MADV_HUGEPAGE); /* or not: only faster */
-	slabs[pool->slabs++] = slab;
-	for (size_t at = bytes / pool->row_bytes; at-- > 0;) {
-		struct row *row = (struct row *)(void *)(slab + at * pool->row_bytes);
-
-		row->next = pool->spare;
-		pool->spare = row;
-	}
+	pool->slab[pool->slabs++] = slab;
+	pool->rows += (uint32_t)rows;
+	while (rows-- > 0)
+		pool->spare[pool->spares++] = (struct row *)(void *)(slab + rows * pool->row_bytes);
 	return 0;
 }
 
@@ -85,7 +100,7 @@ static void row_init(struct row *row, struct row_pool *pool, size_t bytes)
 	row->refs = 1;
 }
 
-/* Asks ahead for the row that is taken next: it was given back long ago. */
+/* Asks for a row that is taken soon: it was given back long ago. */
 static void row_expect(const struct row *row, size_t bytes)
 {
 	for (size_t at = 0; at < bytes && at < EXPECT_BYTES; at += ROW_ALIGN)
@@ -96,14 +111,11 @@ struct row *row_take(struct row_pool *pool)
 {
 	struct row *row;
 
-	row = pool->spare;
-	if (!row && pool_grow(pool) == 0)
-		row = pool->spare;
-	if (!row)
+	if (!pool->spares && pool_grow(pool))
 		return NULL;
-	pool->spare = row->next;
-	if (pool->spare)
-		row_expect(pool->spare, pool->row_bytes);
+	row = pool->spare[--pool->spares];
+	if (pool->spares >= EXPECT_AHEAD)
+		row_expect(pool->spare[pool->spares - EXPECT_AHEAD], pool->row_bytes);
 	row_init(row, pool, pool->row_bytes);
 	memset(row->valid, 0, pool->words * sizeof(uint64_t));
 	return row;
@@ -139,8 +151,7 @@ void row_drop(struct row *row)
 		free(row);
 		return;
 	}
-	row->next = pool->spare;
-	pool->spare = row;
+	pool->spare[pool->spares++] = row;
 }
 
 uint8_t row_cell_cause(const struct row *row, uint32_t layer)

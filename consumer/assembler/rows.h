@@ -25,14 +25,15 @@ struct row_pool {
 	uint32_t slabs;
 	size_t row_bytes;
 	struct r3ring_layer_entry *layer; /* [layers] */
-	struct row *spare;                /* given back, to be taken again */
+	struct row **spare;               /* [spares] to be taken, the last first; has room for
+					   * all that there are */
+	uint32_t spares, rows;            /* rows: that there are */
 	void **slab;                      /* [slabs] that rows are cut from */
 	uint64_t *bytes;                  /* of all rows of the assembler */
 };
 
 struct row {
 	struct row_pool *pool;
-	struct row *next; /* spare */
 	uint64_t step;
 	uint64_t weight_version;
 	uint32_t refs;
