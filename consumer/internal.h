@@ -38,6 +38,7 @@ struct r3ring_reader {
 	int poll_fd;          /* epoll over the present connection; -1: not asked for */
 	uint32_t armed;       /* as last stored in the page */
 	uint64_t told_cursor; /* as last stored in the page */
+	uint64_t seen_lost;   /* of the present generation, as last looked at */
 	uint64_t spin_ns;     /* how long it pays to spin, learned */
 	uint64_t nap_ns;      /* between two looks of one that is not registered */
 	struct attachment now;

@@ -73,6 +73,26 @@ static void note_demotion(struct r3ring_reader *reader)
 	reader->sums.demoted_to = r3ring_load_relaxed_u64(&page->demoted_to);
 }
 
+/*
+ * What a lossless reader loses, though it is not demoted, nobody kept for it: the present
+ * writer does not know of it yet, or keeps for it from a later record on.
+ */
+static void note_unkept(struct r3ring_reader *reader)
+{
+	const struct r3ring_reader_page *page = reader->now.page;
+	struct r3ring_cursor_stats stats;
+	uint64_t more;
+
+	if (!page || reader->mode != R3RING_LOSSLESS)
+		return;
+	r3ring_cursor_get_stats(reader->cursor, &stats);
+	more = stats.lost - reader->seen_lost;
+	reader->seen_lost = stats.lost;
+	if (!reader->sums.demoted && (follower_unknown(reader) ||
+				      stats.gap_from < r3ring_load_relaxed_u64(&page->held_from)))
+		reader->sums.unkept += more;
+}
+
 /* One that is behind and never idle looks now and then: the word shares a line with
  * others that the writer stores with every step. */
 static void stay_known(struct r3ring_reader *reader, const struct r3ring_view *view)
@@ -130,6 +150,7 @@ int reader_enter(struct r3ring_reader *reader, struct attachment *attachment,
 	reader->sums.generations++;
 	reader->sums.registered = reader->now.page != NULL;
 	reader->sums.demoted = 0;
+	reader->seen_lost = 0;
 	reader_registered(reader);
 	return 0;
 }
@@ -330,6 +351,7 @@ static void note_corrupt(struct r3ring_reader *reader)
 	struct r3ring_cursor_stats stats;
 
 	r3ring_cursor_get_stats(reader->cursor, &stats);
+	reader->seen_lost = stats.lost;
 	reader->sums.corrupt++;
 	r3ring_error_set(&reader->err, -EBADMSG,
 			 "record %llu of %s is corrupt and counts as lost; its writer is broken",
@@ -356,6 +378,8 @@ int reader_advance(struct r3ring_reader *reader, struct r3ring_view *view)
 			follower_note(&reader->follower, view);
 			stay_known(reader, view);
 		}
+		if (rc == -EOVERFLOW)
+			note_unkept(reader);
 		if (rc == -EBADMSG)
 			note_corrupt(reader);
 		if (rc != 0 && rc != -EPIPE)
@@ -400,6 +424,9 @@ int r3ring_reader_check(struct r3ring_reader *reader)
 	reader->view_open = false;
 	rc = r3ring_cursor_check(reader->cursor);
 	reader_tell_cursor(reader);
+	note_demotion(reader);
+	if (rc == -EOVERFLOW)
+		note_unkept(reader);
 	return rc;
 }
 

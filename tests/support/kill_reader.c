@@ -19,6 +19,7 @@ struct own {
 	struct ledger ledger;
 	struct kill_account account;
 	uint64_t lost; /* of the newest generation, as last looked at */
+	uint64_t unkept;
 	uint64_t generations;
 	bool was_demoted;
 };
@@ -59,17 +60,18 @@ static void note_published(const struct ledger_generation *generation)
 	r3ring_store_release_u64(&page->published_count, count + 1);
 }
 
-/* A generation whose predecessor is drained for longer than the stall limit waits no
- * longer than that for who has yet to come. */
-static bool came_late(const struct r3ring_reader_stats *stats)
+static void note_unexplained(const struct r3ring_cursor_stats *now, uint64_t records)
 {
-	return stats->generations > 1 && stats->now.gap_from == stats->now.start;
+	own.account.unexplained += records;
+	own.account.unexplained_from = now->gap_from;
+	own.account.unexplained_to = now->gap_to;
 }
 
+/* A lossless reader loses what was not kept for it, or behind a demotion. */
 static void note_losses(void)
 {
 	const struct r3ring_reader_stats *stats = &own.ledger.stats;
-	uint64_t more;
+	uint64_t more, unkept = stats->unkept - own.unkept;
 
 	if (stats->generations != own.generations) {
 		own.generations = stats->generations;
@@ -78,12 +80,13 @@ static void note_losses(void)
 	}
 	more = stats->now.lost - own.lost;
 	own.lost = stats->now.lost;
+	own.unkept = stats->unkept;
 	own.account.lost += more;
+	own.account.unkept += unkept;
 	own.account.demotions += stats->demoted && !own.was_demoted;
 	own.was_demoted = stats->demoted;
-	if (is_lossless(own.reader->kind) && !stats->demoted && !came_late(stats) &&
-	    !r3ring_load_relaxed_u64(&own.reader->page->excused))
-		own.account.unexplained += more;
+	if (is_lossless(own.reader->kind) && !stats->demoted && more != unkept)
+		note_unexplained(&stats->now, more - unkept);
 }
 
 static void publish_account(void)
@@ -205,11 +208,12 @@ bool kill_reader_sound(const struct kill_reader *reader, const char *when)
 	fprintf(stderr,
 		"kills: %s reader, %s: %" PRIu64 " wrong, %" PRIu64 " doubled, %" PRIu64
 		" sums wrong, %" PRIu64 " requests disordered, %" PRIu64
-		" records lost unexplained of %" PRIu64 "; generation %" PRIu64 ", step %" PRIu64
-		"\n",
+		" records lost unexplained of %" PRIu64 ", the newest of them %" PRIu64
+		" to %" PRIu64 "; generation %" PRIu64 ", step %" PRIu64 "\n",
 		kill_kind_name(reader->kind), when, account.wrong, account.twice,
 		account.wrong_sums, account.disordered, account.unexplained, account.lost,
-		account.generation, account.newest_step);
+		account.unexplained_from, account.unexplained_to, account.generation,
+		account.newest_step);
 	return false;
 }
 

@@ -27,7 +27,9 @@ struct kill_account {
 	uint64_t records; /* got, of the newest generation */
 	uint64_t wrong, twice, wrong_sums, disordered;
 	uint64_t lost;        /* records, of all generations */
-	uint64_t unexplained; /* of these: while lossless, and neither demoted nor excused */
+	uint64_t unkept;      /* of these: as the reader itself says it */
+	uint64_t unexplained; /* of these: while lossless, and neither demoted nor unkept */
+	uint64_t unexplained_from, unexplained_to; /* the newest gap of these */
 	uint64_t demotions;
 	uint64_t generation, newest_step; /* the newest of which it was told */
 	uint32_t closed;                  /* how that generation ended; 0: not */
@@ -44,7 +46,6 @@ struct kill_page {
 	struct kill_account accounts[2];
 	uint64_t published_count; /* atomic */
 	struct kill_published published[LEDGER_GENERATIONS];
-	uint64_t excused;          /* the test's: it was stopped while a daemon died; atomic */
 	uint64_t final_generation; /* the test's, before worker.page->stop; 0: not known yet */
 };
 

@@ -263,6 +263,7 @@ Test(lossless, a_stopped_reader_is_demoted_after_the_stall_limit_and_told_what_i
 	cr_expect_eq(seen->stats.now.gap_to - cursor + 1, seen->stats.now.lost);
 	cr_expect_eq(seen->stats.demoted_from, cursor);
 	cr_expect_gt(seen->stats.demoted_to, cursor);
+	cr_expect_eq(seen->stats.unkept, 0);
 	cr_expect_eq(seen->wrong, 0);
 	cr_expect_eq(keen.page->seq_breaks, 0);
 }
