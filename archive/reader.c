@@ -61,6 +61,16 @@ struct archive_progress archive_reader_progress(const struct archive_reader *rea
 	};
 }
 
+/* Segments in front of the one that is open, or all that were begun. */
+static void note_passed(struct archive_reader *reader)
+{
+	uint64_t end = reader->after + (reader->segment.fd < 0);
+
+	reader->passed = 0;
+	for (uint32_t i = 0; i < archive_listing_from(&reader->listing, end); i++)
+		reader->passed += reader->listing.segments[i].bytes;
+}
+
 /* The segment is done with, whole or not. */
 static void leave(struct archive_reader *reader)
 {
@@ -68,6 +78,7 @@ static void leave(struct archive_reader *reader)
 	reader->left.whole = reader->whole;
 	archive_segment_close(&reader->segment);
 	reader->entries_left = 0;
+	note_passed(reader);
 }
 
 /* Damage, told in @err: goes on behind it. */
@@ -75,6 +86,8 @@ static int give_up(struct archive_reader *reader)
 {
 	if (reader->segment.fd >= 0)
 		leave(reader);
+	else
+		note_passed(reader);
 	reader->whole = false;
 	reader->broken = true;
 	reader->looked_again = false;
@@ -144,6 +157,7 @@ static void begin_segment(struct archive_reader *reader)
 	reader->after = segment->number;
 	reader->whole = reader->broken = reader->looked_again = reader->ready = false;
 	archive_channels_forget(reader->channels);
+	note_passed(reader);
 }
 
 /* It could not be opened: is it being made, was it rotated out, or is it damaged? */
@@ -365,6 +379,7 @@ int archive_reader_seek(struct archive_reader *reader, uint64_t number, struct r
 	reader->after = number - 1;
 	reader->anywhere = true;
 	reader->whole = reader->broken = reader->gap_owed = false;
+	note_passed(reader);
 	return 0;
 }
 
@@ -383,13 +398,5 @@ void archive_reader_get_extent(const struct archive_reader *reader, struct archi
 
 uint64_t archive_reader_passed(const struct archive_reader *reader)
 {
-	const struct archive_listing *listing = &reader->listing;
-	bool open = reader->segment.fd >= 0;
-	uint64_t passed = open ? reader->segment.offset : 0;
-
-	for (uint32_t i = 0; i < listing->count; i++) {
-		if (listing->segments[i].number + open <= reader->after)
-			passed += listing->segments[i].bytes;
-	}
-	return passed;
+	return reader->passed + (reader->segment.fd >= 0 ? reader->segment.offset : 0);
 }

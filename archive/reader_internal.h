@@ -32,6 +32,7 @@ struct archive_reader {
 	struct archive_chain chain;   /* which is this */
 	bool broken;                  /* it was not: damage was told */
 	bool looked_again;            /* at an end that is none */
+	uint64_t passed;              /* bytes of segments in front of that which is open */
 	struct archive_progress left; /* the segment that was left last */
 
 	struct archive_segment segment; /* open while its blocks are read */

@@ -23,5 +23,6 @@ int cmd_doctor(int argc, char **argv);
 int cmd_produce(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_record(int argc, char **argv);
+int cmd_verify(int argc, char **argv);
 
 #endif

@@ -20,6 +20,7 @@ static const struct command commands[] = {
 	{"record", cmd_record, "write an instance's records into an archive"},
 	{"produce", cmd_produce, "run the reference producer: a model over a text, or a recording"},
 	{"export", cmd_export, "write an archive's routes in the form that a trainer takes"},
+	{"verify", cmd_verify, "look whether all of an archive is true, down to every byte"},
 	{"gc", cmd_gc, "remove the segments that a dead daemon left"},
 	{"doctor", cmd_doctor, "say what this machine lacks, each with its remedy"},
 };
