@@ -58,7 +58,8 @@ static void begin_generation(struct account *account, const struct archive_gener
 	account->units = 0;
 	account->newest_step = account->counted_step = 0;
 	account->totals = (struct account_totals){0};
-	account->unended = account->closed = false;
+	account->unended = false;
+	account->closed = said->closed;
 	account_interrupt(account);
 	account->units_known = account->steps_known = account->totals.whole = !said->seq;
 	account->said = true;

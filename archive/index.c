@@ -76,7 +76,7 @@ static int is_current(struct indexing *ix, const struct archive_listed *listed, 
 	struct index_segment known;
 	int code = index_store_get_segment(ix->store, listed->number, &known, ix->err);
 
-	*current = code == 1 && known.state != INDEX_SEGMENT_OPEN && known.bytes == listed->bytes;
+	*current = code == 1 && known.state == INDEX_SEGMENT_CLOSED && known.bytes == listed->bytes;
 	return code < 0 ? code : 0;
 }
 
