@@ -25,11 +25,14 @@ struct command_line {
 
 static const char usage[] =
 	"usage: r3ring dump NAME/RANK|NAME [OPTION]...\n"
+	"       r3ring dump --segment SEGMENT [OPTION]...\n"
 	"\n"
 	"Prints the records of a channel (NAME/RANK.draft: of its draft model), or of all ranks "
 	"of\n"
 	"the instance NAME in turns, and ends when all that is there was read.\n"
 	"\n"
+	"  --segment SEGMENT         reads a ring as it lies in shared memory, without a daemon:\n"
+	"                            r3ring.UID.NAME.RANK.GENERATION in /dev/shm\n"
 	"  --from oldest|latest|SEQ  where to begin: at the oldest record that is still there\n"
 	"                            (default), behind the newest, or at sequence number SEQ\n"
 	"  --follow                  wait for the channel to appear, then read on, into later\n"
@@ -118,6 +121,10 @@ static int choose_form(struct command_line *line, enum output_form form)
 static int take_option(int option, struct command_line *line)
 {
 	switch (option) {
+	case 's':
+		line->dump.channel = optarg;
+		line->dump.segment = true;
+		return 0;
 	case 'f':
 		return parse_from(optarg, &line->dump);
 	case 'F':
@@ -162,9 +169,25 @@ static int take_channel(int argc, char **argv, struct command_line *line)
 	return -EINVAL;
 }
 
+static int check_segment(int argc, char **argv, const struct command_line *line)
+{
+	if (line->dump.lossless) {
+		fputs("r3ring dump: --segment asks nobody, so nobody waits for it: leave "
+		      "--lossless, or name the channel\n",
+		      stderr);
+		return -EINVAL;
+	}
+	if (optind == argc)
+		return 0;
+	fprintf(stderr, "r3ring dump: a channel or a --segment, not both: '%s' is too much\n",
+		argv[optind]);
+	return -EINVAL;
+}
+
 static int parse(int argc, char **argv, struct command_line *line)
 {
 	static const struct option options[] = {
+		{"segment", required_argument, NULL, 's'},
 		{"from", required_argument, NULL, 'f'},
 		{"follow", no_argument, NULL, 'F'},
 		{"until-idle", required_argument, NULL, 'u'},
@@ -182,7 +205,8 @@ static int parse(int argc, char **argv, struct command_line *line)
 		code = take_option(option, line);
 	if (code || line->help)
 		return code;
-	return take_channel(argc, argv, line);
+	return line->dump.segment ? check_segment(argc, argv, line)
+				  : take_channel(argc, argv, line);
 }
 
 /* ---- running ---------------------------------------------------------- */

@@ -61,6 +61,7 @@ struct dump_layer {
 
 struct dump_options {
 	const char *channel; /* or an instance's name alone: all its ranks */
+	bool segment;        /* or a segment's, to be read as it lies there */
 	enum r3ring_cursor_start from;
 	uint64_t seq; /* for R3RING_FROM_SEQ */
 	bool lossless;

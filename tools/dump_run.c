@@ -121,6 +121,7 @@ static int open_source(const struct dump_loop *loop, enum r3ring_cursor_start fr
 {
 	const struct dump_source_options options = {
 		.name = loop->options->channel,
+		.segment = loop->options->segment,
 		.from = from,
 		.seq = loop->options->from == R3RING_FROM_SEQ ? loop->options->seq : FIRST_SEQ,
 		.lossless = lossless,
@@ -130,6 +131,11 @@ static int open_source(const struct dump_loop *loop, enum r3ring_cursor_start fr
 	return dump_source_open(source, &options, loop->err);
 }
 
+static bool names_many(const struct dump_options *options)
+{
+	return !options->segment && dump_names_instance(options->channel);
+}
+
 /* Where to begin in a channel that was waited for: all of it is new. What was overwritten
  * before it was found is a gap, unless the newest was asked for; of an instance, whose
  * channels have sequences of their own, it begins at what is left. */
@@ -137,12 +143,18 @@ static enum r3ring_cursor_start from_when_new(const struct dump_options *options
 {
 	switch (options->from) {
 	case R3RING_FROM_OLDEST:
-		return dump_names_instance(options->channel) ? R3RING_FROM_OLDEST : R3RING_FROM_SEQ;
+		return names_many(options) ? R3RING_FROM_OLDEST : R3RING_FROM_SEQ;
 	case R3RING_FROM_LATEST:
 		return R3RING_FROM_OLDEST;
 	default:
 		return options->from;
 	}
+}
+
+/* Or not yet whole. */
+static bool is_not_there(const struct dump_options *options, int code)
+{
+	return code == -ENOENT || (options->segment && code == -EAGAIN);
 }
 
 static int open_when_there(struct dump_loop *loop)
@@ -152,7 +164,8 @@ static int open_when_there(struct dump_loop *loop)
 
 	for (;;) {
 		code = open_source(loop, from, loop->options->lossless, &loop->source);
-		if (code != -ENOENT || !loop->options->follow || was_interrupted())
+		if (!is_not_there(loop->options, code) || !loop->options->follow ||
+		    was_interrupted())
 			return code;
 		from = from_when_new(loop->options);
 		pause_ms(LOOK_MS);
@@ -162,7 +175,7 @@ static int open_when_there(struct dump_loop *loop)
 /* Makes the channels known that the source has by now. */
 static int meet_channels(struct dump_loop *loop)
 {
-	uint32_t count = dump_source_channels(&loop->source);
+	uint32_t count = loop->source.ops->channels(loop->source.handle);
 	struct dump_channel *channels;
 
 	if (count == loop->count)
@@ -190,14 +203,14 @@ static bool same_channel(const char *a, const char *b)
 
 static void note_end(struct dump_loop *loop, uint32_t index, const struct dump_source *latest)
 {
-	const char *name = dump_source_channel(&loop->source, index);
+	const char *name = loop->source.ops->channel(loop->source.handle, index);
 	struct dump_channel *channel = &loop->channels[index];
 	struct r3ring_reader_stats now, end;
 
-	for (uint32_t i = 0; i < dump_source_channels(latest); i++) {
-		if (!same_channel(dump_source_channel(latest, i), name) ||
-		    !dump_source_get_stats(latest, i, &end) ||
-		    !dump_source_get_stats(&loop->source, index, &now))
+	for (uint32_t i = 0; i < latest->ops->channels(latest->handle); i++) {
+		if (!same_channel(latest->ops->channel(latest->handle, i), name) ||
+		    !latest->ops->get_stats(latest->handle, i, &end) ||
+		    !loop->source.ops->get_stats(loop->source.handle, index, &now))
 			continue;
 		/* Where a newer generation began the older ends by itself. */
 		if (now.generation != end.generation)
@@ -254,12 +267,13 @@ static void stop(struct dump_loop *loop)
 
 static struct dump_channel *current_channel(const struct dump_loop *loop)
 {
-	return &loop->channels[dump_source_current(&loop->source)];
+	return &loop->channels[loop->source.ops->current(loop->source.handle)];
 }
 
 static const char *current_name(const struct dump_loop *loop)
 {
-	return dump_source_channel(&loop->source, dump_source_current(&loop->source));
+	return loop->source.ops->channel(loop->source.handle,
+					 loop->source.ops->current(loop->source.handle));
 }
 
 /* ---- records ---------------------------------------------------------- */
@@ -362,7 +376,8 @@ static int tell_gap(struct dump_loop *loop)
 	struct r3ring_reader_stats stats;
 	struct dump_gap gap = {.channel = current_name(loop)};
 
-	if (!dump_source_get_stats(&loop->source, dump_source_current(&loop->source), &stats))
+	if (!loop->source.ops->get_stats(loop->source.handle,
+					 loop->source.ops->current(loop->source.handle), &stats))
 		return 0;
 	gap.generation = stats.generation;
 	gap.lost = stats.lost_before + stats.now.lost - channel->lost;
@@ -378,7 +393,7 @@ static int tell_gap(struct dump_loop *loop)
 
 static int grow_buffer(struct dump_loop *loop)
 {
-	size_t capacity = dump_source_max_record(&loop->source);
+	size_t capacity = loop->source.ops->max_record(loop->source.handle);
 	void *buffer;
 
 	capacity = (capacity + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -406,14 +421,14 @@ static int wait_for_more(struct dump_loop *loop)
 		return 0;
 	}
 	fflush(loop->out);
-	code = dump_source_wait(&loop->source, timeout);
+	code = loop->source.ops->wait(loop->source.handle, timeout);
 	return code < 0 && code != -EOWNERDEAD ? code : 0; /* a dead daemon may have a successor */
 }
 
 static int read_next(struct dump_loop *loop)
 {
 	struct r3ring_view view;
-	int code = dump_source_read(&loop->source, &view, loop->buffer, loop->capacity);
+	int code = loop->source.ops->read(loop->source.handle, &view, loop->buffer, loop->capacity);
 	int met = meet_channels(loop);
 
 	if (met)
@@ -421,9 +436,12 @@ static int read_next(struct dump_loop *loop)
 	switch (code) {
 	case 1:
 		return take_record(loop, &view);
-	case 0:
 	case -EPIPE:
-		return wait_for_more(loop);
+		if (!loop->source.ops->goes_on)
+			loop->done = true;
+		/* fall through */
+	case 0:
+		return loop->done ? 0 : wait_for_more(loop);
 	case -EOVERFLOW:
 	case -EBADMSG:
 		return tell_gap(loop);
@@ -436,7 +454,7 @@ static int read_next(struct dump_loop *loop)
 
 static int explain(struct dump_loop *loop, int code)
 {
-	const char *reason = dump_source_error(&loop->source);
+	const char *reason = loop->source.ops->error(loop->source.handle);
 	const struct dump_layer *layer = &loop->options->layer;
 
 	if (loop->layer_unknown)

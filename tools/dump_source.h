@@ -1,22 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a dump reads from: one channel, or all ranks of an instance in turns. */
+/* Where a dump reads from: one channel, all ranks of an instance in turns, or the ring of
+ * one generation by its name, without a daemon. */
 #ifndef TOOLS_DUMP_SOURCE_H
 #define TOOLS_DUMP_SOURCE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <r3ring/instance.h>
 #include <r3ring/reader.h>
 
-/* One of the two. Zeroed: closed. */
+/* What each kind can do; calls as those of the reader and the instance. @handle: its own. */
+struct dump_source_ops {
+	bool goes_on; /* behind the end of a ring, in the next generation's */
+	void (*close)(void *handle);
+	int (*read)(void *handle, struct r3ring_view *view, void *buffer, size_t capacity);
+	int (*wait)(void *handle, int timeout_ms);
+	size_t (*max_record)(void *handle);
+	const char *(*error)(void *handle);
+	/* How many channels there are, and of which read() spoke last. */
+	uint32_t (*channels)(void *handle);
+	uint32_t (*current)(void *handle);
+	/* Name of a channel of an instance; NULL of one channel alone. */
+	const char *(*channel)(void *handle, uint32_t index);
+	/* False for a channel that could not be attached to. */
+	bool (*get_stats)(void *handle, uint32_t index, struct r3ring_reader_stats *stats);
+};
+
+/* Zeroed: closed. */
 struct dump_source {
-	struct r3ring_reader *reader;
-	struct r3ring_instance *instance;
+	const struct dump_source_ops *ops;
+	void *handle;
 };
 
 struct dump_source_options {
 	const char *name; /* "INSTANCE/RANK[.draft]", or an instance's name alone */
+	bool segment;     /* it is a segment's name, with or without what goes before it */
 	enum r3ring_cursor_start from;
 	uint64_t seq;
 	bool lossless;
@@ -26,25 +44,17 @@ struct dump_source_options {
 /* Whether a name is that of an instance. */
 bool dump_names_instance(const char *name);
 
-/* Calls as those of the reader and the instance. */
+/* Returns 0 or a negative errno with a message. */
 int dump_source_open(struct dump_source *source, const struct dump_source_options *options,
 		     struct r3ring_error *err);
 void dump_source_close(struct dump_source *source);
-int dump_source_read(struct dump_source *source, struct r3ring_view *view, void *buffer,
-		     size_t capacity);
-int dump_source_wait(struct dump_source *source, int timeout_ms);
-size_t dump_source_max_record(const struct dump_source *source);
-const char *dump_source_error(const struct dump_source *source);
 
-/* How many channels there are, and of which read() spoke last. */
-uint32_t dump_source_channels(const struct dump_source *source);
-uint32_t dump_source_current(const struct dump_source *source);
-
-/* Name of a channel of an instance; NULL of one channel alone. */
-const char *dump_source_channel(const struct dump_source *source, uint32_t index);
-
-/* False for a channel that could not be attached to. */
-bool dump_source_get_stats(const struct dump_source *source, uint32_t index,
-			   struct r3ring_reader_stats *stats);
+/* Of the kinds, each in a file of its own: */
+int dump_channel_open(struct dump_source *source, const struct dump_source_options *options,
+		      struct r3ring_error *err);
+int dump_instance_open(struct dump_source *source, const struct dump_source_options *options,
+		       struct r3ring_error *err);
+int dump_segment_open(struct dump_source *source, const struct dump_source_options *options,
+		      struct r3ring_error *err);
 
 #endif

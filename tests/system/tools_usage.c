@@ -101,6 +101,12 @@ Test(tools_usage, a_wrong_option_names_itself_and_what_is_allowed)
 	expect(ARGS("dump", "a/0", "--until-idle", "2s"), 2, "", "--until-idle");
 	expect(ARGS("dump", "a/0", "--layer", "x"), 2, "", "--layer");
 	expect(ARGS("dump", "a/0", "--layer", "mtp:"), 2, "", "--layer");
+	expect(ARGS("dump", "--segment", "r3ring.0.a.0.1", "b/0"), 2, "", "'b/0' is too much");
+	expect(ARGS("dump", "--segment", "r3ring.0.a.0.1", "--lossless"), 2, "",
+	       "nobody waits for it");
+	expect(ARGS("dump", "--segment", "a/0"), 2, "", "'a/0' is no segment's name");
+	expect(ARGS("dump", "--segment", "/"), 2, "", "is no segment's name");
+	expect(ARGS("dump", "--segment", "r3ring.none"), 3, "", "r3ring.none");
 	expect(ARGS("produce", "--rate", "1e9"), 2, "", "at most 1000000");
 	expect(ARGS("produce", "--rank", "4294967296"), 2, "", "0 to 4294967295");
 }
