@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <r3ring/atomic.h>
 
@@ -176,6 +177,7 @@ MACHINE_TEST(cuda_deaths, a_daemon_that_is_killed_while_it_copies_spoils_nothing
 		await_connected(0);
 		test_daemon_restart(&rig.daemon, NULL);
 		await_connected(1);
+		cr_assert(step_reader_generation(&rig.reader, i + 2)); /* while it is there */
 	}
 	gpu_step(&rig, BATCH, 1);
 	read_to_step(13);
@@ -183,17 +185,22 @@ MACHINE_TEST(cuda_deaths, a_daemon_that_is_killed_while_it_copies_spoils_nothing
 
 /* ---- the daemon's GPU --------------------------------------------------- */
 
+static void restart_daemon_with(const char *failure)
+{
+	test_daemon_kill(&rig.daemon);
+	setenv("FAKECUDA_FAIL", failure, 1);
+	test_daemon_restart(&rig.daemon, NULL);
+	unsetenv("FAKECUDA_FAIL");
+}
+
 /* Its n-th copy breaks its context. */
 static void start_with_failing_copy(unsigned int nth)
 {
 	char spec[96];
 
 	start();
-	test_daemon_kill(&rig.daemon);
 	snprintf(spec, sizeof(spec), "execute:%u:cudaErrorIllegalAddress@r3ringd", nth);
-	setenv("FAKECUDA_FAIL", spec, 1);
-	test_daemon_restart(&rig.daemon, NULL);
-	unsetenv("FAKECUDA_FAIL");
+	restart_daemon_with(spec);
 	gpu_rig_open(&rig);
 }
 
@@ -258,6 +265,57 @@ MACHINE_TEST(cuda_deaths, channels_in_host_memory_go_on_in_their_ring_when_a_gpu
 	cr_expect_eq(reader.generation, 1);
 	r3ring_producer_close(host);
 	step_reader_close(&reader);
+}
+
+MACHINE_TEST(cuda_deaths, a_gpu_that_hangs_does_not_keep_the_daemon_from_ending)
+{
+	start();
+	restart_daemon_with("hang:1:cudaErrorUnknown@r3ringd");
+	gpu_rig_open(&rig);
+	gpu_step(&rig, BATCH, 1);
+	gpu_wait(rig.stream);
+	cr_expect_eq(test_daemon_stop(&rig.daemon), 0, "%s", rig.daemon.log);
+}
+
+static void CUDART_CB stand_still(void *unused)
+{
+	(void)unused;
+	for (;;)
+		pause();
+}
+
+/* The copy of its first step waits for the event of its second, which never comes. */
+static int run_engine_with_an_event_that_never_comes(struct worker_page *page, const void *unused)
+{
+	(void)unused;
+	gpu_rig_make_engine(&rig);
+	if (gpu_rig_open_producer(&rig, &page->err) < 0)
+		return 1;
+	fakecuda_pause(true);
+	gpu_step(&rig, BATCH, 0);
+	if (cudaLaunchHostFunc(rig.stream, stand_still, NULL) != cudaSuccess)
+		return 1;
+	gpu_step(&rig, BATCH, 0);
+	fakecuda_pause(false);
+	r3ring_store_release_u64(&page->progress, 1);
+	for (;;)
+		pause();
+}
+
+MACHINE_TEST(cuda_deaths, a_copy_that_waits_for_a_dead_engine_is_given_up)
+{
+	start();
+	rig.options.order = "event";
+	worker_start(&engine, run_engine_with_an_event_that_never_comes, NULL);
+	cr_assert(worker_reaches(&engine, 1), "%s", engine.page->err.text);
+	while (fakecuda_work().event_waits < 1)
+		worker_compute();
+	worker_kill(&engine);
+	expect_said("died or hung up");
+	expect_said("executing itself anew");
+	expect_said("of a dead daemon"); /* the new image */
+	gpu_rig_open(&rig);
+	gpu_run(&rig, 3, BATCH, 1);
 }
 
 /* ---- the engine's GPU --------------------------------------------------- */

@@ -320,16 +320,9 @@ MACHINE_TEST(cuda_faults, failure_43_a_bell_of_the_slots_former_step_is_not_take
 
 static cudaGraphExec_t record_forward(void)
 {
-	cudaGraphExec_t exec;
-	cudaGraph_t graph;
-
-	fakecuda_serving(false);
-	cr_assert_eq(cudaStreamBeginCapture(rig.stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+	gpu_record_begin(&rig);
 	gpu_forward(&rig, 0, 0, BATCH, rig.stream);
-	cr_assert_eq(cudaStreamEndCapture(rig.stream, &graph), cudaSuccess);
-	cr_assert_eq(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
-	fakecuda_serving(true);
-	return exec;
+	return gpu_record_end(&rig);
 }
 
 MACHINE_TEST(cuda_faults, failure_44_a_graph_that_is_replayed_after_close_touches_nothing)

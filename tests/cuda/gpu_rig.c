@@ -144,9 +144,16 @@ void gpu_rig_close_producer(struct gpu_rig *rig)
 		     cudaGetErrorName(cudaPeekAtLastError()));
 }
 
+static void destroy_graphs(struct gpu_rig *rig)
+{
+	while (rig->graph_count)
+		cr_expect_eq(cudaGraphExecDestroy(rig->graphs[--rig->graph_count]), cudaSuccess);
+}
+
 void gpu_rig_close(struct gpu_rig *rig)
 {
 	gpu_rig_close_producer(rig);
+	destroy_graphs(rig);
 	if (rig->reader.reader)
 		step_reader_close(&rig->reader);
 	step_source_free(&rig->source);
@@ -283,6 +290,28 @@ int64_t gpu_step(struct gpu_rig *rig, uint32_t rows, uint32_t doorbell)
 	gpu_end(rig);
 	gpu_filled(rig, area, rig->stream);
 	return number;
+}
+
+/* ---- graphs ------------------------------------------------------------- */
+
+void gpu_record_begin(struct gpu_rig *rig)
+{
+	fakecuda_serving(false);
+	MUST(cudaStreamBeginCapture(rig->stream, cudaStreamCaptureModeGlobal));
+}
+
+cudaGraphExec_t gpu_record_end(struct gpu_rig *rig)
+{
+	cudaGraphExec_t exec;
+	cudaGraph_t graph;
+
+	cr_assert_lt(rig->graph_count, GPU_GRAPHS);
+	MUST(cudaStreamEndCapture(rig->stream, &graph));
+	MUST(cudaGraphInstantiate(&exec, graph, 0));
+	MUST(cudaGraphDestroy(graph));
+	fakecuda_serving(true);
+	rig->graphs[rig->graph_count++] = exec;
+	return exec;
 }
 
 /* ---- what was read ------------------------------------------------------ */

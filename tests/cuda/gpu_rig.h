@@ -21,6 +21,7 @@
 #include "tests/support/step_source.h"
 
 #define GPU_AREAS 4u /* steps whose ids may be on their way at a time */
+#define GPU_GRAPHS STEP_READER_LAYERS
 
 /* A model's sizes, and how its router gives ids. */
 struct gpu_model {
@@ -48,6 +49,8 @@ struct gpu_rig {
 	uint32_t rows;    /* an area has room for */
 	uint8_t *ids;     /* on the GPU: [buffers][rows][top_k] */
 	uint32_t buffers; /* 1: each layer's ids overwrite the former's; or one a layer */
+	cudaGraphExec_t graphs[GPU_GRAPHS]; /* recorded, to be destroyed */
+	uint32_t graph_count;
 };
 
 /* Makes the machine, starts a daemon on it, fills in the options: layers are moe layers
@@ -107,6 +110,12 @@ void gpu_order(cudaEvent_t event, cudaStream_t before, cudaStream_t stream);
 
 /* Waits, as an engine does between steps, without blocking calls. */
 void gpu_wait(cudaStream_t stream);
+
+/* ---- graphs ------------------------------------------------------------- */
+
+/* Records what is enqueued on rig->stream in between; the graph is the rig's. */
+void gpu_record_begin(struct gpu_rig *rig);
+cudaGraphExec_t gpu_record_end(struct gpu_rig *rig);
 
 /* ---- what was read ------------------------------------------------------ */
 

@@ -98,7 +98,7 @@ MACHINE_TEST(cuda_namespaces, failure_31_each_in_a_container)
 
 MACHINE_TEST(cuda_namespaces, failure_31_both_in_one_container_go_by_handle)
 {
-	start(APART_CONTAINER, CLONE_NEWPID | CLONE_NEWIPC);
+	start(CLONE_NEWPID | CLONE_NEWIPC, CLONE_NEWPID | CLONE_NEWIPC);
 	engine.with = &daemon_side;
 	serve((const char *const[2]){NULL});
 	expect_way("by CUDA IPC");
@@ -178,6 +178,7 @@ MACHINE_TEST(cuda_namespaces, an_engine_that_is_killed_in_its_container_is_misse
 	command_wait(&run.produce);
 	expect_way("died or hung up");
 	expect_way("drained");
+	command_free(&run.produce);
 	serve((const char *const[2]){NULL});
 	expect_way("generation 2");
 	model_run_check(&run, MODEL);

@@ -54,30 +54,12 @@ static void begin(const struct r3ring_step *step)
 
 /* ---- graphs ------------------------------------------------------------- */
 
-static void record_begin(void)
-{
-	fakecuda_serving(false);
-	cr_assert_eq(cudaStreamBeginCapture(rig.stream, cudaStreamCaptureModeGlobal), cudaSuccess);
-}
-
-static cudaGraphExec_t record_end(void)
-{
-	cudaGraphExec_t exec;
-	cudaGraph_t graph;
-
-	cr_assert_eq(cudaStreamEndCapture(rig.stream, &graph), cudaSuccess);
-	cr_assert_eq(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
-	cr_assert_eq(cudaGraphDestroy(graph), cudaSuccess);
-	fakecuda_serving(true);
-	return exec;
-}
-
 /* A graph of the whole forward of @rows rows, with ids from an area of its own. */
 static cudaGraphExec_t record_forward(uint32_t area, uint32_t rows)
 {
-	record_begin();
+	gpu_record_begin(&rig);
 	gpu_forward(&rig, area, 0, rows, rig.stream);
-	return record_end();
+	return gpu_record_end(&rig);
 }
 
 static void replay(cudaGraphExec_t exec)
@@ -145,9 +127,9 @@ TEST_BOTH(piecewise_graphs_capture_each_layer_in_its_piece)
 	gpu_rig_open(&rig);
 	step.doorbell_layers = 1;
 	for (uint32_t layer = 0; layer < rig.options.layer_count; layer++) {
-		record_begin();
+		gpu_record_begin(&rig);
 		gpu_layer(&rig, 0, layer, 0, BATCH, rig.stream);
-		pieces[layer] = record_end();
+		pieces[layer] = gpu_record_end(&rig);
 	}
 	for (uint32_t i = 0; i < 6; i++) {
 		gpu_fill(&rig, 0, rig.steps + 1, 0, BATCH);
@@ -185,13 +167,13 @@ MACHINE_TEST(cuda_placement, steps_do_not_begin_or_end_while_a_graph_is_recorded
 
 	start(&gpu_small);
 	gpu_rig_open(&rig);
-	record_begin();
+	gpu_record_begin(&rig);
 	cr_expect_eq(gpu_begin(&rig, &step), -EINVAL);
-	record_end();
+	gpu_record_end(&rig);
 	begin(&step);
-	record_begin();
+	gpu_record_begin(&rig);
 	cr_expect_eq(r3ring_step_end(rig.producer, rig.stream), -EINVAL);
-	record_end();
+	gpu_record_end(&rig);
 	gpu_fill(&rig, 0, 1, 0, BATCH);
 	gpu_forward(&rig, 0, 0, BATCH, rig.stream);
 	gpu_end(&rig);
@@ -344,9 +326,9 @@ TEST_BOTH(two_micro_batches_in_one_graph_complete_the_layers_together)
 	cudaGraphExec_t graph;
 
 	gpu_rig_open(&rig);
-	record_begin();
+	gpu_record_begin(&rig);
 	forward_in_two(0, 11);
-	graph = record_end();
+	graph = gpu_record_end(&rig);
 	for (uint32_t i = 0; i < 8; i++) {
 		step_by_graph(graph, 0, BATCH, BATCH - i);
 		gpu_expect_step(&rig, rig.steps, 0, BATCH - i, BATCH);

@@ -100,15 +100,9 @@ static void forward(uint32_t area, uint32_t rows, uint32_t left_out)
 
 static void record(uint32_t which)
 {
-	cudaGraph_t graph;
-
-	fakecuda_serving(false);
-	cr_assert_eq(cudaStreamBeginCapture(rig.stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+	gpu_record_begin(&rig);
 	forward(which, batches[which], 0);
-	cr_assert_eq(cudaStreamEndCapture(rig.stream, &graph), cudaSuccess);
-	cr_assert_eq(cudaGraphInstantiate(&graphs[which], graph, 0), cudaSuccess);
-	cr_assert_eq(cudaGraphDestroy(graph), cudaSuccess);
-	fakecuda_serving(true);
+	graphs[which] = gpu_record_end(&rig);
 }
 
 static uint64_t dropped_so_far(void)

@@ -58,18 +58,24 @@ static int leave(const struct apart *apart)
 {
 	uint32_t pid;
 
+	if (unshare(CLONE_NEWNS))
+		return -1;
 	if (!apart->with)
-		return unshare(apart->flags);
+		return unshare(apart->flags & (CLONE_NEWPID | CLONE_NEWIPC));
 	pid = r3ring_load_relaxed_u32(apart->with->inside);
 	if ((apart->flags & CLONE_NEWIPC) && join_one(pid, "ipc", CLONE_NEWIPC))
 		return -1;
 	return apart->flags & CLONE_NEWPID ? join_one(pid, "pid", CLONE_NEWPID) : 0;
 }
 
-static bool own_mounts(void)
+/* Programs look at /proc/self, which is to be of the namespace that they are in. */
+static bool own_mounts(int flags)
 {
-	return mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-	       mount("proc", "/proc", "proc", 0, NULL) == 0 &&
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+		return false;
+	if ((flags & CLONE_NEWPID) && mount("proc", "/proc", "proc", 0, NULL))
+		return false;
+	return !(flags & CLONE_NEWNS) ||
 	       mount("tmpfs", "/dev/shm", "tmpfs", 0, "mode=1777,size=64m") == 0;
 }
 
@@ -117,7 +123,7 @@ bool apart_enter(void *ctx)
 	}
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	sigprocmask(SIG_SETMASK, &before, NULL);
-	return !(apart->flags & CLONE_NEWNS) || own_mounts();
+	return own_mounts(apart->flags);
 }
 
 /* ---- for tests ---------------------------------------------------------- */

@@ -13,10 +13,9 @@
 #define APART_CONTAINER (CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWNS)
 
 struct apart {
-	int flags; /* CLONE_NEW...; with CLONE_NEWNS /proc and /dev/shm are its own */
-	const struct apart
-		*with;    /* joins those of a program that runs (no NEWNS); NULL: new ones */
-	uint32_t *inside; /* its process id as the test sees it; atomic */
+	int flags; /* CLONE_NEW...: PID (with its /proc), IPC, NS (with a /dev/shm of its own) */
+	const struct apart *with; /* joins PID and IPC of a program that runs; NULL: new ones */
+	uint32_t *inside;         /* its process id as the test sees it; atomic */
 };
 
 /* Whether such namespaces can be had here. */

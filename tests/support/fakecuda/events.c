@@ -117,6 +117,7 @@ static cudaError_t wait_between_processes(struct CUstream_st *stream,
 
 	if (!number)
 		return cudaSuccess;
+	machine_count_event(false);
 	work = work_new(WORK_EVENT_WAIT, place);
 	work->u.event = (struct event_work){event->slot, number};
 	return stream_enqueue(stream, work);

@@ -224,6 +224,13 @@ static bool event_has_come(const struct event_work *event)
 	return r3ring_load_acquire_u64(&machine_event(event->slot)->completed) >= event->number;
 }
 
+static bool hangs(void)
+{
+	cudaError_t unused;
+
+	return failure_due("hang", &unused);
+}
+
 /* With the lock. False when it cannot be done. */
 static bool work_start(struct work *work)
 {
@@ -260,7 +267,6 @@ static bool work_some(struct work *work)
 					 work->u.event.number);
 		return true;
 	case WORK_EVENT_WAIT:
-		machine_count_event(false);
 		break;
 	}
 	return true;
@@ -367,6 +373,10 @@ static void *executor_main(void *unused)
 		work = is_paused ? NULL : choose(&waits);
 		if (!work) {
 			wait_for_work(waits);
+			continue;
+		}
+		if (!work->started && hangs()) {
+			is_paused = true;
 			continue;
 		}
 		if (!work->started && !work_start(work)) {

@@ -15,7 +15,8 @@
  *	FAKECUDA_SEED    of the order in which streams, blocks and copies run (1)
  *	FAKECUDA_FAIL    "CALL:NTH:ERROR[@PROGRAM]", more behind commas: the n-th such
  *	                 call of a process fails, once on the machine; CALL may also be
- *	                 "execute": the n-th piece of work on a stream
+ *	                 "execute": the n-th piece of work on a stream; "hang": that
+ *	                 never ends, nor does any other from then on
  *	FAKECUDA_COPIES_ONLY  a program that must not launch kernels
  *	FAKECUDA_REFUSE  comma-separated: "register" (host memory), "ipc", "vmm"
  *	FAKECUDA_MPS     set: its GPUs are under MPS
@@ -86,8 +87,9 @@ struct fakecuda_work {
 	uint64_t kernels;
 	uint64_t copies;
 	uint64_t copied_bytes;
-	uint64_t event_records, event_waits; /* of interprocess events */
-	uint64_t stream_waits;               /* of a stream for another of its process */
+	uint64_t event_records; /* of interprocess events */
+	uint64_t event_waits;   /* for them, enqueued */
+	uint64_t stream_waits;  /* of a stream for another of its process */
 };
 struct fakecuda_work fakecuda_work(void);
 
