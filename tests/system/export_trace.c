@@ -148,7 +148,7 @@ Test(export_trace, each_request_of_the_recording_is_exported_as_it_is_in_the_fil
 	struct exported exported;
 
 	record();
-	run((const char *[]){"verify", dir, NULL});
+	run((const char *[]){"verify", "--reindex", dir, NULL});
 	export_as("safetensors", "-1");
 	read_back(&exported);
 	cr_assert_eq(json_array_size(exported.ids), recording.request_count);
