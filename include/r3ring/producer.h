@@ -143,7 +143,7 @@ struct r3ring_step {
 	const uint32_t *span_row;      /* [spans] (opt) */
 	const uint32_t *span_rows;     /* [spans] */
 	const uint32_t *span_accepted; /* [spans] (opt: all unknown) */
-	const uint32_t *span_keys;     /* [spans] (opt) */
+	const uint32_t *span_keys;     /* [spans] (opt) how many; of which blocks: r3ring_span */
 	const uint16_t *span_attempt;  /* [spans] (opt) */
 	const uint8_t *span_kind;      /* [spans] (opt: all COMPUTED) */
 	const uint8_t *span_flags;     /* [spans] (opt) */

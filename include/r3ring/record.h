@@ -166,6 +166,12 @@ enum r3ring_key_kind {
 	R3RING_KEYS_SLOT = 2,
 };
 
+/*
+ * A key stands for a block of tokens_per_key positions that begins at a multiple of that.
+ * Key j of a span covers the positions [b, b + tokens_per_key) of its request with
+ * b = (position / tokens_per_key + j) * tokens_per_key, rounded down: its key 0 is of the
+ * block that the span begins in, wherever in it.
+ */
 struct r3ring_span {
 	uint64_t request;  /* handle */
 	uint32_t position; /* absolute position of the first token */

@@ -141,6 +141,30 @@ Test(assembler_keys, a_block_filled_by_several_steps_has_all_their_rows)
 	r3ring_assembled_free(got);
 }
 
+/* Keys 100 and 101 are of the blocks [0, 2) and [2, 4), whatever token a span begins at. */
+Test(assembler_keys, key_j_of_a_span_is_of_the_jth_block_from_the_one_it_begins_in)
+{
+	const uint64_t keys[] = {100, 100, 101};
+	const struct r3ring_span spans[] = {
+		span(2, R3RING_SPAN_CACHED, 0, 0, 1, 1),
+		span(2, R3RING_SPAN_CACHED, 1, 0, 2, 2),
+		span(2, R3RING_SPAN_COMPUTED, 3, 0, 1, 0),
+	};
+	struct r3ring_assembled *got;
+
+	feed_begin(&channel, 1, "a", 1, 0);
+	computed(1, 1, 0, 1, keys, 1);
+	computed(2, 1, 1, 2, keys + 1, 2);
+	feed_begin(&channel, 2, "b", 4, 0);
+	feed_whole_keys(&channel, 3, 1, spans, 3, keys, 3);
+	got = finish(2, "b", 5);
+	assert_row(got, 0, 1, 0);
+	assert_row(got, 1, 2, 0);
+	assert_row(got, 2, 2, 1);
+	assert_row(got, 3, 3, 0);
+	r3ring_assembled_free(got);
+}
+
 Test(assembler_keys, cached_spans_see_what_their_own_step_computes)
 {
 	const uint64_t keys[] = {100, 100};
