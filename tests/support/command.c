@@ -107,18 +107,38 @@ static unsigned int occurrences(const char *text, const char *part)
 	return count;
 }
 
-bool command_prints(const struct command *command, const char *part, unsigned int count)
+static bool has(int fd, const char *part, unsigned int count)
+{
+	char *text = contents(fd);
+	bool there = occurrences(text, part) >= count;
+
+	free(text);
+	return there;
+}
+
+static bool comes_to_have(int fd, const char *part, unsigned int count)
 {
 	for (int looks = 0; looks < DEADLINE_MS / LOOK_MS; looks++) {
-		char *text = contents(command->out_fd);
-		bool there = occurrences(text, part) >= count;
-
-		free(text);
-		if (there)
+		if (has(fd, part, count))
 			return true;
 		poll(NULL, 0, LOOK_MS);
 	}
 	return false;
+}
+
+bool command_prints(const struct command *command, const char *part, unsigned int count)
+{
+	return comes_to_have(command->out_fd, part, count);
+}
+
+bool command_tells(const struct command *command, const char *part)
+{
+	return comes_to_have(command->err_fd, part, 1);
+}
+
+bool command_has_told(const struct command *command, const char *part)
+{
+	return has(command->err_fd, part, 1);
 }
 
 int command_interrupt(struct command *command)

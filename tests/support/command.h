@@ -47,6 +47,10 @@ void command_start_prepared(struct command *command, bool (*prepare)(void *ctx),
  * returns whether it did. It still runs then, or has just ended. */
 bool command_prints(const struct command *command, const char *part, unsigned int count);
 
+/* The same of @part on its standard error, once; and whether it is there now. */
+bool command_tells(const struct command *command, const char *part);
+bool command_has_told(const struct command *command, const char *part);
+
 /* Interrupts it, as Ctrl-C does, and waits. Returns the code. */
 int command_interrupt(struct command *command);
 
