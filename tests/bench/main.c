@@ -14,7 +14,7 @@
 
 static const struct bench_group *const groups[] = {
 	&bench_ring,   &bench_copy,   &bench_step, &bench_capture, &bench_drain,   &bench_assemble,
-	&bench_export, &bench_daemon, &bench_wake, &bench_unbound, &bench_reserve,
+	&bench_export, &bench_daemon, &bench_wake, &bench_unbound, &bench_reserve, &bench_record,
 };
 
 #define GROUP_COUNT (sizeof(groups) / sizeof(groups[0]))

@@ -13,7 +13,7 @@
 #include <jansson.h>
 
 #include "tests/support/process_size.h"
-#include "tests/support/record_stage.h"
+#include "tests/system/record_stage.h"
 
 #define ARGS(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define IDLE "--until-idle", "0.4"

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/support/record_stage.h"
+#include "tests/system/record_stage.h"
 
 #define ARGS_MAX 24
 #define DEADLINE_MS 20000

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An instance of several ranks, a recorder of it as a process, and what it left. */
-#ifndef TESTS_SUPPORT_RECORD_STAGE_H
-#define TESTS_SUPPORT_RECORD_STAGE_H
+#ifndef TESTS_SYSTEM_RECORD_STAGE_H
+#define TESTS_SYSTEM_RECORD_STAGE_H
 
 #include <stdint.h>
 
