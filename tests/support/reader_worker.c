@@ -23,7 +23,7 @@ struct start {
 /* The one of this process. */
 static struct worker_page *own_worker;
 static struct reader_page *own_page;
-static uint32_t own_dawdle_us;
+static uint32_t own_dawdle_us, own_busy_us;
 static uint64_t next_seq;
 
 static void dawdle(uint32_t us)
@@ -32,6 +32,22 @@ static void dawdle(uint32_t us)
 
 	if (us)
 		nanosleep(&pause, NULL); /* stands for work */
+}
+
+static uint64_t processor_ns(void)
+{
+	struct timespec used;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+	return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+}
+
+static void work(uint32_t us)
+{
+	uint64_t end = us ? processor_ns() + us * 1000ull : 0;
+
+	while (us && processor_ns() < end)
+		;
 }
 
 static void note(const struct listener *listener)
@@ -47,6 +63,7 @@ static void note(const struct listener *listener)
 	/* Pairs with the acquire in accounts(). */
 	r3ring_store_release_u64(&own_page->accounted, listener_accounted(listener));
 	dawdle(own_dawdle_us);
+	work(own_busy_us);
 }
 
 static bool told_to_stop(const struct listener *listener, uint64_t argument)
@@ -77,6 +94,7 @@ static int body(struct worker_page *page, const void *ctx)
 	own_worker = page;
 	own_page = start->page;
 	own_dawdle_us = start->job->dawdle_us;
+	own_busy_us = start->job->busy_us;
 	listener_open_as(&listener, &start->job->options);
 	/* Pairs with the acquire in worker_reaches(). */
 	r3ring_store_release_u64(&page->progress, 1);

@@ -12,7 +12,8 @@
 
 struct reader_job {
 	struct r3ring_reader_options options;
-	uint32_t dawdle_us; /* after each record */
+	uint32_t dawdle_us; /* asleep after each record: longer where others want the processor */
+	uint32_t busy_us;   /* of the processor's time, likewise: not longer than that */
 	uint32_t spins;     /* 1: never sleeps */
 };
 

@@ -478,7 +478,7 @@ Test(lossless_patient, a_lossless_reader_loses_nothing_when_the_daemon_is_killed
 
 	start_with(args);
 	lossless = job(R3RING_LOSSLESS);
-	lossless.dawdle_us = 20;
+	lossless.busy_us = 20;
 	reader_worker_start(&keen, &lossless);
 	for (int i = 0; i < 3; i++) {
 		flood(300);
@@ -488,7 +488,7 @@ Test(lossless_patient, a_lossless_reader_loses_nothing_when_the_daemon_is_killed
 		flood(600);
 		number = settle();
 		cr_assert(reader_worker_accounts(&keen, (uint64_t)number));
-		cr_expect_eq(channel_readers(daemon_a.dir, channel), 1);
+		cr_expect(status_becomes(daemon_a.dir, channel, status_has_readers, 1));
 	}
 	reader_worker_finish(&keen);
 	expect_whole(keen.page, (uint64_t)number);
