@@ -24,5 +24,6 @@ int cmd_produce(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_record(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
+int cmd_replay(int argc, char **argv);
 
 #endif

@@ -21,6 +21,7 @@ static const struct command commands[] = {
 	{"produce", cmd_produce, "run the reference producer: a model over a text, or a recording"},
 	{"export", cmd_export, "write an archive's routes in the form that a trainer takes"},
 	{"verify", cmd_verify, "look whether all of an archive is true, down to every byte"},
+	{"replay", cmd_replay, "feed an archive through the daemon, as its engine did"},
 	{"gc", cmd_gc, "remove the segments that a dead daemon left"},
 	{"doctor", cmd_doctor, "say what this machine lacks, each with its remedy"},
 };
