@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -415,4 +416,54 @@ Test(many_instance, a_rank_that_the_daemon_refuses_is_told_of_once)
 		cr_expect_eq(r3ring_instance_current(instance), 1);
 	}
 	cr_expect_eq(told, 1);
+}
+
+/* ---- going on ------------------------------------------------------------- */
+
+Test(many_instance, a_channel_goes_on_behind_where_it_was_left_off)
+{
+	struct r3ring_instance_start start = {.channel = NULL, .seq = 5};
+	struct r3ring_reader_stats stats;
+	struct r3ring_view view;
+	char buffer[4096] __attribute__((aligned(64)));
+
+	ranks_open_all(&ranks);
+	ranks_run(&ranks, 0, 1);
+	cr_assert(ranks_published(&ranks, 0));
+	open_instance(&(struct r3ring_instance_options){.from = R3RING_FROM_FIRST});
+	cr_assert_eq(r3ring_instance_get_stats(instance, 0, &stats), 0);
+	start.channel = strdup(r3ring_instance_channel(instance, 0));
+	start.generation = stats.generation;
+	memcpy(start.uuid, stats.uuid, sizeof(start.uuid));
+	r3ring_instance_close(instance);
+	open_instance(&(struct r3ring_instance_options){
+		.from = R3RING_FROM_FIRST, .starts = &start, .start_count = 1});
+	while (r3ring_instance_read(instance, &view, buffer, sizeof(buffer)) == 1) {
+		if (r3ring_instance_current(instance) == 0)
+			break;
+	}
+	cr_expect_eq(view.seq, 6);
+	r3ring_instance_close(instance);
+	/* Of another ring of that number it is read from the first record on. */
+	start.uuid[0] ^= 1;
+	open_instance(&(struct r3ring_instance_options){
+		.from = R3RING_FROM_FIRST, .starts = &start, .start_count = 1});
+	while (r3ring_instance_read(instance, &view, buffer, sizeof(buffer)) == 1) {
+		if (r3ring_instance_current(instance) == 0)
+			break;
+	}
+	cr_expect_eq(view.seq, 1);
+	free((void *)(uintptr_t)start.channel);
+}
+
+Test(many_instance, only_the_channels_that_are_named_are_read)
+{
+	char second[128];
+	const char *const only[] = {second, NULL};
+
+	snprintf(second, sizeof(second), "%s", ranks_channel(&ranks, "1"));
+	ranks_open_all(&ranks);
+	open_instance(&(struct r3ring_instance_options){.only = only});
+	cr_assert_eq(r3ring_instance_channels(instance), 1);
+	cr_expect_str_eq(r3ring_instance_channel(instance, 0), second);
 }

@@ -40,6 +40,7 @@ Test(tools_usage, help_is_on_stdout_and_no_failure)
 	expect(ARGS("gc", "--help"), 0, "usage: r3ring gc", "");
 	expect(ARGS("doctor", "--help"), 0, "usage: r3ring doctor", "");
 	expect(ARGS("produce", "--help"), 0, "usage: r3ring produce", "");
+	expect(ARGS("record", "--help"), 0, "usage: r3ring record", "");
 	expect(ARGS("--version"), 0, "r3ring " R3RING_VERSION "\n", "");
 }
 
@@ -274,4 +275,36 @@ Test(tools_doctor, a_daemon_that_answers_is_named_with_its_version)
 	cr_expect_str_eq(verdict(report, "runtime directory", "verdict"), "OK");
 	json_decref(report);
 	test_daemon_close(&daemon_a);
+}
+
+/* ---- record ------------------------------------------------------------ */
+
+Test(tools_usage, record_refuses_what_does_not_fit_and_says_what)
+{
+	const char *const dir = "/nonexistent/archive";
+
+	expect(ARGS("record"), 2, "", "-o DIR");
+	expect(ARGS("record", "-o", dir), 2, "", "--instance NAME");
+	expect(ARGS("record", "-o", dir, "--instance", "a", "a/0"), 2, "", "not both");
+	expect(ARGS("record", "-o", dir, "a/0", "b/0"), 2, "", "of one instance only");
+	expect(ARGS("record", "-o", dir, "a/x"), 2, "", "a/x");
+	expect(ARGS("record", "-o", dir, "--instance", "a", "--rotate"), 2, "", "--max-size");
+	expect(ARGS("record", "-o", dir, "--instance", "a", "--layers", "5"), 2, "", "'5' is not");
+	expect(ARGS("record", "-o", dir, "--instance", "a", "--layers", "5:5"), 2, "", "A:B");
+	expect(ARGS("record", "-o", dir, "--instance", "a", "--level", "20"), 2, "", "'20'");
+	expect(ARGS("record", "-o", dir, "--instance", "a", "--sync", "0"), 2, "", "'0' is not");
+	expect(ARGS("record", "-o", dir, "--instance", "a", "--max-size", "5x"), 2, "", "'5x'");
+	expect(ARGS("record", "-o", dir, "--instance", "a", "--until-idle", "-1"), 2, "", "'-1'");
+	expect(ARGS("record", "-o", dir, "--instance", "de mo"), 2, "", "de mo");
+}
+
+/* Nor is anything made there. */
+Test(tools_usage, record_without_a_daemon_is_3)
+{
+	char dir[64];
+
+	snprintf(dir, sizeof(dir), "/tmp/r3ring-none-%d", getpid());
+	expect(ARGS("record", "-o", dir, "--instance", "a"), 3, "", NOWHERE "/r3ringd.sock");
+	expect(ARGS("record", "-o", dir, "a/0"), 3, "", NOWHERE "/r3ringd.sock");
+	cr_expect_neq(access(dir, F_OK), 0);
 }

@@ -101,6 +101,21 @@ Test(ring_start, from_seq_that_was_overwritten_counts_as_lost)
 	r3ring_cursor_close(cursor);
 }
 
+Test(ring_start, from_first_what_was_overwritten_by_then_counts_as_lost)
+{
+	struct r3ring_cursor *cursor;
+	struct r3ring_cursor_stats stats;
+	struct r3ring_view view;
+
+	ring_fixture_put_many(&ring, 500, 4);
+	cursor = start(R3RING_FROM_FIRST, 400);
+	cr_assert_eq(r3ring_cursor_next(cursor, &view), -EOVERFLOW);
+	stats = ring_fixture_account(cursor);
+	cr_assert_eq(stats.start, 1);
+	cr_assert_eq(stats.lost, stats.cursor - 1);
+	r3ring_cursor_close(cursor);
+}
+
 Test(ring_start, from_keyframe_starts_at_the_newest_keyframe)
 {
 	struct r3ring_cursor *cursor;
