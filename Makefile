@@ -214,8 +214,10 @@ $(O)/kernels/convert.o $(O)/producer/span_block.o $(O)/consumer/assembler/fill.o
 $(O)/consumer/reserve/demand.o: private R3RING_CFLAGS += -O3
 
 # They run the kernels' bodies in the GPU's place, which faults at a misaligned access.
+ifeq ($(SAN),)
 $(O)/tests/support/capture_rig.o $(FAKE)/tests/support/fakecuda/kernels.o: private R3RING_CFLAGS += \
 	-fsanitize=alignment -fsanitize-undefined-trap-on-error
+endif
 
 # Warnings of the host's compiler are off: nvcc hands it code of its own making.
 $(KERNELS): $(O)/%.o: %.cu $(O)/nvcc-flags

@@ -327,10 +327,10 @@ KERNEL_INLINE void kernel_rows_copy(const struct kernel_rows_args *args, uint32_
 	const struct extent_geometry *g = &args->geometry;
 	const struct extent_control *control = args->control;
 	const uint32_t rows = kernel_extent_rows(control);
-	uint8_t *extent = args->buffer + control->offset;
 
 	if (control->offset == EXTENT_NONE || !g->captures_rows)
 		return;
+	uint8_t *extent = args->buffer + control->offset;
 	int32_t *positions = (int32_t *)(void *)(extent + extent_positions_offset(g, rows));
 	int32_t *token_ids = (int32_t *)(void *)(extent + extent_token_ids_offset(g, rows));
 
