@@ -11,13 +11,6 @@ static uint64_t rows_of(const struct r3ring_step_record *step)
 	return step->row_end - step->row_begin;
 }
 
-static uint64_t valid_rows_of(const struct r3ring_step_record *step)
-{
-	uint32_t end = step->valid_end < step->row_end ? step->valid_end : step->row_end;
-
-	return end > step->row_begin ? end - step->row_begin : 0;
-}
-
 /* ---- announced --------------------------------------------------------- */
 
 static void count_up_to(struct account *account, uint64_t step)
@@ -180,7 +173,7 @@ static void count_end(struct account *account, const struct r3ring_record *end)
 {
 	struct r3ring_totals *seen = &account->totals.seen;
 	uint32_t missing = end->u.step_end.head.missing;
-	uint64_t valid = valid_rows_of(&account->step.head);
+	uint64_t valid = r3ring_step_valid_rows(&account->step.head);
 
 	if (missing)
 		seen->steps_partial++;

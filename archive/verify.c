@@ -42,20 +42,13 @@ const char *archive_gap_cause_name(uint32_t cause)
 
 /* ---- what there is ----------------------------------------------------- */
 
-static uint64_t valid_rows(const struct r3ring_step_record *step)
-{
-	uint32_t end = step->valid_end < step->row_end ? step->valid_end : step->row_end;
-
-	return end > step->row_begin ? end - step->row_begin : 0;
-}
-
 static void count_decoded(struct archive_verified *to, const struct r3ring_record *record)
 {
 	switch (record->type) {
 	case R3RING_STEP:
 		to->steps++;
 		to->steps_dropped += (record->u.step.head.flags & R3RING_STEP_DROPPED) != 0;
-		to->rows += valid_rows(&record->u.step.head);
+		to->rows += r3ring_step_valid_rows(&record->u.step.head);
 		break;
 	case R3RING_LAYER:
 		to->layer_rows += record->u.layer.head.valid_rows;

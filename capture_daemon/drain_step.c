@@ -157,8 +157,8 @@ static void say_step_lost(struct drain *drain, const struct r3ring_step_record *
 		.from_step = head->step,
 		.to_step = head->step,
 		.steps = 1,
-		.rows = totals_valid_rows(head),
-		.layer_rows = totals_valid_rows(head) * drain->geometry.layers,
+		.rows = r3ring_step_valid_rows(head),
+		.layer_rows = (uint64_t)r3ring_step_valid_rows(head) * drain->geometry.layers,
 		.cause = cause,
 		.spans_unknown = spans_unknown,
 	};
@@ -319,7 +319,7 @@ static struct step_work step_work_of(const struct drain *drain,
 		.parts = extent_parts(g, rows),
 		.slot = pages_slot(&drain->pages, lane->slot),
 		.rows = rows,
-		.valid = (uint32_t)totals_valid_rows(head),
+		.valid = r3ring_step_valid_rows(head),
 		.said = said_before(drain, head->step) ? &drain->said : NULL,
 	};
 }
@@ -350,8 +350,8 @@ static enum step_outcome drop_step(struct drain *drain, const struct r3ring_reco
 		.from_step = head->step,
 		.to_step = head->step,
 		.steps = 1,
-		.rows = totals_valid_rows(head),
-		.layer_rows = totals_valid_rows(head) * drain->geometry.layers,
+		.rows = r3ring_step_valid_rows(head),
+		.layer_rows = (uint64_t)r3ring_step_valid_rows(head) * drain->geometry.layers,
 		.cause = lane->extent_offset == EXTENT_NONE ? dropped_cause(lane->cause)
 							    : R3RING_CAUSE_RING_FULL,
 	};
@@ -414,7 +414,7 @@ int drain_step(struct drain *drain, const uint8_t *payload, size_t bytes, struct
 	    say_step(drain, &record, &lane) == STEP_ABANDONED)
 		return 1;
 	note_taken(drain, record.u.step.head.step,
-		   lane.rows_before + totals_valid_rows(&record.u.step.head));
+		   lane.rows_before + r3ring_step_valid_rows(&record.u.step.head));
 	release_extent(drain, &lane);
 	drain->said.step.step = 0;
 	if (keyframe_due(&drain->publisher))

@@ -20,7 +20,6 @@
 #include "capture_daemon/orphans.h"
 #include "capture_daemon/registration.h"
 #include "capture_daemon/remains.h"
-#include "capture_daemon/totals.h"
 
 #define PATIENCE_NS (10 * NS_PER_SECOND)
 
@@ -44,7 +43,7 @@ static void note_lost(struct drain *drain)
 {
 	struct r3ring_lost_record *lost = &drain->cut_short;
 	const struct r3ring_step_record *step = &drain->said.step;
-	uint64_t rows = totals_valid_rows(step);
+	uint64_t rows = r3ring_step_valid_rows(step);
 
 	lost->cause = lost->steps ? R3RING_CAUSE_PRODUCER_DIED : R3RING_CAUSE_DAEMON_RESTART;
 	if (!step->step)

@@ -123,7 +123,8 @@ static void note_rows(struct remains *remains, const struct r3ring_rows_record *
 static void note_end(struct remains *remains, const struct r3ring_record *end)
 {
 	const struct r3ring_step_end_record *head = &end->u.step_end.head;
-	uint64_t valid = at_work(remains, head->step) ? totals_valid_rows(&remains->said.step) : 0;
+	uint64_t valid = at_work(remains, head->step) ? r3ring_step_valid_rows(&remains->said.step)
+						      : 0;
 
 	totals_add_end(&remains->totals, end, valid, remains->schema.u.schema.head.layers);
 	totals_add_cut(&remains->cut_short, end, valid);

@@ -2,13 +2,6 @@
 /* Running totals of a generation. */
 #include "capture_daemon/totals.h"
 
-uint64_t totals_valid_rows(const struct r3ring_step_record *step)
-{
-	uint32_t end = step->valid_end < step->row_end ? step->valid_end : step->row_end;
-
-	return end > step->row_begin ? end - step->row_begin : 0;
-}
-
 static uint32_t layers_cut(const struct r3ring_record *end)
 {
 	uint32_t count = 0;

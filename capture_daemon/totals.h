@@ -9,9 +9,6 @@
 
 #include <r3ring/record.h>
 
-/* Rows of a step that are this rank's and no padding. */
-uint64_t totals_valid_rows(const struct r3ring_step_record *step);
-
 /*
  * Adds an ended step.
  *

@@ -12,11 +12,9 @@
 static uint32_t rows_of(const uint8_t *lane_step)
 {
 	struct r3ring_step_record step;
-	uint32_t end;
 
 	memcpy(&step, lane_step + sizeof(struct lane_step), sizeof(step));
-	end = step.valid_end < step.row_end ? step.valid_end : step.row_end;
-	return end > step.row_begin ? end - step.row_begin : 0;
+	return r3ring_step_valid_rows(&step);
 }
 
 /* The queue is shared with a daemon that may have spoilt it: then what is left

@@ -12,12 +12,9 @@
 
 static void count_step(struct dump_count *count, const struct r3ring_step_record *step)
 {
-	uint32_t end = step->valid_end < step->row_end ? step->valid_end : step->row_end;
-
 	if (step->flags & R3RING_STEP_DROPPED)
 		count->steps_dropped++;
-	if (end > step->row_begin)
-		count->step_rows += end - step->row_begin;
+	count->step_rows += r3ring_step_valid_rows(step);
 }
 
 /* The counts of a layer stand in each of its records: take them once. */

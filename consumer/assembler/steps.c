@@ -9,13 +9,6 @@
 
 /* ---- opening ------------------------------------------------------------ */
 
-static uint32_t valid_rows(const struct r3ring_step_record *head)
-{
-	uint32_t end = head->valid_end < head->row_end ? head->valid_end : head->row_end;
-
-	return end > head->row_begin ? end - head->row_begin : 0;
-}
-
 static int map_keep(struct step *step, const struct r3ring_span *spans, uint32_t span_count,
 		    const uint64_t *keys, uint32_t key_count)
 {
@@ -69,7 +62,7 @@ int step_open(struct step *step, struct row_pool *pool, const struct r3ring_reco
 	uint32_t parts;
 
 	*step = (struct step){.head = *head, .pool = pool, .part_rows = part_rows ? part_rows : 1};
-	step->rows = valid_rows(head);
+	step->rows = r3ring_step_valid_rows(head);
 	parts = (head->row_end - head->row_begin) / step->part_rows + 1;
 	step->part_words = (parts + 63) / 64;
 	step->row = calloc(step->rows + 1, sizeof(*step->row));

@@ -102,13 +102,6 @@ void load_steps_free(struct load_channel *channel)
 
 /* ---- beginning ------------------------------------------------------------------ */
 
-static uint32_t valid_rows(const struct r3ring_step_record *head)
-{
-	uint32_t end = head->valid_end < head->row_end ? head->valid_end : head->row_end;
-
-	return end > head->row_begin ? end - head->row_begin : 0;
-}
-
 static void append(struct load_channel *channel, struct load_step *step)
 {
 	struct load_step **last = &channel->open;
@@ -135,7 +128,7 @@ int load_step_begin(struct r3ring_load *load, struct load_channel *channel,
 		return -ENOMEM;
 	step->head = *head;
 	step->ns = head->host_ns;
-	step->rows = valid_rows(head);
+	step->rows = r3ring_step_valid_rows(head);
 	step->warmup = head->flags & R3RING_STEP_WARMUP;
 	step->spans_follow = head->flags & R3RING_STEP_SPANS_FOLLOW;
 	step->plain = true;

@@ -207,6 +207,14 @@ struct r3ring_step_record {
 			  /* struct r3ring_span[spans], then uint64_t[keys] */
 };
 
+/* How many of the rank's rows are tokens. Any thread. */
+static inline uint32_t r3ring_step_valid_rows(const struct r3ring_step_record *step)
+{
+	uint32_t end = step->valid_end < step->row_end ? step->valid_end : step->row_end;
+
+	return end > step->row_begin ? end - step->row_begin : 0;
+}
+
 enum r3ring_spans_flags {
 	R3RING_SPANS_MORE = 1u << 0,    /* continues the spans of STEP: they did not fit */
 	R3RING_SPANS_REPLACE = 1u << 1, /* learned later: replaces the spans of the same requests */

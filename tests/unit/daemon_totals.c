@@ -89,15 +89,3 @@ Test(daemon_totals, a_step_that_lacks_layers_for_another_cause_is_not_lost)
 	cr_expect_not(totals_add_cut(&lost, &record, ROWS));
 	cr_expect_eq(lost.steps, 0);
 }
-
-Test(daemon_totals, rows_of_others_and_padding_are_not_valid)
-{
-	struct r3ring_step_record step = {
-		.total_rows = 40, .row_begin = 10, .row_end = 30, .valid_end = 25};
-
-	cr_expect_eq(totals_valid_rows(&step), 15);
-	step.valid_end = 40;
-	cr_expect_eq(totals_valid_rows(&step), 20);
-	step.valid_end = 5;
-	cr_expect_eq(totals_valid_rows(&step), 0);
-}

@@ -382,3 +382,15 @@ Test(record, names_are_those_of_the_documents)
 	cr_assert_str_eq(r3ring_span_kind_name(R3RING_SPAN_EXTERNAL), "EXTERNAL");
 	cr_assert_str_eq(r3ring_span_kind_name(UINT32_MAX), "?");
 }
+
+Test(record, rows_of_others_and_padding_are_not_valid)
+{
+	struct r3ring_step_record step = {
+		.total_rows = 40, .row_begin = 10, .row_end = 30, .valid_end = 25};
+
+	cr_expect_eq(r3ring_step_valid_rows(&step), 15);
+	step.valid_end = 40;
+	cr_expect_eq(r3ring_step_valid_rows(&step), 20);
+	step.valid_end = 5;
+	cr_expect_eq(r3ring_step_valid_rows(&step), 0);
+}
