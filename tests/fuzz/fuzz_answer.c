@@ -17,6 +17,7 @@
 #include "channel/socket.h"
 #include "consumer/internal.h"
 #include "tests/fuzz/answer_input.h"
+#include "tests/support/raw_message.h"
 #include "tests/support/segment_image.h"
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
@@ -73,44 +74,16 @@ static void open_rig(void)
 	rig.opened = true;
 }
 
-static void make_right(uint8_t *bytes, size_t len, unsigned int fds)
-{
-	struct r3ring_message message;
-
-	if (len < sizeof(message))
-		return;
-	memcpy(&message, bytes, sizeof(message));
-	message.magic = R3RING_PROTO_MAGIC;
-	message.major = R3RING_PROTO_MAJOR;
-	message.len = (uint32_t)len;
-	message.fds = (uint16_t)fds;
-	memcpy(bytes, &message, sizeof(message));
-}
-
 static void answer(int fd, const struct answer_input_head *head, uint8_t *bytes, size_t len)
 {
-	union {
-		struct cmsghdr head;
-		uint8_t bytes[CMSG_SPACE(8 * sizeof(int))];
-	} control = {0};
-	struct iovec part = {bytes, len};
-	struct msghdr msg = {.msg_iov = &part, .msg_iovlen = 1};
 	unsigned int count = head->fds & ANSWER_INPUT_FD_COUNT;
-	int fds[8];
+	int fds[RAW_MESSAGE_FDS_MAX];
 
 	for (unsigned int i = 0; i < count; i++)
 		fds[i] = rig.fds[head->kinds[i % ANSWER_INPUT_FDS] % ANSWER_FD_KINDS];
 	if (!(head->fds & ANSWER_INPUT_KEEP_HEAD))
-		make_right(bytes, len, count);
-	if (count) {
-		msg.msg_control = control.bytes;
-		msg.msg_controllen = CMSG_SPACE(count * sizeof(int));
-		control.head.cmsg_level = SOL_SOCKET;
-		control.head.cmsg_type = SCM_RIGHTS;
-		control.head.cmsg_len = CMSG_LEN(count * sizeof(int));
-		memcpy(CMSG_DATA(&control.head), fds, count * sizeof(int));
-	}
-	must(sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0, "sending");
+		raw_message_make_right(bytes, len, count);
+	must(raw_message_send(fd, bytes, len, fds, count) >= 0, "sending");
 }
 
 /* ---- the reader ---------------------------------------------------------- */

@@ -22,6 +22,7 @@
 
 #include "capture_daemon/daemon.h"
 #include "tests/fuzz/session_input.h"
+#include "tests/support/raw_message.h"
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define TURNS 3 /* until a message is answered */
@@ -191,7 +192,8 @@ static void clear_pages(void)
 
 /* ---- messages ------------------------------------------------------------ */
 
-static unsigned int choose_fds(const struct session_input_message *head, int fds[8])
+static unsigned int choose_fds(const struct session_input_message *head,
+			       int fds[RAW_MESSAGE_FDS_MAX])
 {
 	unsigned int count = head->fds & SESSION_INPUT_FD_COUNT;
 
@@ -203,44 +205,16 @@ static unsigned int choose_fds(const struct session_input_message *head, int fds
 	return count;
 }
 
-static void make_right(void *bytes, size_t len, unsigned int fds)
-{
-	struct r3ring_message message;
-
-	if (len < sizeof(message))
-		return;
-	memcpy(&message, bytes, sizeof(message));
-	message.magic = R3RING_PROTO_MAGIC;
-	message.major = R3RING_PROTO_MAJOR;
-	message.len = (uint32_t)len;
-	message.fds = (uint16_t)fds;
-	memcpy(bytes, &message, sizeof(message));
-}
-
 /* A daemon that has hung up, or reads too slowly, is no fault. */
 static void send_message(int connection, const struct session_input_message *head, uint8_t *bytes,
 			 size_t len)
 {
-	union {
-		struct cmsghdr head;
-		uint8_t bytes[CMSG_SPACE(8 * sizeof(int))];
-	} control = {0};
-	struct iovec part = {bytes, len};
-	struct msghdr msg = {.msg_iov = &part, .msg_iovlen = 1};
-	int fds[8];
+	int fds[RAW_MESSAGE_FDS_MAX];
 	unsigned int count = choose_fds(head, fds);
 
 	if (!(head->fds & SESSION_INPUT_KEEP_HEAD))
-		make_right(bytes, len, count);
-	if (count) {
-		msg.msg_control = control.bytes;
-		msg.msg_controllen = CMSG_SPACE(count * sizeof(int));
-		control.head.cmsg_level = SOL_SOCKET;
-		control.head.cmsg_type = SCM_RIGHTS;
-		control.head.cmsg_len = CMSG_LEN(count * sizeof(int));
-		memcpy(CMSG_DATA(&control.head), fds, count * sizeof(int));
-	}
-	(void)sendmsg(connection, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+		raw_message_make_right(bytes, len, count);
+	(void)raw_message_send(connection, bytes, len, fds, count);
 }
 
 static void drop_answers(int connection)

@@ -13,6 +13,7 @@
 
 #include "channel/socket.h"
 #include "tests/support/emulated.h"
+#include "tests/support/raw_message.h"
 
 /* ---- where it is ------------------------------------------------------ */
 
@@ -257,25 +258,12 @@ Test(socket, a_message_longer_than_the_inbox_is_refused, .init = make_pair)
 static void send_fds(uint16_t said, unsigned int count, size_t bytes)
 {
 	struct r3ring_message head = good_head();
-	struct iovec part = {.iov_base = &head, .iov_len = bytes};
-	union {
-		struct cmsghdr head;
-		uint8_t bytes[CMSG_SPACE(16 * sizeof(int))];
-	} control = {0};
-	struct msghdr msg = {
-		.msg_iov = &part,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = CMSG_SPACE(count * sizeof(int)),
-	};
+	int fds[RAW_MESSAGE_FDS_MAX];
 
 	head.fds = said;
-	control.head.cmsg_level = SOL_SOCKET;
-	control.head.cmsg_type = SCM_RIGHTS;
-	control.head.cmsg_len = CMSG_LEN(count * sizeof(int));
 	for (unsigned int i = 0; i < count; i++)
-		memcpy(CMSG_DATA(&control.head) + i * sizeof(int), &ends[0], sizeof(int));
-	cr_assert_eq(sendmsg(ends[0], &msg, 0), (ssize_t)bytes);
+		fds[i] = ends[0];
+	cr_assert_eq(raw_message_send(ends[0], &head, bytes, fds, count), (ssize_t)bytes);
 }
 
 Test(socket, descriptors_of_a_refused_message_do_not_leak, .init = make_pair)
