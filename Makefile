@@ -110,6 +110,7 @@ UNIT := $(patsubst %.c,$(O)/%.o,$(wildcard tests/unit/*.c))
 SYSTEM := $(patsubst %.c,$(O)/%.o,$(wildcard tests/system/*.c))
 STRESS := $(patsubst %.c,$(O)/%,$(wildcard tests/stress/*.c))
 BENCH := $(patsubst %.c,$(O)/%.o,$(wildcard tests/bench/*.c))
+WORTH := $(patsubst %.c,$(O)/%.o,$(wildcard tests/bench/worth/*.c))
 BENCHED := $(patsubst %.c,$(O)/%.o,$(wildcard tests/bench/unbound/*.c))
 # Those of the peers that need no package are tested too.
 PEERS_PLAIN := $(addprefix $(O)/tests/bench/,floors.o made_ring.o process.o $(addprefix peers/, \
@@ -134,7 +135,7 @@ HEADERS := $(wildcard include/r3ring/*.h)
 MANUALS := $(wildcard docs/man/*.[1-8])
 
 PROGRAM_OBJECTS := $(LIBRARY) $(REFERENCE) $(DAEMON) $(ARCHIVE) $(SERVE) $(TOOLS)
-TEST_OBJECTS := $(SUPPORT) $(UNIT) $(SYSTEM) $(STRESS:=.o) $(BENCH) $(BENCHED) $(DEMO) \
+TEST_OBJECTS := $(SUPPORT) $(UNIT) $(SYSTEM) $(STRESS:=.o) $(BENCH) $(BENCHED) $(WORTH) $(DEMO) \
 	$(CONTAINER) $(PEERS_PLAIN) $(filter-out %/boost.o,$(PEERS))
 FAKE_OBJECTS := $(FAKECUDA) $(FAKE_DEVICE) $(FAKE_TESTS) $(GPU_TESTS) $(GPU_BENCH)
 OBJECTS := $(sort $(PROGRAM_OBJECTS) $(TEST_OBJECTS) $(FAKE_OBJECTS))
@@ -258,7 +259,7 @@ INSIDE := $(SUPPORT) $(REFERENCE) $(filter-out $(O)/capture_daemon/main.o,$(DAEM
 	$(filter-out $(O)/tools/r3ring.o,$(TOOLS)) $(ARCHIVE) $(SERVE) \
 	$(O)/libr3ring.a $(O)/files
 
-$(O)/tests/run-unit: $(UNIT) $(PEERS_PLAIN) $(INSIDE)
+$(O)/tests/run-unit: $(UNIT) $(PEERS_PLAIN) $(filter-out %/main.o,$(WORTH)) $(INSIDE)
 	$(call say,LD)
 	$(call link,$(TEST_LIBS))
 
@@ -320,6 +321,11 @@ $(O)/tests/bench-unbound: $(BENCHED) $(O)/files
 	$(call link)
 
 $(O)/tests/run-bench: $(BENCH) $(INSIDE) | $(O)/tests/bench-unbound
+	$(call say,LD)
+	$(call link,$(PROGRAM_LIBS))
+
+# What reservation is worth, on recorded routing.
+$(O)/tests/bench-worth: $(WORTH) $(INSIDE)
 	$(call say,LD)
 	$(call link,$(PROGRAM_LIBS))
 
@@ -435,6 +441,13 @@ model: $(call packages,model)
 bench: $(call packages,bench)
 	+$(Q)$(submake) build
 	$(Q)$(O)/tests/run-bench $(BENCH_ARGS)
+
+# What reserving expert capacity is worth, on recorded routing.
+RECORDING ?= ../shared/data/gptoss20b/gptoss20b_many.json
+.PHONY: bench-reserve
+bench-reserve: $(call packages,build)
+	+$(Q)$(submake) $(O)/tests/bench-worth
+	$(Q)$(O)/tests/bench-worth --json $(O)/worth.json $(BENCH_ARGS) $(RECORDING)
 
 # Beside other ways between processes, which need packages that nothing else does.
 .PHONY: bench-peers
@@ -575,6 +588,7 @@ help:
 	@echo 'soak           everything at once, for MINUTES=10, with exact accounts at the end'
 	@echo 'bench          measures, beside the floors of this machine'
 	@echo 'bench-peers    measures the ring beside DPDK, iceoryx, ZeroMQ, Redis and others'
+	@echo 'bench-reserve  measures what reserving expert capacity is worth, on RECORDING'
 	@echo 'build          all, tests and benchmarks, without running them'
 	@echo 'format         formats the C files'
 	@echo 'format-check   says which are not formatted'
