@@ -472,7 +472,7 @@ SECONDS ?= 60
 comma := ,
 FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZED := $(patsubst %.c,$(BUILD)/fuzz/objects/%.o,$(filter-out capture_daemon/main.c,\
-	$(wildcard $(addsuffix /*.c,$(LIBRARY_DIRS) producer/reference capture_daemon \
+	$(wildcard $(addsuffix /*.c,$(LIBRARY_DIRS) archive producer/reference capture_daemon \
 		tests/support))))
 FUZZ_MAINS := $(patsubst %.c,$(BUILD)/fuzz/objects/%.o,$(wildcard tests/fuzz/*.c))
 FUZZ_SANITIZERS := address,undefined

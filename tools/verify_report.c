@@ -39,12 +39,15 @@ static void print_size(FILE *out, const struct archive_verified *v)
 	fprintf(out, "  segments %" PRIu64, v->first_segment);
 	if (v->last_segment > v->first_segment)
 		fprintf(out, " to %" PRIu64, v->last_segment);
-	fprintf(out, ", %s on disk for %s from the rings (1 : %.2f), ",
+	fprintf(out, ", %s on disk for %s from the rings (1 : %.2f)",
 		quantity_bytes(disk, v->bytes), quantity_bytes(ring, v->ring_bytes),
 		v->bytes ? (double)v->ring_bytes / (double)v->bytes : 0);
-	print_time(out, v->first_ns);
-	fputs(" to ", out);
-	print_time(out, v->last_ns);
+	if (v->first_ns) {
+		fputs(", ", out);
+		print_time(out, v->first_ns);
+		fputs(" to ", out);
+		print_time(out, v->last_ns);
+	}
 	fputs(v->being_written ? ", being written\n" : "\n", out);
 }
 

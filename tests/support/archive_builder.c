@@ -267,26 +267,30 @@ void builder_write(const char *path, const void *bytes, size_t len)
 	must(file && fwrite(bytes, 1, len, file) == len && !fclose(file), path);
 }
 
-void builder_reseal(uint8_t *bytes, size_t len)
+struct archive_block_head builder_reseal(uint8_t *bytes, size_t len)
 {
-	struct archive_block_head head;
+	struct archive_block_head last = {0};
 	uint64_t previous, sealed;
 	size_t at = SEGMENT_HEAD;
 
 	if (len < SEGMENT_HEAD)
-		return;
+		return last;
 	sealed = hash(bytes, HASHED);
 	memcpy(bytes + HASHED, &sealed, sizeof(sealed));
 	memcpy(&previous, bytes + offsetof(struct archive_segment_head, previous_hash),
 	       sizeof(previous));
 	while (at <= len && len - at >= BLOCK_HEAD) {
+		struct archive_block_head head;
+
 		memcpy(&head, bytes + at, sizeof(head));
 		if (head.stored > len - at - BLOCK_HEAD)
-			return;
+			break;
 		head.previous_hash = previous;
 		head.stored_hash = hash(bytes + at + BLOCK_HEAD, head.stored);
 		head.head_hash = previous = hash(&head, HASHED);
 		memcpy(bytes + at, &head, sizeof(head));
 		at += BLOCK_HEAD + (head.stored + 63ull) / 64 * 64;
+		last = head;
 	}
+	return last;
 }

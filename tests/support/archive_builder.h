@@ -68,7 +68,8 @@ struct builder_bytes builder_read(const char *path);
 void builder_write(const char *path, const void *bytes, size_t len);
 
 /* Makes every hash right again in a segment's bytes, as far as its blocks can be found, so
- * that what is behind the hashes is looked at. */
-void builder_reseal(uint8_t *bytes, size_t len);
+ * that what is behind the hashes is looked at. Returns the head of the last block, zeroed
+ * where there is none. */
+struct archive_block_head builder_reseal(uint8_t *bytes, size_t len);
 
 #endif
