@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Heads, blocks, entries. */
-#include <errno.h>
 #include <string.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
-#include <zstd.h>
 
 #include "archive/block.h"
 
@@ -36,38 +34,9 @@ void archive_block_seal(struct archive_block_head *head)
 	head->head_hash = block_hash(head);
 }
 
-bool archive_segment_intact(const struct archive_segment_head *head)
-{
-	return memcmp(head->magic, ARCHIVE_MAGIC, sizeof(head->magic)) == 0 &&
-	       head->hash == segment_hash(head) && head->bytes >= sizeof(*head) &&
-	       head->bytes % ARCHIVE_ALIGN == 0;
-}
-
-static bool sizes_agree(const struct archive_block_head *head)
-{
-	if (head->flags & ARCHIVE_BLOCK_ZSTD)
-		return head->stored < head->raw;
-	return head->stored == head->raw;
-}
-
 bool archive_block_intact(const struct archive_block_head *head)
 {
-	return head->magic == ARCHIVE_BLOCK_MAGIC && head->head_hash == block_hash(head) &&
-	       sizes_agree(head);
-}
-
-int archive_block_unpack(const struct archive_block_head *head, const void *stored, void *raw)
-{
-	size_t bytes;
-
-	if (archive_hash(stored, head->stored) != head->stored_hash)
-		return -EBADMSG;
-	if (!(head->flags & ARCHIVE_BLOCK_ZSTD)) {
-		memcpy(raw, stored, head->raw);
-		return 0;
-	}
-	bytes = ZSTD_decompress(raw, head->raw, stored, head->stored);
-	return bytes == head->raw ? 0 : -EBADMSG;
+	return head->magic == ARCHIVE_BLOCK_MAGIC && head->head_hash == block_hash(head);
 }
 
 size_t archive_entry_at(const void *raw, size_t bytes, size_t offset, struct archive_entry *entry,

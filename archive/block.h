@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Heads of segments and blocks: sealing them, and looking whether one that was read can
- * be believed. And walking over a block's entries.
- */
+/* Heads of segments and blocks: sealing them. And walking over a block's entries. */
 #ifndef ARCHIVE_BLOCK_H
 #define ARCHIVE_BLOCK_H
 
@@ -29,18 +26,8 @@ uint64_t archive_hash(const void *bytes, size_t count);
 void archive_segment_seal(struct archive_segment_head *head);
 void archive_block_seal(struct archive_block_head *head);
 
-/*
- * Whether a head is what its writer sealed: magic, hash, sizes. A later version of the
- * format is found intact; who reads it looks at `version`.
- */
-bool archive_segment_intact(const struct archive_segment_head *head);
+/* Whether a block's head is what its writer sealed. */
 bool archive_block_intact(const struct archive_block_head *head);
-
-/*
- * Puts a block's entries into @raw (head->raw bytes), from @stored (head->stored bytes).
- * Returns 0 or -EBADMSG (the hash or what zstd says is wrong).
- */
-int archive_block_unpack(const struct archive_block_head *head, const void *stored, void *raw);
 
 /*
  * The entry at @offset of @raw: @entry is a copy, @payload points into @raw.

@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include "archive/listing.h"
 #include "archive/resume.h"
 #include "archive/segment_scan.h"
 
@@ -19,25 +20,19 @@ struct decision {
 static int refuse(const struct resume_options *options, uint64_t number, int code, const char *what,
 		  struct r3ring_error *err)
 {
-	char name[SEGMENT_NAME];
+	char name[ARCHIVE_NAME_MAX];
 
-	return r3ring_error_set(err, code, "%s/%s: %s", options->dir, segment_name(name, number),
-				what);
+	return r3ring_error_set(err, code, "%s/%s: %s", options->dir,
+				archive_segment_name(name, number), what);
 }
 
-static int check_head(const struct resume_options *options, const struct segment_scan *scan,
-		      struct r3ring_error *err)
+static int check_layers(const struct resume_options *options, const struct segment_scan *scan,
+			struct r3ring_error *err)
 {
 	const struct archive_segment_head *head = &scan->head;
 
-	if (!scan->has_head)
-		return 0;
-	if (head->version != ARCHIVE_VERSION)
-		return refuse(options, scan->number, -EPROTO,
-			      "another version of the format: go on with the r3ring that wrote it, "
-			      "or record into another directory",
-			      err);
-	if (head->layer_first == options->layer_first && head->layer_end == options->layer_end)
+	if (!scan->has_head ||
+	    (head->layer_first == options->layer_first && head->layer_end == options->layer_end))
 		return 0;
 	return refuse(options, scan->number, -EPROTO,
 		      "this archive keeps other layers: give the same --layers, or record into "
@@ -48,18 +43,13 @@ static int check_head(const struct resume_options *options, const struct segment
 static int scan_file(const struct resume_options *options, struct segment_scan *scan,
 		     struct channel_states *states, struct r3ring_error *err)
 {
-	char name[SEGMENT_NAME];
-	int r;
+	struct r3ring_error why = {0};
+	int r = segment_scan(scan, options->dir_fd, states, &why);
 
-	scan->fd = openat(options->dir_fd, segment_name(name, scan->number),
-			  O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (scan->fd < 0)
-		return refuse(options, scan->number, -errno, strerror(errno), err);
-	r = segment_scan(scan, states);
-	close(scan->fd);
 	if (r < 0)
-		return refuse(options, scan->number, r, strerror(-r), err);
-	r = check_head(options, scan, err);
+		return r3ring_error_set(err, r, "%s: %.400s", options->dir,
+					why.text[0] ? why.text : strerror(-r));
+	r = check_layers(options, scan, err);
 	if (r == 0 && scan->damaged)
 		r = refuse(options, scan->number, -EBADMSG,
 			   "damaged where it had been synced; nothing was changed: r3ring "
@@ -112,10 +102,10 @@ static int cut_last(const struct resume *resume, const struct resume_options *op
 		    const struct decision *decision)
 {
 	struct segment_file *last = &resume->start.files.files[resume->start.files.count - 1];
-	char name[SEGMENT_NAME];
+	char name[ARCHIVE_NAME_MAX];
 	int fd, r;
 
-	fd = openat(options->dir_fd, segment_name(name, last->number),
+	fd = openat(options->dir_fd, archive_segment_name(name, last->number),
 		    O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return -errno;

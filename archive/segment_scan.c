@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How far a segment is whole, and what it says. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,29 +9,11 @@
 #include <unistd.h>
 
 #include "archive/block.h"
+#include "archive/listing.h"
+#include "archive/segment.h"
 #include "archive/segment_scan.h"
 
-#define RAW_MAX (1u << 30)        /* of a block: no record is larger */
 #define SEARCH_BYTES (256u << 10) /* a multiple of ARCHIVE_ALIGN */
-
-/* Returns 1 when all was there, 0 when not, or -errno. */
-static int read_at(int fd, void *bytes, size_t count, uint64_t offset)
-{
-	uint8_t *at = bytes;
-
-	while (count) {
-		ssize_t got = pread(fd, at, count, (off_t)offset);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return got < 0 ? -errno : 0;
-		at += got;
-		offset += (uint64_t)got;
-		count -= (size_t)got;
-	}
-	return 1;
-}
 
 /* ---- entries ------------------------------------------------------------ */
 
@@ -152,70 +135,27 @@ static int feed_entries(struct segment_scan *scan, struct channel_states *states
 
 /* ---- blocks ------------------------------------------------------------- */
 
-/* Memory of one block. */
-struct scan_buffer {
-	uint8_t *stored, *raw;
-	size_t stored_bytes, raw_bytes;
-};
-
-static int grow(uint8_t **bytes, size_t *have, size_t want)
+/* What is not whole, whatever is wrong with it, is for what is behind it to say. */
+static bool is_broken(int code)
 {
-	if (want <= *have)
-		return 0;
-	free(*bytes);
-	*bytes = malloc(want);
-	*have = *bytes ? want : 0;
-	return *bytes ? 0 : -ENOMEM;
+	return code == -ENODATA || code == -EBADMSG;
 }
 
-static bool follows(const struct segment_scan *scan, const struct archive_block_head *head)
+static int scan_blocks(struct segment_scan *scan, struct archive_segment *segment,
+		       struct channel_states *states, struct r3ring_error *err)
 {
-	uint64_t number = scan->last.number ? scan->last.number + 1 : scan->head.first_block;
-	uint64_t hash = scan->last.number ? scan->last.head_hash : scan->head.previous_hash;
-
-	return archive_block_intact(head) && head->number == number &&
-	       head->previous_hash == hash && head->raw <= RAW_MAX &&
-	       archive_block_span(head) <= scan->bytes - scan->whole;
-}
-
-/* Returns 1 (a whole block, in @buffer), 0 (none), -errno. */
-static int read_block(const struct segment_scan *scan, struct archive_block_head *head,
-		      struct scan_buffer *buffer)
-{
-	int r = read_at(scan->fd, head, sizeof(*head), scan->whole);
-
-	if (r <= 0 || !follows(scan, head))
-		return r < 0 ? r : 0;
-	r = grow(&buffer->stored, &buffer->stored_bytes, head->stored);
-	if (r == 0)
-		r = grow(&buffer->raw, &buffer->raw_bytes, head->raw);
-	if (r < 0)
-		return r;
-	r = read_at(scan->fd, buffer->stored, head->stored, scan->whole + sizeof(*head));
-	if (r <= 0)
-		return r;
-	return archive_block_unpack(head, buffer->stored, buffer->raw) == 0;
-}
-
-static int scan_blocks(struct segment_scan *scan, struct channel_states *states)
-{
-	struct scan_buffer buffer = {0};
-	struct archive_block_head head;
 	int r;
 
-	while ((r = read_block(scan, &head, &buffer)) == 1) {
-		r = feed_entries(scan, states, buffer.raw, &head);
+	while ((r = archive_segment_next(segment, err)) == 1) {
+		r = feed_entries(scan, states, segment->entries, &segment->block);
+		/* Its writer never wrote that. */
+		scan->damaged = r == -EBADMSG;
 		if (r < 0)
 			break;
-		scan->last = head;
-		scan->whole += archive_block_span(&head);
+		scan->last = segment->block;
+		scan->whole = segment->offset;
 	}
-	free(buffer.stored);
-	free(buffer.raw);
-	if (r != -EBADMSG)
-		return r;
-	scan->damaged = true; /* its writer never wrote that */
-	return 0;
+	return is_broken(r) ? 0 : r;
 }
 
 /* ---- what is behind ----------------------------------------------------- */
@@ -244,46 +184,57 @@ static bool search(const struct segment_scan *scan, const uint8_t *bytes, size_t
 }
 
 /* A head may reach over two pieces. */
-static int search_rest(struct segment_scan *scan)
+static int search_file(struct segment_scan *scan, int fd)
 {
 	size_t piece = SEARCH_BYTES + sizeof(struct archive_block_head);
 	uint64_t offset = scan->whole;
 	uint8_t *bytes = malloc(piece);
-	int r = bytes ? 1 : -ENOMEM;
+	ssize_t got = bytes ? 1 : -ENOMEM;
 
-	while (r > 0 && !scan->damaged && offset < scan->bytes) {
-		uint64_t left = scan->bytes - offset;
-		size_t count = left < piece ? (size_t)left : piece;
-
-		r = read_at(scan->fd, bytes, count, offset);
-		if (r > 0)
-			scan->damaged = search(scan, bytes, count);
+	while (got > 0 && !scan->damaged && offset < scan->bytes) {
+		got = pread(fd, bytes, piece, (off_t)offset);
+		if (got > 0)
+			scan->damaged = search(scan, bytes, (size_t)got);
+		else if (got < 0)
+			got = -errno;
 		offset += SEARCH_BYTES;
 	}
 	free(bytes);
-	return r < 0 ? r : 0;
+	return got < 0 ? (int)got : 0;
 }
 
-int segment_scan(struct segment_scan *scan, struct channel_states *states)
+static int search_rest(struct segment_scan *scan, int dir_fd, struct r3ring_error *err)
 {
+	char name[ARCHIVE_NAME_MAX];
 	struct stat status;
-	int r;
+	int fd = openat(dir_fd, archive_segment_name(name, scan->number),
+			O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	int r = fd < 0 || fstat(fd, &status) < 0 ? -errno : 0;
 
-	if (fstat(scan->fd, &status) < 0)
-		return -errno;
-	scan->bytes = (uint64_t)status.st_size;
-	r = read_at(scan->fd, &scan->head, sizeof(scan->head), 0);
-	if (r < 0)
-		return r;
-	scan->has_head = r == 1 && archive_segment_intact(&scan->head) &&
-			 scan->head.number == scan->number;
-	if (scan->has_head && scan->head.version != ARCHIVE_VERSION)
-		return 0;
-	if (scan->has_head) {
-		scan->whole = scan->head.bytes;
-		r = scan_blocks(scan, states);
-		if (r < 0)
-			return r;
+	if (r == 0) {
+		scan->bytes = (uint64_t)status.st_size;
+		r = search_file(scan, fd);
 	}
-	return search_rest(scan);
+	if (fd >= 0)
+		close(fd);
+	return r < 0 ? r3ring_error_set(err, r, "segment %s: %s", name, strerror(-r)) : 0;
+}
+
+int segment_scan(struct segment_scan *scan, int dir_fd, struct channel_states *states,
+		 struct r3ring_error *err)
+{
+	struct archive_segment segment = {.fd = -1};
+	int r = archive_segment_open(&segment, dir_fd, scan->number, err);
+
+	if (r == 0) {
+		scan->head = segment.head;
+		scan->has_head = true;
+		scan->damaged = segment.head.number != scan->number; /* another's name */
+		scan->whole = segment.offset;
+		r = scan->damaged ? 0 : scan_blocks(scan, &segment, states, err);
+	}
+	archive_segment_free(&segment);
+	if (r < 0 && !is_broken(r))
+		return r;
+	return search_rest(scan, dir_fd, err);
 }

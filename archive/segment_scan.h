@@ -6,11 +6,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <r3ring/error.h>
+
 #include "archive/channel_state.h"
 #include "archive/format.h"
 
 struct segment_scan {
-	int fd;
 	uint64_t number; /* that its name says */
 
 	uint64_t bytes; /* of the file */
@@ -24,10 +25,11 @@ struct segment_scan {
 };
 
 /*
- * Scans @scan->fd, and tells @states of each entry of a whole block. Of a segment of another
- * version only the head is looked at.
- * Returns 0, -ENOMEM, or an errno of reading.
+ * Scans segment @scan->number in a directory, and tells @states of each entry of a whole
+ * block.
+ * Returns 0, -EPROTO (a later format), -ENOMEM, or an errno of reading.
  */
-int segment_scan(struct segment_scan *scan, struct channel_states *states);
+int segment_scan(struct segment_scan *scan, int dir_fd, struct channel_states *states,
+		 struct r3ring_error *err);
 
 #endif

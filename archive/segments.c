@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An archive's directory. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,31 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "archive/listing.h"
 #include "archive/segments.h"
-
-#define DIGITS 8 /* at least */
-
-const char *segment_name(char name[SEGMENT_NAME], uint64_t number)
-{
-	snprintf(name, SEGMENT_NAME, "%0*" PRIu64 ARCHIVE_SUFFIX, DIGITS, number);
-	return name;
-}
-
-/* Only as it would be written. */
-bool segment_name_parse(const char *name, uint64_t *number)
-{
-	char written[SEGMENT_NAME];
-	char *end;
-	uint64_t value;
-
-	errno = 0;
-	value = strtoull(name, &end, 10);
-	if (errno || !value || end == name || strcmp(end, ARCHIVE_SUFFIX) != 0 ||
-	    strcmp(segment_name(written, value), name) != 0)
-		return false;
-	*number = value;
-	return true;
-}
 
 int segment_files_add(struct segment_files *list, uint64_t number, uint64_t bytes)
 {
@@ -54,51 +29,20 @@ int segment_files_add(struct segment_files *list, uint64_t number, uint64_t byte
 	return 0;
 }
 
-static int by_number(const void *a, const void *b)
-{
-	const struct segment_file *one = a, *other = b;
-
-	return one->number < other->number ? -1 : one->number > other->number;
-}
-
-static int add_if_segment(struct segment_files *list, int dir_fd, const char *name)
-{
-	struct stat status;
-	uint64_t number;
-
-	if (!segment_name_parse(name, &number))
-		return 0;
-	if (fstatat(dir_fd, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
-		return -errno;
-	return S_ISREG(status.st_mode) ? segment_files_add(list, number, (uint64_t)status.st_size)
-				       : 0;
-}
-
 int segment_files_list(struct segment_files *list, int dir_fd)
 {
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
-	int r = 0;
+	struct archive_listing listing;
+	int r = archive_listing_read(&listing, dir_fd);
 
 	*list = (struct segment_files){0};
-	if (!dir) {
-		r = -errno;
-		if (fd >= 0)
-			close(fd);
+	if (r < 0)
 		return r;
-	}
-	while (r == 0 && (errno = 0, entry = readdir(dir)))
-		r = add_if_segment(list, dir_fd, entry->d_name);
-	if (r == 0 && errno)
-		r = -errno;
-	closedir(dir);
-	if (r < 0) {
+	for (uint32_t i = 0; r == 0 && i < listing.count; i++)
+		r = segment_files_add(list, listing.segments[i].number, listing.segments[i].bytes);
+	archive_listing_free(&listing);
+	if (r < 0)
 		segment_files_release(list);
-		return r;
-	}
-	qsort(list->files, list->count, sizeof(*list->files), by_number);
-	return 0;
+	return r;
 }
 
 void segment_files_release(struct segment_files *list)
@@ -109,9 +53,9 @@ void segment_files_release(struct segment_files *list)
 
 static int remove_file(int dir_fd, const struct segment_file *file)
 {
-	char name[SEGMENT_NAME];
+	char name[ARCHIVE_NAME_MAX];
 
-	return unlinkat(dir_fd, segment_name(name, file->number), 0) < 0 ? -errno : 0;
+	return unlinkat(dir_fd, archive_segment_name(name, file->number), 0) < 0 ? -errno : 0;
 }
 
 int segment_files_drop_last(struct segment_files *list, int dir_fd)

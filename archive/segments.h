@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of an archive's directory: names, sizes, the lock. */
+/* The segments that a recorder has in an archive's directory, and its lock on that. */
 #ifndef ARCHIVE_SEGMENTS_H
 #define ARCHIVE_SEGMENTS_H
 
@@ -10,8 +10,6 @@
 #include <r3ring/error.h>
 
 #include "archive/format.h"
-
-#define SEGMENT_NAME 32
 
 struct segment_file {
 	uint64_t number;
@@ -24,12 +22,6 @@ struct segment_files {
 	size_t count, capacity;
 	uint64_t bytes; /* of all */
 };
-
-/* "00000001.r3seg"; returns @name. */
-const char *segment_name(char name[SEGMENT_NAME], uint64_t number);
-
-/* Whether a file's name is that of a segment, and of which. */
-bool segment_name_parse(const char *name, uint64_t *number);
 
 /* What is there. Returns 0 or -errno; on failure there is nothing to release. */
 int segment_files_list(struct segment_files *list, int dir_fd);

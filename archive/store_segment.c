@@ -10,6 +10,7 @@
 #include <sys/statvfs.h>
 
 #include "archive/block.h"
+#include "archive/listing.h"
 #include "archive/store.h"
 
 #define LAST_SPAN sizeof(struct archive_block_head) /* of a block without entries */
@@ -133,10 +134,10 @@ static int make_segment(struct store *store)
 {
 	size_t count = store->files.count;
 	uint64_t number = count ? store->files.files[count - 1].number + 1 : 1;
-	char name[SEGMENT_NAME];
+	char name[ARCHIVE_NAME_MAX];
 	int r;
 
-	segment_name(name, number);
+	archive_segment_name(name, number);
 	store->fd = openat(store->dir_fd, name,
 			   O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (store->fd < 0)
@@ -217,14 +218,14 @@ static int write_last(struct store *store)
 /* A segment with nothing whole in it is none. */
 static void cut(struct store *store)
 {
-	char name[SEGMENT_NAME];
+	char name[ARCHIVE_NAME_MAX];
 
 	if (store->written_to > sizeof(struct archive_segment_head)) {
 		if (ftruncate(store->fd, (off_t)store->written_to) < 0)
 			store_fail(store, -errno, "cutting a segment");
 		return;
 	}
-	segment_name(name, store->files.files[store->files.count - 1].number);
+	archive_segment_name(name, store->files.files[store->files.count - 1].number);
 	if (unlinkat(store->dir_fd, name, 0) < 0)
 		store_fail(store, -errno, "removing a segment");
 	close(store->fd);

@@ -350,5 +350,5 @@ Test(archive_resume, an_archive_of_a_later_version_is_refused)
 	memcpy(image, &head, sizeof(head));
 	write_image(1, image, image_bytes);
 	cr_assert_eq(archive_fixture_open(&archive, &err), -EPROTO);
-	cr_assert_not_null(strstr(err.text, "another version"));
+	cr_assert_not_null(strstr(err.text, "use a later one"));
 }
