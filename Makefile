@@ -87,7 +87,7 @@ TEST_LIBS := -lcriterion $(PROGRAM_LIBS)
 # Data flows one way: include <- ring, record, channel <- kernels, device
 # <- producer | capture_daemon | consumer <- archive | serve <- tools.
 LIBRARY_DIRS := ring record channel kernels device producer consumer consumer/assembler \
-	consumer/eplb consumer/load consumer/reserve
+	consumer/eplb consumer/load consumer/reserve consumer/signature
 LIBRARY := $(patsubst %.c,$(O)/%.o,$(wildcard $(addsuffix /*.c,$(LIBRARY_DIRS))))
 CUDA_DEVICE := $(patsubst %.c,$(O)/%.o,$(wildcard device/cuda*.c))
 ifeq ($(CUDA),yes)
@@ -416,7 +416,8 @@ ARM := $(BUILD)/aarch64
 ARM_ROOT := $(CURDIR)/$(ARM)/sysroot
 ARM_CC := aarch64-linux-gnu-gcc --sysroot=$(ARM_ROOT)
 ARM_RACES := $(addprefix $(ARM)/tests/stress/,ring_race lane_race sleep_wake lossless_threads \
-	segment_changing record_changing capture_streams load_readers)
+	segment_changing record_changing capture_streams load_readers \
+	signature_readers)
 
 $(ARM)/sysroot/complete: scripts/aarch64-sysroot.sh | $(call packages,aarch64)
 	$(call say,APT)

@@ -32,6 +32,16 @@ enum item_type {
 	ITEM_GENERATION,
 };
 
+/* A row as it gets its position. */
+struct placed_row {
+	const struct part *part;
+	const struct attempt *attempt;
+	const struct row *row;
+	const struct row *before; /* that stood there for no pass, or NULL */
+	uint32_t position;
+	bool cached; /* it was run for another position, or by another request */
+};
+
 /* A step from STEP to STEP_END. */
 struct step {
 	struct r3ring_step_record head;
@@ -83,8 +93,20 @@ struct channel {
 	uint32_t keyframe_left; /* records of it that are to come */
 };
 
+/*
+ * Who looks on instead of taking requests: is told of rows as they get their positions and
+ * of requests as they go. Then positions do not keep their rows longer than keys may need
+ * them, nothing is given out, and keys are forgotten before requests are evicted.
+ */
+struct onlooker {
+	void *ctx; /* NULL: nobody looks on */
+	void (*placed)(void *ctx, const struct placed_row *placed);
+	void (*over)(void *ctx, struct request *request, uint32_t flags);
+};
+
 struct r3ring_assembler {
 	struct r3ring_assembler_options options;
+	struct onlooker onlooker;
 	struct r3ring_assembler_stats stats;
 	struct channel **channel; /* [channels] */
 	uint32_t channels;
@@ -133,6 +155,8 @@ void requests_flush(struct r3ring_assembler *assembler);
 
 /* place.c */
 void step_place(struct r3ring_assembler *assembler, struct channel *channel, struct step *step);
+/* Whether a row stands for no pass, so that one that comes later is the first. */
+bool row_is_no_pass(const struct row *row);
 /* Spans that replace those of a step that was settled already. */
 void spans_place_again(struct r3ring_assembler *assembler, struct channel *channel,
 		       const struct r3ring_record *record);

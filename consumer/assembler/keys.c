@@ -100,3 +100,13 @@ void key_store_clear(struct key_store *store)
 		forget(store, key);
 	}
 }
+
+void key_store_shrink(struct key_store *store)
+{
+	uint32_t some = HASH_COUNT(store->keys) / 8 + 1;
+
+	for (; some && store->keys; some--) {
+		forget(store, store->keys);
+		store->forgotten++;
+	}
+}

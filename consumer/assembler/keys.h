@@ -45,5 +45,7 @@ void key_set(struct key *key, uint32_t token, struct row *row);
 /* Slots are used again without being told where records are lost; hashes are not. */
 void key_store_forget_slots(struct key_store *store);
 void key_store_clear(struct key_store *store);
+/* Forgets an eighth of them, those not used for longest. */
+void key_store_shrink(struct key_store *store);
 
 #endif

@@ -104,7 +104,12 @@ static void let_go(struct r3ring_assembler *assembler, struct request *request, 
 		flags |= R3RING_ASSEMBLED_LENGTH_GUESSED;
 	if (request->aborted)
 		flags |= R3RING_ASSEMBLED_ABORTED;
-	request_give(assembler, request, flags);
+	if (assembler->onlooker.ctx) {
+		assembler->onlooker.over(assembler->onlooker.ctx, request, flags);
+		request_free(request);
+	} else {
+		request_give(assembler, request, flags);
+	}
 }
 
 static uint32_t size_of(struct r3ring_coordinate coordinate)
@@ -306,9 +311,23 @@ void requests_gap(const struct channel *channel, uint8_t cause)
 
 /* ---- room, and the end of all ------------------------------------------- */
 
+/* False when there are none. */
+static bool keys_make_room(struct r3ring_assembler *assembler)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < assembler->channels; i++) {
+		any |= assembler->channel[i]->keys.keys != NULL;
+		key_store_shrink(&assembler->channel[i]->keys);
+	}
+	return any;
+}
+
 void requests_make_room(struct r3ring_assembler *assembler)
 {
 	if (assembler->stats.bytes <= assembler->options.max_bytes + assembler->bytes_out)
+		return;
+	if (assembler->onlooker.ctx && keys_make_room(assembler))
 		return;
 	if (assembler->quiet) {
 		assembler->stats.requests_evicted++;

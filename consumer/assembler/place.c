@@ -16,6 +16,7 @@ struct placing {
 	const struct step *step;
 	const struct r3ring_span *span;
 	const uint64_t *key; /* [span->keys] */
+	struct part *part;
 	struct attempt *attempt;
 	uint32_t counted; /* leading rows that count */
 };
@@ -48,25 +49,42 @@ static void compare(struct r3ring_assembler *assembler, struct row *kept, struct
 	}
 }
 
-/* Whether a row stands for no pass, so that one that comes later is the first. */
-static bool is_no_pass(const struct row *row)
+bool row_is_no_pass(const struct row *row)
 {
 	return row->empty &&
 	       (row->cause == R3RING_MISSING_EXTERNAL || row->cause == R3RING_MISSING_UNKNOWN_KEY ||
 		row->cause == R3RING_MISSING_SPANS);
 }
 
-/* @row is borrowed. */
-static void put(struct r3ring_assembler *assembler, struct attempt *attempt, uint32_t position,
-		struct row *row)
+static void tell_onlooker(const struct placing *placing, uint32_t position, const struct row *row,
+			  const struct row *before)
 {
+	const struct onlooker *onlooker = &placing->assembler->onlooker;
+	const struct placed_row placed = {
+		.part = placing->part,
+		.attempt = placing->attempt,
+		.row = row,
+		.before = before,
+		.position = position,
+		.cached = placing->span->kind == R3RING_SPAN_CACHED,
+	};
+
+	if (onlooker->ctx)
+		onlooker->placed(onlooker->ctx, &placed);
+}
+
+/* @row is borrowed. */
+static void put(const struct placing *placing, uint32_t position, struct row *row)
+{
+	struct r3ring_assembler *assembler = placing->assembler;
+	struct attempt *attempt = placing->attempt;
 	struct row *kept = attempt_row(attempt, position);
 
 	if (position >= assembler->options.max_tokens || attempt_reach(attempt, position) < 0)
 		return;
-	if (kept == row || (kept && is_no_pass(row)))
+	if (kept == row || (kept && row_is_no_pass(row)))
 		return;
-	if (kept && !is_no_pass(kept)) {
+	if (kept && !row_is_no_pass(kept)) {
 		if (kept->weight_version == row->weight_version) {
 			if (!kept->empty && !row->empty)
 				compare(assembler, kept, row);
@@ -75,6 +93,7 @@ static void put(struct r3ring_assembler *assembler, struct attempt *attempt, uin
 		if (assembler->options.policy == R3RING_ROWS_FIRST)
 			return;
 	}
+	tell_onlooker(placing, position, row, kept);
 	attempt_put(attempt, position, row_hold(row));
 	assembler->stats.rows_placed++;
 }
@@ -117,7 +136,7 @@ static void place_computed(const struct placing *placing)
 		struct row *row = span_row(placing, i);
 
 		if (row)
-			put(placing->assembler, placing->attempt, span_position(placing, i), row);
+			put(placing, span_position(placing, i), row);
 	}
 	placing->assembler->stats.rows_rejected += placing->span->rows - placing->counted;
 	/* How many were accepted never came: one of them may be each token's pass. */
@@ -126,7 +145,7 @@ static void place_computed(const struct placing *placing)
 		return;
 	lost = row_take_empty(placing->step->pool, R3RING_MISSING_SPANS);
 	for (uint32_t i = 0; lost && i < placing->span->rows; i++)
-		put(placing->assembler, placing->attempt, placing->span->position + i, lost);
+		put(placing, placing->span->position + i, lost);
 	row_drop(lost);
 }
 
@@ -246,14 +265,37 @@ static void place_elsewhere(const struct placing *placing)
 		if (!row)
 			row = unknown;
 		if (row)
-			put(placing->assembler, placing->attempt, placing->span->position + i, row);
+			put(placing, placing->span->position + i, row);
 	}
 	row_drop(unknown);
 }
 
+/* ---- thin requests -------------------------------------------------------- */
+
+/*
+ * For an onlooker a position keeps that it was run, not what: one row without ids for all of
+ * them. The rows of a key's tokens are kept until a later step may have filled that key.
+ */
+static void thin(const struct placing *placing)
+{
+	uint32_t keep = placing->step->head.tokens_per_key;
+	uint64_t end = (uint64_t)placing->span->position + placing->span->rows;
+	uint64_t position = placing->span->position;
+	struct row *ran = row_that_ran(placing->step->pool);
+
+	position = position > keep ? position - keep : 0;
+	end = end > keep ? end - keep : 0;
+	for (; ran && position < end; position++) {
+		const struct row *kept = attempt_row(placing->attempt, (uint32_t)position);
+
+		if (kept && !kept->empty)
+			attempt_put(placing->attempt, (uint32_t)position, row_hold(ran));
+	}
+}
+
 /* ---- a step ------------------------------------------------------------- */
 
-enum phase { ERASE, COMPUTE, LOOK_UP };
+enum phase { ERASE, COMPUTE, LOOK_UP, THIN };
 
 static void place_span(const struct placing *placing, enum phase phase)
 {
@@ -269,6 +311,8 @@ static void place_span(const struct placing *placing, enum phase phase)
 	}
 	if (phase == LOOK_UP && !computed)
 		place_elsewhere(placing);
+	if (phase == THIN)
+		thin(placing);
 }
 
 static uint32_t rows_counted(const struct r3ring_span *span)
@@ -314,6 +358,7 @@ static void place_phase(struct r3ring_assembler *assembler, struct channel *chan
 
 		if (part && !lost && !warmup)
 			placing.attempt = part_attempt(part, placing.span->attempt);
+		placing.part = part;
 		if (!placing.attempt) {
 			place_nowhere(&placing, warmup ? NULL : part, phase);
 			continue;
@@ -356,6 +401,8 @@ void step_place(struct r3ring_assembler *assembler, struct channel *channel, str
 		key_store_forget_slots(&channel->keys);
 	for (enum phase phase = ERASE; parts && phase <= last; phase++)
 		place_phase(assembler, channel, step, parts, phase);
+	if (assembler->onlooker.ctx && parts)
+		place_phase(assembler, channel, step, parts, THIN);
 	free(parts);
 }
 

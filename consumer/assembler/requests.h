@@ -44,6 +44,7 @@ struct request {
 	bool over; /* an end that was no preemption was seen */
 	bool aborted;
 	bool guessed;                  /* its end was not seen, but must have been */
+	void *seen;                    /* the onlooker's */
 	struct request *older, *newer; /* by the last time that something was said of it */
 	UT_hash_handle hh;             /* by id */
 };

@@ -46,6 +46,7 @@ struct row_pool *row_pool_create(const struct r3ring_schema_record *schema,
 
 void row_pool_destroy(struct row_pool *pool)
 {
+	row_drop(pool->ran);
 	for (uint32_t i = 0; i < pool->slabs; i++)
 		free(pool->slab[i]);
 	free(pool->slab);
@@ -131,6 +132,13 @@ struct row *row_take_empty(struct row_pool *pool, uint8_t cause)
 	row->empty = 1;
 	row->cause = cause;
 	return row;
+}
+
+struct row *row_that_ran(struct row_pool *pool)
+{
+	if (!pool->ran)
+		pool->ran = row_take_empty(pool, 0);
+	return pool->ran;
 }
 
 size_t row_bytes(const struct row *row)

@@ -28,6 +28,7 @@ struct row_pool {
 	struct row **spare;               /* [spares] to be taken, the last first; has room for
 					   * all that there are */
 	uint32_t spares, rows;            /* rows: that there are */
+	struct row *ran;                  /* see row_that_ran() */
 	void **slab;                      /* [slabs] that rows are cut from */
 	uint64_t *bytes;                  /* of all rows of the assembler */
 };
@@ -56,6 +57,9 @@ void row_pool_destroy(struct row_pool *pool); /* no row of it may be held */
 struct row *row_take(struct row_pool *pool);
 /* All cells missing; to be shared by the rows of a step that have nothing else. */
 struct row *row_take_empty(struct row_pool *pool, uint8_t cause);
+/* The pool's row without ids, for positions of which it is enough to know that they were run;
+ * NULL when memory is out. The pool's: who keeps it holds it. */
+struct row *row_that_ran(struct row_pool *pool);
 void row_drop(struct row *row);
 
 size_t row_bytes(const struct row *row);

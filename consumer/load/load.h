@@ -25,7 +25,7 @@
 #include <r3ring/load.h>
 
 #include "consumer/load/cells.h"
-#include "consumer/load/hold.h"
+#include "consumer/hold.h"
 
 #define LOAD_BUCKETS 8u /* of a window: it moves on by an eighth */
 #define LOAD_IMAGES 4u  /* places of a board */

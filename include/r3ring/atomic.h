@@ -48,6 +48,7 @@
 		return __atomic_exchange_n(word, value, __ATOMIC_ACQ_REL);                         \
 	}
 
+R3RING_ATOMIC_ACCESS(16)
 R3RING_ATOMIC_ACCESS(32)
 R3RING_ATOMIC_ACCESS(64)
 

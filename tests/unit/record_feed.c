@@ -43,6 +43,10 @@ static void feed(struct feed *feed, const struct r3ring_record *record, uint16_t
 			     0);
 	if (feed->load)
 		cr_assert_eq(r3ring_load_feed(feed->load, feed->channel, &view, &decoded), 0);
+	if (feed->signatures)
+		cr_assert_eq(
+			r3ring_signatures_feed(feed->signatures, feed->channel, &view, &decoded),
+			0);
 	/* Nothing of it may be needed any more. */
 	memset(payload, 0xA5, bytes);
 	free(payload);
@@ -72,6 +76,24 @@ void feed_create_load(struct feed *to, const struct r3ring_load_options *options
 	cr_assert_eq(r3ring_load_channel(to->load, "test/0"), 0);
 }
 
+void feed_create_signatures(struct feed *to, const struct r3ring_signatures_options *options)
+{
+	*to = (struct feed){.generation = 1};
+	cr_assert_eq(r3ring_signatures_create(&to->signatures, options, NULL), 0);
+	cr_assert_eq(r3ring_signatures_channel(to->signatures, "test/0"), 0);
+}
+
+struct feed feed_signatures_channel(const struct feed *from, const char *name)
+{
+	struct feed other = *from;
+	int channel = r3ring_signatures_channel(from->signatures, name);
+
+	cr_assert_geq(channel, 0);
+	other.channel = (uint32_t)channel;
+	other.seq = 0;
+	return other;
+}
+
 struct feed feed_load_channel(const struct feed *from, const char *name)
 {
 	struct feed other = *from;
@@ -88,6 +110,7 @@ void feed_destroy(struct feed *from)
 {
 	r3ring_assembler_destroy(from->assembler);
 	r3ring_load_destroy(from->load);
+	r3ring_signatures_destroy(from->signatures);
 }
 
 static void schema(struct feed *to, uint16_t flags)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Feeds an assembler, or a load, records of a small model, as a channel would have them.
+ * Feeds an assembler, a load or signatures records of a small model, as a channel would have them.
  * The ids of a cell are a function of step, row and layer, so a test says what it expects
  * as the step and row that a position's routes must come from.
  */
@@ -11,6 +11,7 @@
 
 #include <r3ring/assembler.h>
 #include <r3ring/load.h>
+#include <r3ring/signature.h>
 
 #define FEED_LAYERS 3u
 #define FEED_TOP_K 2u
@@ -19,6 +20,7 @@
 struct feed {
 	struct r3ring_assembler *assembler; /* NULL: not fed */
 	struct r3ring_load *load;           /* likewise */
+	struct r3ring_signatures *signatures;
 	uint32_t channel;
 	uint64_t seq;
 	uint64_t units; /* rows of layers so far */
@@ -49,8 +51,11 @@ void feed_create(struct feed *feed, const struct r3ring_assembler_options *optio
 /* Another channel of the same assembler. */
 struct feed feed_channel(const struct feed *feed, const char *name);
 void feed_destroy(struct feed *feed);
-/* A load's channel "test/0"; then another of the same load. */
+/* A load's, or signatures', channel "test/0". */
 void feed_create_load(struct feed *feed, const struct r3ring_load_options *options);
+void feed_create_signatures(struct feed *feed, const struct r3ring_signatures_options *options);
+/* Another channel of the same signatures; then of the same load. */
+struct feed feed_signatures_channel(const struct feed *feed, const char *name);
 struct feed feed_load_channel(const struct feed *feed, const char *name);
 
 void feed_schema(struct feed *feed);

@@ -3,8 +3,8 @@
  * A place that one thread writes and any number read, none waiting: who reads enters and
  * leaves; who writes claims the place while nobody is in it, or takes another one.
  */
-#ifndef CONSUMER_LOAD_HOLD_H
-#define CONSUMER_LOAD_HOLD_H
+#ifndef CONSUMER_HOLD_H
+#define CONSUMER_HOLD_H
 
 #include <stdbool.h>
 #include <stdint.h>

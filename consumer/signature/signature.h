@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The signatures' parts:
+ *
+ *	create.c    an assembler of its own, fed and looked at
+ *	count.c     rows that it places are counted
+ *	slots.c     where: a slot each request, taken from others when there is none
+ *	read.c      copies of slots, for any thread
+ *	compare.c   how alike two are
+ *
+ * A slot's words are relaxed atomics while it is held, since it is read while its request
+ * is counted; what it is of is plain and changes only when nobody is in it.
+ */
+#ifndef CONSUMER_SIGNATURE_SIGNATURE_H
+#define CONSUMER_SIGNATURE_SIGNATURE_H
+
+#include <r3ring/signature.h>
+
+#include "consumer/assembler/assembler.h"
+#include "consumer/hold.h"
+
+/* Different layer tables, that is pipeline stages. */
+#define SIGNATURE_STAGES 32u
+
+struct signature_stage {
+	uint32_t layers;
+	struct r3ring_layer_entry *layer;
+};
+
+struct slot {
+	uint32_t hold;
+	uint32_t flags;                  /* read by others */
+	char id[R3RING_TEXT_ID_MAX + 1]; /* "": free */
+	uint64_t touched;                /* by the feeding thread's clock of rows */
+	uint32_t prompt;                 /* read by others, as what follows */
+	uint64_t updated_ns;
+	uint64_t rows[R3RING_SIGNATURE_PHASES];
+	uint64_t inherited, missing;
+	/* uint16_t *[layers][experts] of each stage; 0: none yet */
+	uint64_t counts[SIGNATURE_STAGES][R3RING_SIGNATURE_PHASES];
+};
+
+struct r3ring_signatures {
+	struct r3ring_signatures_options options;
+	struct r3ring_signatures_stats stats;
+	struct r3ring_assembler *assembler;
+	uint64_t now_ns; /* when the step that is counted was published */
+	uint64_t touches;
+	uint64_t *seq, *generation; /* [channels] of the last record */
+	uint32_t channels;
+	uint32_t experts; /* read by others */
+	uint32_t stages;  /* likewise */
+	struct signature_stage stage[SIGNATURE_STAGES];
+	struct row_pool *pool; /* of the row that was counted last, */
+	uint32_t pool_stage;   /* and its stage */
+	struct slot *slot;     /* [options.max_requests] */
+	uint32_t *hash;        /* [options.max_requests] of their ids, 0: free. Read by others */
+};
+
+static inline uint16_t *slot_counts(const struct slot *slot, uint32_t stage,
+				    enum r3ring_signature_phase phase)
+{
+	/* Pairs with the release in slot_reach(): the counts are zeroed. */
+	return (uint16_t *)(uintptr_t)r3ring_load_acquire_u64(&slot->counts[stage][phase]);
+}
+
+static inline size_t stage_bytes(const struct r3ring_signatures *signatures, uint32_t stage)
+{
+	return (size_t)signatures->stage[stage].layers * signatures->experts * sizeof(uint16_t);
+}
+
+uint32_t signature_hash(const char *id); /* never 0 */
+
+/* count.c: for the assembler */
+void signature_row(void *ctx, const struct placed_row *placed);
+void signature_over(void *ctx, struct request *request, uint32_t flags);
+
+/* slots.c; all by the feeding thread */
+/* The slot of a request, made when it has none; NULL: there is no room, or it had to go. */
+struct slot *slot_of(struct r3ring_signatures *signatures, struct request *request);
+/* The request has gone; its slot is kept as that of an ended one. */
+void slot_end(struct r3ring_signatures *signatures, struct slot *slot, uint32_t flags);
+/* Its counts, made when there are none; NULL: no room. */
+uint16_t *slot_reach(struct r3ring_signatures *signatures, struct slot *slot, uint32_t stage,
+		     enum r3ring_signature_phase phase);
+void slots_free(struct r3ring_signatures *signatures);
+
+#endif
