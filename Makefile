@@ -296,6 +296,19 @@ $(FAKE)/tests/run-cuda: $(FAKE_TESTS) $(filter-out %/demo.o,$(DEMO)) \
 	@mkdir -p $(@D)
 	$(call link-fake,$(TEST_LIBS))
 
+# What runs on real GPUs, over the stand-in: tests/gpu/stand-in/nvidia-smi says how.
+$(FAKE)/tests/run-gpu: $(FAKE_TESTS) $(FAKE)/tests/gpu/litmus.o $(filter-out %/demo.o,$(DEMO)) \
+		$(filter-out %/libr3ring.a,$(INSIDE)) $(FAKE)/libr3ring.a \
+		| $(FAKE)/r3ringd $(FAKE)/r3ring
+	$(call say,LD)
+	$(call link-fake,$(TEST_LIBS))
+
+$(FAKE)/tests/bench-gpu: $(patsubst $(O)/gpu/%,$(FAKE)/%,$(GPU_BENCH)) \
+		$(filter-out %/libr3ring.a,$(INSIDE)) $(FAKE)/libr3ring.a \
+		| $(FAKE)/r3ringd $(FAKE)/r3ring
+	$(call say,LD)
+	$(call link-fake,$(PROGRAM_LIBS))
+
 $(O)/tests/run-gpu: $(GPU_TESTS) $(filter-out %/demo.o,$(DEMO)) $(INSIDE) | $(PROGRAMS)
 	$(call say,LD)
 	$(call link,$(TEST_LIBS))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * usage: R3RING_RUNTIME_DIR=DIR bench-gpu RESULTS.json
+ * usage: R3RING_RUNTIME_DIR=DIR bench-gpu RESULTS.json SECONDS
  *
- * A daemon must serve DIR. Prints a table; tests/gpu/run.sh does all around it.
+ * A daemon must serve DIR. What does not fit into SECONDS is left out, and that is told. Prints a table; tests/gpu/run.sh does all around it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +16,8 @@
 
 static FILE *results;
 static const char *comma = "";
+static uint64_t deadline_ns;
+static bool time_is_over;
 
 /* ---- telling ------------------------------------------------------------ */
 
@@ -39,6 +41,8 @@ void bench_tell(const char *group, const char *what, double floor, double value,
 		"\"%s\"}",
 		comma, group, what, floor, value, unit);
 	comma = ",";
+	fflush(stdout); /* it may be ended at any time */
+	fflush(results);
 }
 
 uint64_t bench_ns(void)
@@ -47,6 +51,15 @@ uint64_t bench_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+bool bench_has_time(void)
+{
+	if (!time_is_over && bench_ns() >= deadline_ns) {
+		time_is_over = true;
+		bench_tell("time", "is over: what would follow was left out", 0, 0, "");
+	}
+	return !time_is_over;
 }
 
 static int ascending(const void *a, const void *b)
@@ -278,6 +291,8 @@ static void bench_calls(struct bench_gpu *gpu, uint32_t rows)
 	bench_tell("calls", what, 0, bench_median(repeats, REPEATS), "us");
 }
 
+/* ---- a model ------------------------------------------------------------ */
+
 static void bench_memory(struct bench_gpu gpu)
 {
 	char what[96];
@@ -294,7 +309,7 @@ static void bench_model(struct bench_gpu gpu)
 
 	bench_memory(gpu);
 	bench_gpu_open(&gpu, 0, STEPS + 4);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows) && bench_has_time(); i++)
 		bench_layers(&gpu, rows[i]);
 	bench_calls(&gpu, 64);
 	bench_tell("layer", "steps dropped: figures above are void unless 0", 0,
@@ -304,8 +319,9 @@ static void bench_model(struct bench_gpu gpu)
 
 int main(int argc, char **argv)
 {
-	if (argc != 2)
-		refuse("usage", "bench-gpu RESULTS.json");
+	if (argc != 3)
+		refuse("usage", "bench-gpu RESULTS.json SECONDS");
+	deadline_ns = bench_ns() + strtoull(argv[2], NULL, 10) * 1000000000u;
 	results = fopen(argv[1], "w");
 	if (!results)
 		refuse(argv[1], "cannot be written");
@@ -313,8 +329,10 @@ int main(int argc, char **argv)
 	printf("%-9s %-62s %10s %10s\n", "group", "what", "floor", "measured");
 	bench_model((struct bench_gpu){"deepseek-v4-flash", 43, 256, 6, 8192, .producer = NULL});
 	bench_model((struct bench_gpu){"kimi-k3", 92, 896, 16, 8192, .producer = NULL});
-	bench_latency();
-	bench_forward();
+	if (bench_has_time())
+		bench_latency();
+	if (bench_has_time())
+		bench_forward();
 	fprintf(results, "\n]\n");
 	return fclose(results) == 0 ? 0 : 1;
 }

@@ -39,6 +39,9 @@ void bench_capture(struct bench_gpu *gpu, uint32_t layer, uint32_t rows);
 void bench_end(struct bench_gpu *gpu);
 
 uint64_t bench_ns(void);
+
+/* Whether there is time for something more; tells once that there is none. */
+bool bench_has_time(void);
 double bench_median(double *values, uint32_t count);
 
 /* One result: a line of the table on standard output, and an object in the JSON file.

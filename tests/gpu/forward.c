@@ -11,7 +11,8 @@
 #include "tests/gpu/bench.h"
 
 #define REPEATS 7u
-#define STEPS 10u
+#define STEPS_MAX 10u
+#define REPEAT_US 300000.0 /* about so long, with at least one step */
 
 /* Sizes of one layer's products: attention and the experts that a token takes. */
 struct forward_shape {
@@ -91,13 +92,15 @@ static void run_layer(struct forward *forward, uint32_t layer, uint32_t rows,
 		bench_capture(&forward->gpu, layer, rows);
 }
 
-static double time_forward(struct forward *forward, uint32_t rows, enum watching watching)
+/* Microseconds a step. */
+static double time_forward(struct forward *forward, uint32_t rows, uint32_t steps,
+			   enum watching watching)
 {
 	uint64_t start;
 
 	MUST(cudaStreamSynchronize(forward->gpu.stream));
 	start = bench_ns();
-	for (uint32_t step = 0; step < STEPS; step++) {
+	for (uint32_t step = 0; step < steps; step++) {
 		if (watching == WATCH_DRAINED)
 			bench_begin(&forward->gpu, rows, 0);
 		for (uint32_t layer = 0; layer < forward->shape->layers; layer++)
@@ -106,7 +109,18 @@ static double time_forward(struct forward *forward, uint32_t rows, enum watching
 			bench_end(&forward->gpu);
 	}
 	MUST(cudaStreamSynchronize(forward->gpu.stream));
-	return (double)(bench_ns() - start) / STEPS / 1e3;
+	return (double)(bench_ns() - start) / steps / 1e3;
+}
+
+/* The first one also warms it up. */
+static uint32_t steps_for(struct forward *forward, uint32_t rows)
+{
+	double us = time_forward(forward, rows, 1, WATCH_DRAINED);
+
+	us = time_forward(forward, rows, 1, WATCH_DRAINED);
+	return us * STEPS_MAX < REPEAT_US ? STEPS_MAX
+	       : us < REPEAT_US           ? (uint32_t)(REPEAT_US / us)
+					  : 1;
 }
 
 /* Interleaved, so that a GPU that gets warm does it to all three. */
@@ -114,12 +128,15 @@ static void measure(struct forward *forward, uint32_t rows)
 {
 	double off[REPEATS], bound[REPEATS], drained[REPEATS];
 	char what[96];
+	uint32_t steps;
 
-	time_forward(forward, rows, WATCH_DRAINED);
+	steps = steps_for(forward, rows);
 	for (uint32_t i = 0; i < REPEATS; i++) {
-		off[i] = time_forward(forward, rows, WATCH_OFF);
-		bound[i] = time_forward(forward, rows, WATCH_BOUND);
-		drained[i] = time_forward(forward, rows, WATCH_DRAINED);
+		if (!bench_has_time())
+			return;
+		off[i] = time_forward(forward, rows, steps, WATCH_OFF);
+		bound[i] = time_forward(forward, rows, steps, WATCH_BOUND);
+		drained[i] = time_forward(forward, rows, steps, WATCH_DRAINED);
 	}
 	bench_median(off, REPEATS);
 	snprintf(what, sizeof(what), "%s, %u rows: bound, beside off", forward->shape->model, rows);
@@ -141,12 +158,12 @@ static void run_shape(const struct blas *blas, blas_handle handle,
 					 .experts = shape->experts,
 					 .top_k = shape->top_k,
 					 .rows = 8192};
-	bench_gpu_open(&forward.gpu, 2, STEPS + 4);
+	bench_gpu_open(&forward.gpu, 2, STEPS_MAX + 4);
 	MUST(cudaMalloc(&forward.weights, (size_t)shape->hidden * (size_t)shape->inner * element));
 	MUST(cudaMalloc(&forward.from, 8192u * (size_t)shape->hidden * element));
 	MUST(cudaMalloc(&forward.to, 8192u * (size_t)shape->inner * element));
 	blas_must(blas->set_stream(forward.handle, forward.gpu.stream), "cublasSetStream");
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows) && bench_has_time(); i++)
 		measure(&forward, rows[i]);
 	bench_tell("forward", "steps dropped: figures above are void unless 0", 0,
 		   (double)bench_dropped(&forward.gpu), "steps");
@@ -165,7 +182,7 @@ void bench_forward(void)
 		printf("forward   left out: no libcublas that works\n");
 		return;
 	}
-	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes) && bench_has_time(); i++)
 		run_shape(&blas, handle, &shapes[i]);
 	blas_must(blas.destroy(handle), "cublasDestroy");
 }

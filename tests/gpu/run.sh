@@ -1,13 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# All that needs a GPU, in one call of some minutes: tests, compute-sanitizer where it is,
-# benchmark.
+# All that needs a GPU, in one call of less than six minutes: tests, a litmus of the order of
+# copies, compute-sanitizer where it is, a benchmark.
 #
 #	tests/gpu/run.sh BUILD-DIR [test] [bench]
 #
 # Writes BUILD-DIR/gpu/results.json and results.txt. Where there is no GPU it says so and
-# ends with 0.
+# ends with 0. Each part has a time of its own and is ended when that is over, and all of
+# them when GPU_BUDGET seconds are (340): what was left out is told.
 set -u
 
 cd "$(dirname "$0")/../.." || exit 1
@@ -26,25 +27,75 @@ fi
 echo "$gpus"
 status=0
 
+# ---- time ---------------------------------------------------------------
+
+began=$(date +%s)
+budget=${GPU_BUDGET:-340}
+
+# Seconds for a part that is to have @1: not more than there are left of all.
+share()
+{
+	left=$((began + budget - $(date +%s)))
+	[ "$left" -lt "$1" ] || left=$1
+	echo "$left"
+}
+
+# within PART SECONDS COMMAND...: its status; 124 when its time was over.
+within()
+{
+	part=$1
+	seconds=$(share "$2")
+	shift 2
+	if [ "$seconds" -lt 1 ]; then
+		echo "$part: left out, the $budget s for all parts are over"
+		return 124
+	fi
+	start=$(date +%s)
+	timeout -k 1 "$seconds" "$@" > "$to/$part.log" 2>&1
+	ended=$?
+	echo "$part: $(($(date +%s) - start)) of $seconds s"
+	[ "$ended" != 124 ] || echo "$part: ended, its time was over"
+	return "$ended"
+}
+
+# ---- parts --------------------------------------------------------------
+
 # What only the stand-in runtime can show is left out here.
-tests='@(cuda_steps|cuda_placement|gpu_litmus)/*'
+tests='@(cuda_steps|cuda_placement|cuda_reference|cuda_namespaces)/*'
+
+count()
+{
+	grep '^not ok' "$to/$1.tap"
+	awk -v part="$1" '/# SKIP Test is disabled/ { next } /^ok .*# SKIP/ { skipped++; next }
+		/^ok / { passed++ }
+		/^not ok / { failed++ }
+		END { printf "%s: %d passed, %d failed, %d skipped\n", part, passed, failed,
+			skipped; exit failed > 0 || !passed }' "$to/$1.tap"
+}
+
+run_criterion()
+{
+	: > "$to/$1.tap"
+	within "$1" "$2" "$out/tests/run-gpu" -j1 --timeout "$2" --filter "$3" \
+		--tap="$to/$1.tap" || status=1
+	count "$1" || status=1
+}
 
 run_tests()
 {
-	timeout 240 "$out/tests/run-gpu" -j1 --timeout 300 --filter "$tests" \
-		--tap="$to/tests.tap" > "$to/tests.log" 2>&1 || status=1
-	grep '^not ok' "$to/tests.tap"
-	awk '/^ok .*# SKIP/ { skipped++; next } /^ok / { passed++ } /^not ok / { failed++ }
-		END { printf "GPU tests: %d passed, %d failed, %d skipped\n", passed, failed,
-			skipped; exit failed > 0 || !passed }' "$to/tests.tap" || status=1
+	run_criterion tests 100 "$tests"
+	GPU_LITMUS_SECONDS=${GPU_LITMUS_SECONDS:-$(($(share 90) / 2 - 5))}
+	export GPU_LITMUS_SECONDS
+	run_criterion litmus 90 'gpu_litmus/*'
+	grep 'litmus:' "$to/litmus.log"
 	sanitizer=$(command -v compute-sanitizer) || {
 		echo "skipped: no compute-sanitizer"
 		return
 	}
 	for tool in memcheck racecheck; do
-		if timeout 100 "$sanitizer" --tool $tool --target-processes all --error-exitcode 9 \
-			"$out/tests/run-gpu" -j1 --filter 'cuda_steps/every_id_of_a_decode*' \
-			> "$to/$tool.log" 2>&1; then
+		if within $tool 30 "$sanitizer" --tool $tool --target-processes all \
+			--error-exitcode 9 "$out/tests/run-gpu" -j1 \
+			--filter 'cuda_steps/every_id_of_a_decode*'; then
 			echo "$tool: clean"
 		else
 			echo "$tool: see $to/$tool.log"
@@ -59,16 +110,21 @@ run_bench()
 	export R3RING_RUNTIME_DIR
 	"$out/r3ringd" --runtime-dir "$R3RING_RUNTIME_DIR" 2> "$to/r3ringd.log" &
 	daemon=$!
-	trap 'kill $daemon 2> /dev/null; rm -rf "$R3RING_RUNTIME_DIR"' EXIT
-	for _ in $(seq 100); do
+	trap 'kill -9 $daemon 2> /dev/null; rm -rf "$R3RING_RUNTIME_DIR"' EXIT
+	for _ in $(seq 50); do
 		"$out/r3ring" status > /dev/null 2>&1 && break
 		sleep 0.1
 	done
+	rm -f "$to/results.json"
+	within bench 90 "$out/tests/bench-gpu" "$to/results.json" "$(($(share 90) - 5))"
+	ended=$?
+	[ "$ended" = 0 ] || status=1
+	[ "$ended" != 124 ] || printf '\n]\n' >> "$to/results.json" # what it has told is whole
 	{
 		echo "$gpus"
-		timeout 240 "$out/tests/bench-gpu" "$to/results.json"
-	} > "$to/results.txt" 2> "$to/bench.err" || status=1
-	cat "$to/results.txt" "$to/bench.err"
+		cat "$to/bench.log"
+	} > "$to/results.txt"
+	cat "$to/results.txt"
 	grep -i 'context\|buffer' "$to/r3ringd.log" | head -n 8
 }
 
@@ -82,4 +138,5 @@ for part; do
 		;;
 	esac
 done
+echo "all: $(($(date +%s) - began)) of $budget s"
 exit $status
