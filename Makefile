@@ -113,7 +113,7 @@ BENCH := $(patsubst %.c,$(O)/%.o,$(wildcard tests/bench/*.c))
 WORTH := $(patsubst %.c,$(O)/%.o,$(wildcard tests/bench/worth/*.c))
 BENCHED := $(patsubst %.c,$(O)/%.o,$(wildcard tests/bench/unbound/*.c))
 # Those of the peers that need no package are tested too.
-PEERS_PLAIN := $(addprefix $(O)/tests/bench/,floors.o made_ring.o process.o $(addprefix peers/, \
+PEERS_PLAIN := $(addprefix $(O)/tests/bench/,floors.o made_ring.o options.o process.o $(addprefix peers/, \
 	course.o kernel.o measure.o message.o pipe.o r3ring.o seqpacket.o))
 PEERS := $(addprefix $(O)/tests/bench/peers/, \
 	boost.o broker.o ck.o iceoryx.o main.o redis.o report.o rows.o rte_ring.o zeromq.o)

@@ -3,16 +3,16 @@
 #include <errno.h>
 
 #include "tests/bench/bench.h"
+#include "tests/bench/options.h"
 
-#define REPEATS_MAX 99
 #define DISAGREEMENT_MAX 0.25
 
 /* What was measured in all repeats so far. */
 struct samples {
-	double floors[2 * REPEATS_MAX];
-	double measured[REPEATS_MAX];
-	double figures[REPEATS_MAX];
-	double disagreements[REPEATS_MAX];
+	double floors[2 * BENCH_REPEATS_MAX];
+	double measured[BENCH_REPEATS_MAX];
+	double figures[BENCH_REPEATS_MAX];
+	double disagreements[BENCH_REPEATS_MAX];
 	unsigned int count;
 };
 
@@ -64,7 +64,7 @@ struct bench_result bench_run(const struct bench_row *row, unsigned int repeats)
 	struct bench_result result = {0};
 	struct samples samples = {.count = 0};
 
-	if (repeats < 1 || repeats > REPEATS_MAX) {
+	if (repeats < 1 || repeats > BENCH_REPEATS_MAX) {
 		result.code = -EINVAL;
 		return result;
 	}

@@ -4,13 +4,12 @@
  * target each has to reach.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/bench/bench.h"
+#include "tests/bench/options.h"
 
 static const struct bench_group *const groups[] = {
 	&bench_ring,   &bench_copy,   &bench_step, &bench_capture, &bench_drain,   &bench_assemble,
@@ -18,12 +17,6 @@ static const struct bench_group *const groups[] = {
 };
 
 #define GROUP_COUNT (sizeof(groups) / sizeof(groups[0]))
-
-struct options {
-	int json;
-	const char *filter; /* part of "group: row" */
-	unsigned int repeats;
-};
 
 static const char usage[] =
 	"usage: run-bench [--json] [--filter TEXT] [--repeats N]\n"
@@ -35,33 +28,6 @@ static const char usage[] =
 	"  --json         one JSON object for each row\n"
 	"  --filter TEXT  only rows whose group or name holds TEXT\n"
 	"  --repeats N    1 to 99\n";
-
-static int parse_options(int argc, char **argv, struct options *options)
-{
-	static const struct option known[] = {{"json", no_argument, NULL, 'j'},
-					      {"filter", required_argument, NULL, 'f'},
-					      {"repeats", required_argument, NULL, 'r'},
-					      {"help", no_argument, NULL, 'h'},
-					      {NULL, 0, NULL, 0}};
-	int option;
-
-	while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
-		char *end = NULL;
-
-		if (option == 'j') {
-			options->json = 1;
-		} else if (option == 'f') {
-			options->filter = optarg;
-		} else if (option == 'r') {
-			options->repeats = (unsigned int)strtoul(optarg, &end, 10);
-			if (*end || options->repeats < 1 || options->repeats > 99)
-				return -EINVAL;
-		} else {
-			return option == 'h' ? 1 : -EINVAL;
-		}
-	}
-	return optind == argc ? 0 : -EINVAL;
-}
 
 static const char *verdict(const struct bench_result *result)
 {
@@ -110,7 +76,7 @@ static int print_json(const struct bench_group *group, const struct bench_row *r
 	return rc;
 }
 
-static int selected(const struct options *options, const struct bench_group *group,
+static int selected(const struct bench_options *options, const struct bench_group *group,
 		    const struct bench_row *row)
 {
 	return !options->filter || strstr(group->name, options->filter) ||
@@ -118,7 +84,7 @@ static int selected(const struct options *options, const struct bench_group *gro
 }
 
 /* Returns 1 when a row failed, else 0; a missed target is a result. */
-static int run_group(const struct bench_group *group, const struct options *options)
+static int run_group(const struct bench_group *group, const struct bench_options *options)
 {
 	int failed = 0;
 
@@ -140,14 +106,10 @@ static int run_group(const struct bench_group *group, const struct options *opti
 
 int main(int argc, char **argv)
 {
-	struct options options = {.repeats = 5};
-	int rc = parse_options(argc, argv, &options);
+	struct bench_options options = {0};
 	int failed = 0;
 
-	if (rc) {
-		fputs(usage, rc > 0 ? stdout : stderr);
-		return rc > 0 ? 0 : 2;
-	}
+	bench_options_parse(&options, argc, argv, usage);
 	if (!options.json)
 		printf("%-8s %-52s %10s %10s %-7s %8s  %s\n", "group", "row", "floor", "measured",
 		       "unit", "ratio", "target");

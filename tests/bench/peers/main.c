@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The program that measures this project's ring beside its peers. */
-#include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/bench/options.h"
 #include "tests/bench/peers/report.h"
 #include "tests/bench/peers/rows.h"
-
-struct options {
-	const char *filter; /* part of a row's name */
-	const char *json;
-	unsigned int repeats;
-};
 
 static const char usage[] =
 	"usage: run-peers [--filter TEXT] [--repeats N] [--json FILE]\n"
@@ -28,34 +21,7 @@ static const char usage[] =
 	"  --repeats N    1 to 99\n"
 	"  --json FILE    writes everything there too\n";
 
-static int parse_options(int argc, char **argv, struct options *options)
-{
-	static const struct option known[] = {{"json", required_argument, NULL, 'j'},
-					      {"filter", required_argument, NULL, 'f'},
-					      {"repeats", required_argument, NULL, 'r'},
-					      {"help", no_argument, NULL, 'h'},
-					      {NULL, 0, NULL, 0}};
-	int option;
-
-	while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
-		char *end = NULL;
-
-		if (option == 'j') {
-			options->json = optarg;
-		} else if (option == 'f') {
-			options->filter = optarg;
-		} else if (option == 'r') {
-			options->repeats = (unsigned int)strtoul(optarg, &end, 10);
-			if (*end || options->repeats < 1 || options->repeats > REPEATS_MAX)
-				return -EINVAL;
-		} else {
-			return option == 'h' ? 1 : -EINVAL;
-		}
-	}
-	return optind == argc ? 0 : -EINVAL;
-}
-
-static int run(const struct options *options, struct peer_table *table)
+static int run(const struct bench_options *options, struct peer_table *table)
 {
 	int rc;
 
@@ -81,14 +47,11 @@ static int run(const struct options *options, struct peer_table *table)
 
 int main(int argc, char **argv)
 {
-	struct options options = {.repeats = 5};
+	struct bench_options options = {.names_json = true};
 	struct peer_table *table;
-	int rc = parse_options(argc, argv, &options);
+	int rc;
 
-	if (rc) {
-		fputs(usage, rc > 0 ? stdout : stderr);
-		return rc > 0 ? 0 : 2;
-	}
+	bench_options_parse(&options, argc, argv, usage);
 	table = calloc(1, sizeof(*table));
 	if (!table)
 		return 1;

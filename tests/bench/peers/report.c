@@ -19,7 +19,7 @@ struct figures {
 /* The median of what lies @offset bytes into each kept sample. */
 static double median(const struct peer_row *row, size_t offset)
 {
-	double values[REPEATS_MAX];
+	double values[BENCH_REPEATS_MAX];
 
 	for (unsigned int i = 0; i < row->kept; i++)
 		memcpy(&values[i], (const char *)&row->samples[i] + offset, sizeof(values[i]));

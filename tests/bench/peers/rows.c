@@ -98,7 +98,7 @@ static void run_row(struct peer_row *row)
 void rows_run(struct peer_table *table)
 {
 	for (size_t i = 0; i < table->count; i++)
-		if (!table->rows[i].code && table->rows[i].kept < REPEATS_MAX)
+		if (!table->rows[i].code && table->rows[i].kept < BENCH_REPEATS_MAX)
 			run_row(&table->rows[i]);
 }
 
@@ -114,7 +114,7 @@ static bool agree(double one, double other)
 
 static double median_line(const struct peer_table *table)
 {
-	static double lines[2 * ROWS_MAX * REPEATS_MAX];
+	static double lines[2 * ROWS_MAX * BENCH_REPEATS_MAX];
 	size_t count = 0;
 
 	for (size_t i = 0; i < table->count; i++) {

@@ -5,10 +5,10 @@
 
 #include <stddef.h>
 
+#include "tests/bench/options.h"
 #include "tests/bench/peers/measure.h"
 
 #define ROWS_MAX 64
-#define REPEATS_MAX 99u
 #define SIZES_MAX 8
 
 /* One repeat of a row, and the way of a cache line before and after it, in ns. */
@@ -23,7 +23,7 @@ struct peer_row {
 	size_t size;
 	unsigned int readers;
 	int code; /* what its first failure returned */
-	struct peer_sample samples[REPEATS_MAX];
+	struct peer_sample samples[BENCH_REPEATS_MAX];
 	unsigned int kept;         /* the first of them, once sifted */
 	unsigned int thrown;       /* the others */
 	struct peer_counts counts; /* of all repeats */
