@@ -38,7 +38,7 @@ static int feed_all(struct exporter *exporter, struct archive_reader *reader,
 			told = passed;
 		}
 	}
-	return rc > 0 ? 0 : rc;
+	return rc;
 }
 
 int export_archive(const char *dir, const struct export_options *options,

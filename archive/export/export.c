@@ -234,11 +234,8 @@ static int feed_record(struct exporter *exporter, uint32_t channel, const struct
 int export_feed(struct exporter *exporter, const struct archive_item *item,
 		struct r3ring_error *err)
 {
-	const uint64_t until = exporter->options.until_ns;
 	int channel, rc = 0;
 
-	if (until && item->time_ns >= until)
-		return 1;
 	if (item->kind != ARCHIVE_RECORD && item->kind != ARCHIVE_GAP)
 		return 0;
 	if (!of_instance(exporter, item->name))
