@@ -166,6 +166,23 @@ Test(export_options, failure_21_a_range_of_positions_and_layers_is_all_that_is_w
 	cr_assert(trial_is("routes", 3, 0, 3, 2, 1));
 }
 
+Test(export_options, a_request_that_ends_before_the_range_has_no_rows)
+{
+	const struct r3ring_span prompt = trial_span(2, 0, 8);
+
+	trial.options.position_first = 6;
+	trial_begin("safetensors");
+	trial_request(1, "short", 1);
+	feed_begin(&trial.feed, 2, "long", 8, 0);
+	feed_whole(&trial.feed, 3, 8, &prompt, 1);
+	feed_end(&trial.feed, 2, R3RING_END_FINISHED, 0, 9);
+	trial_finish();
+	trial_read();
+	cr_assert_str_eq(ids(), "[\"short\",\"long\"]");
+	cr_assert_eq(rows(), 2);
+	cr_assert(trial_is("routes", 1, 0, 3, 7, 0));
+}
+
 Test(export_options, a_loss_outside_of_the_range_is_no_loss)
 {
 	trial.options.position_end = 3;
@@ -269,6 +286,20 @@ Test(export_options, failure_35_prediction_layers_come_behind_the_others_where_a
 	cr_assert(trial_is("routes", 0, 2, 1, 0, 2));
 	cr_assert_str_eq(safetensors_metadata(&trial.file, "layer_kinds"),
 			 "[\"hash\",\"moe\",\"mtp\"]");
+}
+
+Test(export_options, layers_that_are_left_out_between_others_leave_no_trace)
+{
+	trial.feed.kinds = with_mtp;
+	trial.options.mtp = true;
+	trial.options.layer_end = 1;
+	trial_begin("safetensors");
+	trial_request(1, "a", 1);
+	trial_finish();
+	trial_read();
+	cr_assert_eq(safetensors_tensor(&trial.file, "routes").shape[1], 2);
+	cr_assert(trial_is("routes", 1, 0, 1, 1, 0));
+	cr_assert(trial_is("routes", 1, 1, 1, 1, 2));
 }
 
 Test(export_options, failure_9_layers_of_pipeline_stages_are_joined_by_number)
