@@ -22,6 +22,7 @@ static const struct command commands[] = {
 	{"export", cmd_export, "write an archive's routes in the form that a trainer takes"},
 	{"verify", cmd_verify, "look whether all of an archive is true, down to every byte"},
 	{"replay", cmd_replay, "feed an archive through the daemon, as its engine did"},
+	{"serve", cmd_serve, "answer schedulers over HTTP: expert load, reservations"},
 	{"gc", cmd_gc, "remove the segments that a dead daemon left"},
 	{"doctor", cmd_doctor, "say what this machine lacks, each with its remedy"},
 };

@@ -2,8 +2,6 @@
 /* The HTTP server, over a real socket. */
 #include <criterion/criterion.h>
 
-#include <netinet/in.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +10,11 @@
 
 #include "serve/http.h"
 #include "serve/listen.h"
+#include "tests/support/http_client.h"
 
 static struct guard guard = {.hosts = {"127.0.0.1"}, .host_count = 1};
 static struct http_server *server;
-static in_port_t port;
+static int port;
 
 static void echo(void *context, const struct http_request *request, struct http_answer *to)
 {
@@ -53,7 +52,7 @@ static void start(void)
 
 	cr_assert_geq(options.listener, 0, "%s", err.text);
 	cr_assert_eq(http_server_start(&server, &options, &err), 0, "%s", err.text);
-	port = (in_port_t)atoi(strrchr(place.name, ':') + 1);
+	port = atoi(strrchr(place.name, ':') + 1);
 }
 
 static void stop(void)
@@ -63,38 +62,9 @@ static void stop(void)
 
 TestSuite(serve_http, .init = start, .fini = stop);
 
-static int dial(void)
-{
-	const struct sockaddr_in address = {.sin_family = AF_INET,
-					    .sin_port = htons(port),
-					    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-	cr_assert_eq(connect(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
-	return fd;
-}
-
-/* All that comes until the server closes. */
-static const char *receive(int fd)
-{
-	static char answer[65536];
-	size_t length = 0;
-	ssize_t got;
-
-	while (length < sizeof(answer) - 1 &&
-	       (got = recv(fd, answer + length, sizeof(answer) - 1 - length, 0)) > 0)
-		length += (size_t)got;
-	answer[length] = '\0';
-	close(fd);
-	return answer;
-}
-
 static const char *ask(const char *request)
 {
-	int fd = dial();
-
-	cr_assert_eq(send(fd, request, strlen(request), MSG_NOSIGNAL), (ssize_t)strlen(request));
-	return receive(fd);
+	return http_exchange(http_dial_port(port), request);
 }
 
 #define ENDS "Host: 127.0.0.1\r\nConnection: close\r\n"
@@ -165,7 +135,7 @@ Test(serve_http, a_body_that_is_too_long_is_refused_unread_or_cut_off)
 		 "POST /echo HTTP/1.1\r\n" ENDS "Content-Length: %u\r\n\r\n", HTTP_BODY_MAX + 1);
 	expect(request, "413", "at most");
 
-	fd = dial();
+	fd = http_dial_port(port);
 	snprintf(request, sizeof(request),
 		 "POST /echo HTTP/1.1\r\n" ENDS "Transfer-Encoding: chunked\r\n\r\n");
 	cr_assert_gt(send(fd, request, strlen(request), MSG_NOSIGNAL), 0);
@@ -176,7 +146,7 @@ Test(serve_http, a_body_that_is_too_long_is_refused_unread_or_cut_off)
 		    send(fd, "\r\n", 2, MSG_NOSIGNAL) < 0)
 			break;
 	}
-	cr_expect_null(strstr(receive(fd), "HTTP/1.1 200"));
+	cr_expect_null(strstr(http_exchange(fd, ""), "HTTP/1.1 200"));
 }
 
 Test(serve_http, what_is_no_http_is_not_answered_as_if_it_were)
@@ -194,7 +164,7 @@ Test(serve_http, what_is_no_http_is_not_answered_as_if_it_were)
 
 Test(serve_http, one_that_says_nothing_keeps_nobody_waiting)
 {
-	int silent = dial(), slow = dial();
+	int silent = http_dial_port(port), slow = http_dial_port(port);
 
 	cr_assert_eq(send(slow, "GET /echo HTT", 13, MSG_NOSIGNAL), 13);
 	expect("GET /echo HTTP/1.1\r\n" ENDS "\r\n", "200", "\"method\"");

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* r3ring serve: a scheduler's questions, over real sockets, of an engine that really runs. */
+#include <criterion/criterion.h>
+
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/support/http_client.h"
+#include "tests/support/tool_stage.h"
+
+static struct tool_stage stage;
+static struct command server;
+static char path[128]; /* of its socket */
+static const char *token;
+
+/* The engine "prod" has run some steps; the server follows it. */
+static void start_server(const char *const *more)
+{
+	const char *args[24] = {"serve", "--instance", NULL, "--unix", path};
+	int count = 5;
+
+	args[2] = engine_instance(stage.daemon.dir, "prod");
+	for (; *more; more++)
+		args[count++] = *more;
+	command_start(&server, stage.daemon.dir, args);
+	cr_assert(command_tells(&server, "listening on"));
+}
+
+static void start(void)
+{
+	tool_stage_start(&stage, NULL);
+	tool_stage_open(&stage, "prod");
+	snprintf(path, sizeof(path), "%s/serve.sock", stage.daemon.dir);
+}
+
+static void stop(void)
+{
+	command_free(&server);
+	tool_stage_close(&stage);
+}
+
+TestSuite(serve, .init = start, .fini = stop);
+
+static struct http_reply ask(const char *method, const char *what, const char *body)
+{
+	return http_ask(http_dial_path(path), method, what, body, token);
+}
+
+static const json_t *at(const json_t *json, const char *first, const char *second)
+{
+	const json_t *found = json_object_get(json, first);
+
+	return second ? json_object_get(found, second) : found;
+}
+
+/* Steps that the load is of; 0 before there are any. */
+static json_int_t steps_seen(void)
+{
+	struct http_reply reply = ask("GET", "/v1/load", NULL);
+	json_int_t steps = reply.status == 200 ? json_integer_value(at(reply.json, "steps", NULL))
+					       : 0;
+
+	json_decref(reply.json);
+	return steps;
+}
+
+static void await_steps(json_int_t steps)
+{
+	for (int tries = 0; steps_seen() < steps; tries++) {
+		cr_assert_lt(tries, 6000, "the server does not see the engine's steps");
+		poll(NULL, 0, 10);
+	}
+}
+
+/* How many reservations there are, and waits until it is @count. */
+static size_t reservations(void)
+{
+	struct http_reply reply = ask("GET", "/v1/reservations", NULL);
+	size_t count = json_array_size(at(reply.json, "reservations", NULL));
+
+	cr_assert_eq(reply.status, 200);
+	json_decref(reply.json);
+	return count;
+}
+
+static bool reservations_become(size_t count)
+{
+	for (int tries = 0; tries < 6000; tries++) {
+		if (reservations() == count)
+			return true;
+		poll(NULL, 0, 10);
+	}
+	return false;
+}
+
+static void run_engine(unsigned int steps)
+{
+	start_server((const char *[]){"--gpus", "2", "--capacity", "100", NULL});
+	for (unsigned int i = 0; i < steps; i++)
+		engine_step(&stage.engine, 0, 4);
+	await_steps((json_int_t)steps);
+}
+
+/* ---- load ----------------------------------------------------------------- */
+
+/* Worked out again by the rule that the engine makes its ids by. */
+Test(serve, the_load_that_is_told_is_what_the_engine_ran)
+{
+	enum { STEPS = 5, ROWS = 4 };
+	struct http_reply reply;
+	const json_t *layers, *layer;
+	size_t index;
+
+	run_engine(STEPS);
+	reply = ask("GET", "/v1/load?counts=1", NULL);
+	cr_assert_eq(reply.status, 200);
+	layers = at(reply.json, "layers", NULL);
+	cr_assert_gt(json_array_size(layers), 0);
+	json_array_foreach ((json_t *)(uintptr_t)layers, index, layer) {
+		json_int_t top_k = json_integer_value(at(reply.json, "top_k", NULL));
+		const json_t *counts = at(layer, "counts", NULL);
+		double expected[1024] = {0};
+
+		cr_assert_leq(json_array_size(counts), 1024);
+		for (uint64_t step = 1; step <= STEPS; step++) {
+			for (uint32_t i = 0; i < ROWS * (uint32_t)top_k; i++)
+				expected[engine_id(step, (uint32_t)index, i / (uint32_t)top_k,
+						   i % (uint32_t)top_k)]++;
+		}
+		for (size_t expert = 0; expert < json_array_size(counts); expert++)
+			cr_expect_eq(json_number_value(json_array_get(counts, expert)),
+				     expected[expert]);
+	}
+	json_decref(reply.json);
+}
+
+Test(serve, an_engine_that_is_not_there_yet_is_waited_for)
+{
+	struct http_reply reply;
+
+	start_server((const char *[]){"--instance", "later", NULL});
+	reply = ask("GET", "/v1/load?instance=later", NULL);
+	cr_expect_eq(reply.status, 503);
+	json_decref(reply.json);
+	reply = ask("GET", "/v1/load", NULL);
+	cr_expect_eq(reply.status, 400, "there are two");
+	json_decref(reply.json);
+	reply = ask("GET", "/v1/load?instance=never", NULL);
+	cr_expect_eq(reply.status, 404);
+	json_decref(reply.json);
+	reply = ask("GET", "/v1/channels", NULL);
+	cr_expect_eq(reply.status, 200);
+	cr_expect_eq(json_array_size(at(reply.json, "instances", NULL)), 2);
+	json_decref(reply.json);
+}
+
+/* ---- reservations --------------------------------------------------------- */
+
+static struct http_reply reserve(const char *key, int tokens, int ttl_ms)
+{
+	char body[256];
+
+	snprintf(body, sizeof(body), "{\"key\": \"%s\", \"tokens\": %d, \"ttl_ms\": %d}", key,
+		 tokens, ttl_ms);
+	return ask("POST", "/v1/reservations", body);
+}
+
+static void expect_reserved(const char *key, int tokens, int ttl_ms, int status)
+{
+	struct http_reply reply = reserve(key, tokens, ttl_ms);
+
+	cr_expect_eq(reply.status, status, "%s: %d", key, reply.status);
+	json_decref(reply.json);
+}
+
+Test(serve, a_reservation_is_granted_once_committed_and_freed)
+{
+	struct http_reply reply;
+	char where[256];
+
+	run_engine(3);
+	reply = reserve("req", 4, 60000);
+	cr_assert_eq(reply.status, 201);
+	cr_expect(json_is_true(at(reply.json, "granted", NULL)));
+	cr_expect_lt(json_number_value(at(reply.json, "tightest", "margin")), 100);
+	snprintf(where, sizeof(where), "/v1/reservations/%s",
+		 json_string_value(at(reply.json, "reservation", NULL)));
+	json_decref(reply.json);
+	expect_reserved("req", 4, 60000, 200);
+	cr_expect_eq(reservations(), 1);
+	reply = ask("PATCH", where, "{\"commit\": true}");
+	cr_expect_eq(reply.status, 200);
+	json_decref(reply.json);
+	reply = ask("PATCH", where, "{\"tokens\": 2}");
+	cr_expect_eq(reply.status, 200);
+	json_decref(reply.json);
+	reply = ask("DELETE", where, NULL);
+	cr_expect_eq(reply.status, 200);
+	json_decref(reply.json);
+	reply = ask("DELETE", where, NULL);
+	cr_expect_eq(reply.status, 404);
+	json_decref(reply.json);
+	cr_expect_eq(reservations(), 0);
+}
+
+Test(serve, what_does_not_fit_is_refused_with_the_place_and_what_is_wanting)
+{
+	struct http_reply reply;
+
+	run_engine(3);
+	reply = reserve("large", 1000, 60000);
+	cr_expect_eq(reply.status, 409);
+	cr_expect(json_is_false(at(reply.json, "granted", NULL)));
+	cr_expect_lt(json_number_value(at(reply.json, "tightest", "margin")), 0);
+	cr_expect(json_is_integer(at(reply.json, "tightest", "layer")));
+	json_decref(reply.json);
+	cr_expect_eq(reservations(), 0);
+}
+
+Test(serve, a_reservation_that_nobody_commits_expires)
+{
+	run_engine(3);
+	expect_reserved("kept", 1, 3600000, 201);
+	expect_reserved("brief", 1, 1, 201);
+	cr_expect(reservations_become(1));
+}
+
+Test(serve, the_end_of_a_request_frees_what_was_reserved_for_it)
+{
+	const struct r3ring_request info = {.size = sizeof(info), .id = "req-9"};
+	int64_t handle;
+
+	run_engine(1);
+	expect_reserved("req-9", 1, 3600000, 201);
+	expect_reserved("other", 1, 3600000, 201);
+	handle = r3ring_request_begin(stage.engine.producer, &info);
+	cr_assert_gt(handle, 0);
+	engine_step(&stage.engine, handle, 4);
+	r3ring_request_end(stage.engine.producer, handle, R3RING_END_FINISHED, 0, 5);
+	engine_step(&stage.engine, 0, 4);
+	cr_expect(reservations_become(1));
+}
+
+Test(serve, a_killed_clients_reservations_are_freed)
+{
+	int told[2], status;
+	char byte;
+	pid_t pid;
+
+	run_engine(1);
+	expect_reserved("mine", 1, 3600000, 201);
+	cr_assert_eq(pipe(told), 0);
+	pid = fork();
+	if (pid == 0) {
+		struct http_reply reply = reserve("theirs", 1, 3600000);
+
+		byte = reply.status == 201;
+		if (write(told[1], &byte, 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	cr_assert_eq(read(told[0], &byte, 1), 1);
+	cr_expect_eq(byte, 1);
+	cr_expect_eq(reservations(), 2);
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	cr_expect(reservations_become(1));
+}
+
+Test(serve, what_is_asked_wrongly_is_refused_by_name)
+{
+	const struct {
+		const char *method, *what, *body;
+		int status;
+		const char *text;
+	} wrong[] = {
+		{"POST", "/v1/reservations", NULL, 400, "body"},
+		{"POST", "/v1/reservations", "{}", 400, "key"},
+		{"POST", "/v1/reservations", "{\"key\": \"\"}", 400, "key"},
+		{"POST", "/v1/reservations", "{\"key\": \"a\\u0000b\"}", 400, "u0000"},
+		{"POST", "/v1/reservations", "{\"key\": \"a\", \"token\": 1}", 400, "\"token\""},
+		{"POST", "/v1/reservations", "{\"key\": \"a\", \"tokens\": 0}", 400, "tokens"},
+		{"POST", "/v1/reservations", "{\"key\": \"a\", \"tokens\": 1.5}", 400, "tokens"},
+		{"POST", "/v1/reservations", "{\"key\": \"a\", \"ttl_ms\": -1}", 400, "ttl_ms"},
+		{"POST", "/v1/reservations", "{\"key\": \"a\", \"predictor\": \"x\"}", 400,
+		 "predictor"},
+		{"POST", "/v1/reservations", "{\"key\": \"a\", \"instance\": \"x\"}", 404, "x"},
+		{"GET", "/v1/reservations?limit=0", NULL, 400, "limit"},
+		{"GET", "/v1/reservations?after=-1", NULL, 400, "after"},
+		{"PATCH", "/v1/reservations/x", "{\"commit\": true}", 404, "INSTANCE/NUMBER"},
+		{"DELETE", "/v1/reservations/x/1", NULL, 404, "x"},
+		{"GET", "/v1/load?over=never", NULL, 400, "over"},
+		{"GET", "/v1/load?counts=2", NULL, 400, "counts"},
+		{"GET", "/v2", NULL, 404, "/v2"},
+	};
+
+	run_engine(1);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		struct http_reply reply = ask(wrong[i].method, wrong[i].what, wrong[i].body);
+		const char *text = json_string_value(at(reply.json, "error", "message"));
+
+		cr_expect_eq(reply.status, wrong[i].status, "%s %s: %d", wrong[i].what,
+			     wrong[i].body ? wrong[i].body : "", reply.status);
+		cr_expect(text && strstr(text, wrong[i].text), "\"%s\" is not in: %s",
+			  wrong[i].text, text ? text : "");
+		json_decref(reply.json);
+	}
+	cr_expect_eq(reservations(), 0);
+}
+
+Test(serve, without_gpus_or_capacity_nothing_can_be_reserved_and_the_remedy_is_named)
+{
+	struct http_reply reply;
+
+	start_server((const char *[]){NULL});
+	engine_step(&stage.engine, 0, 4);
+	await_steps(1);
+	reply = reserve("req", 1, 1000);
+	cr_expect_eq(reply.status, 503);
+	cr_expect(strstr(json_string_value(at(reply.json, "error", "message")), "--gpus"));
+	json_decref(reply.json);
+}
+
+/* ---- starting and ending --------------------------------------------------- */
+
+Test(serve, it_ends_in_good_order_and_takes_its_socket_along)
+{
+	struct stat status;
+
+	start_server((const char *[]){NULL});
+	cr_expect_eq(stat(path, &status), 0);
+	kill(server.pid, SIGTERM);
+	cr_expect_eq(command_wait(&server), 0);
+	cr_expect_neq(stat(path, &status), 0);
+}
+
+Test(serve, with_a_token_nobody_else_is_answered)
+{
+	char file[160];
+	struct http_reply reply;
+	FILE *out;
+
+	snprintf(file, sizeof(file), "%s/token", stage.daemon.dir);
+	out = fopen(file, "w");
+	cr_assert(out);
+	fputs("s3cret\n", out);
+	fchmod(fileno(out), 0600);
+	fclose(out);
+	start_server((const char *[]){"--token-file", file, NULL});
+	reply = ask("GET", "/v1", NULL);
+	cr_expect_eq(reply.status, 401);
+	json_decref(reply.json);
+	token = "s3cret";
+	reply = ask("GET", "/v1", NULL);
+	cr_expect_eq(reply.status, 200);
+	json_decref(reply.json);
+}
+
+Test(serve, what_cannot_be_served_is_refused_at_the_start)
+{
+	struct command tool = {0};
+
+	cr_expect_eq(tool_stage_tool(&stage, (const char *[]){"serve", NULL}), 2);
+	command_free(&stage.tool);
+	cr_expect_eq(command_run(&tool, stage.daemon.dir,
+				 (const char *[]){"serve", "--instance", "prod", "--listen",
+						  "0.0.0.0:0", NULL}),
+		     1);
+	cr_expect(strstr(tool.err, "--token-file"));
+	command_free(&tool);
+	cr_expect_eq(command_run(&tool, stage.daemon.dir,
+				 (const char *[]){"serve", "--instance", "prod", "--listen",
+						  "nowhere", NULL}),
+		     1);
+	cr_expect(strstr(tool.err, "no address"));
+	command_free(&tool);
+	cr_expect_eq(command_run(&tool, stage.daemon.dir,
+				 (const char *[]){"serve", "--instance", "no/name", NULL}),
+		     2);
+	cr_expect(strstr(tool.err, "not allowed"));
+	command_free(&tool);
+}

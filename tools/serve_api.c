@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The routes, and what is told of instances and their load. */
+#include <inttypes.h>
+#include <string.h>
+
+#include <microhttpd.h>
+
+#include "tools/json_values.h"
+#include "tools/serve_api.h"
+
+#define NS_PER_MS 1000000.0
+#define HOTTEST 8u
+
+const struct http_route api_routes[] = {
+	{"GET", "/v1", api_about},
+	{"GET", "/v1/channels", api_channels},
+	{"GET", "/v1/load", api_load},
+	{"POST", "/v1/reservations", api_reserve},
+	{"GET", "/v1/reservations", api_reservations},
+	{"PATCH", "/v1/reservations/*", api_reservation_change},
+	{"DELETE", "/v1/reservations/*", api_reservation_free},
+};
+const size_t api_route_count = sizeof(api_routes) / sizeof(*api_routes);
+
+struct served *api_instance(const struct api *api, const char *name, struct http_answer *answer)
+{
+	for (uint32_t i = 0; name && i < api->count; i++) {
+		if (strcmp(served_name(api->served[i]), name) == 0)
+			return api->served[i];
+	}
+	if (!name && api->count == 1)
+		return api->served[0];
+	if (name)
+		http_refuse(answer, MHD_HTTP_NOT_FOUND, "no instance %.64s is served here", name);
+	else
+		http_refuse(answer, MHD_HTTP_BAD_REQUEST,
+			    "which of the %u instances? \"instance\" names one", api->count);
+	return NULL;
+}
+
+void api_about(void *context, const struct http_request *request, struct http_answer *answer)
+{
+	const struct api *api = context;
+	json_t *instances = json_array();
+
+	(void)request;
+	for (uint32_t i = 0; i < api->count; i++)
+		json_array_append_new(instances, json_string(served_name(api->served[i])));
+	answer->json = json_pack("{s:s, s:s, s:o}", "service", "r3ring", "version", R3RING_VERSION,
+				 "instances", instances);
+}
+
+/* ---- instances ------------------------------------------------------------ */
+
+static const char *const states[] = {
+	[SERVED_WAITING] = "waiting",
+	[SERVED_LIVE] = "live",
+	[SERVED_SILENT] = "silent",
+};
+
+static json_t *describe(struct served *served)
+{
+	struct served_status status;
+	json_t *channels = json_array();
+	char name[128];
+
+	served_get_status(served, &status);
+	for (uint32_t i = 0; i < status.channels; i++) {
+		served_channel_name(served, i, name);
+		json_array_append_new(channels, json_string(name));
+	}
+	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "instance", served_name(served), "state",
+			 states[status.state], "error", status.error, "channels", channels,
+			 "records", json_u64(status.records), "gaps", json_u64(status.gaps));
+}
+
+void api_channels(void *context, const struct http_request *request, struct http_answer *answer)
+{
+	const struct api *api = context;
+	json_t *instances = json_array();
+
+	(void)request;
+	for (uint32_t i = 0; i < api->count; i++)
+		json_array_append_new(instances, describe(api->served[i]));
+	answer->json = json_pack("{s:o}", "instances", instances);
+}
+
+/* ---- load ----------------------------------------------------------------- */
+
+static json_t *figures_of(const double *counts, uint32_t experts)
+{
+	struct r3ring_load_figures figures = {0};
+
+	r3ring_load_measure(counts, experts, experts < HOTTEST ? experts : HOTTEST, &figures);
+	return json_pack("{s:f, s:f, s:f, s:f, s:i, s:i}", "max_to_mean", figures.max_to_mean,
+			 "gini", figures.gini, "jain", figures.jain, "hottest_8", figures.hottest,
+			 "dead", (int)figures.dead, "most", (int)figures.most);
+}
+
+static json_t *layer_of(const struct r3ring_load_info *info, uint32_t layer, bool counts)
+{
+	const double *values = info->counts + (size_t)layer * info->experts;
+	json_t *object = json_pack("{s:i, s:f, s:o}", "layer", (int)info->layer[layer].layer_id,
+				   "rows", info->rows[layer], "figures",
+				   figures_of(values, info->experts));
+	json_t *list;
+
+	if (!counts)
+		return object;
+	list = json_array();
+	for (uint32_t expert = 0; expert < info->experts; expert++)
+		json_array_append_new(list, json_real(values[expert]));
+	json_object_set_new(object, "counts", list);
+	return object;
+}
+
+/* What was lost in the window, by cause, where anything was. */
+static json_t *losses(const struct r3ring_load_accounts *accounts)
+{
+	json_t *lost = json_object();
+
+	for (uint32_t cause = 0; cause < R3RING_MISSING_CAUSES; cause++) {
+		if (accounts->lost[cause])
+			json_object_set_new(lost, r3ring_missing_cause_name(cause),
+					    json_u64(accounts->lost[cause]));
+	}
+	return lost;
+}
+
+static json_t *load_of(const struct r3ring_load_info *info, bool counts)
+{
+	json_t *layers = json_array();
+
+	for (uint32_t layer = 0; layer < info->layers; layer++)
+		json_array_append_new(layers, layer_of(info, layer, counts));
+	return json_pack("{s:i, s:i, s:i, s:o, s:o, s:f, s:o, s:o, s:o, s:o}", "channels",
+			 (int)info->channels, "experts", (int)info->experts, "top_k",
+			 (int)info->top_k, "steps", json_u64(info->steps), "epoch",
+			 json_u64(info->epoch), "age_ms", (double)info->age_ns / NS_PER_MS,
+			 "cells_counted", json_u64(info->accounts.counted), "cells_lost",
+			 losses(&info->accounts), "gaps", json_u64(info->accounts.gaps), "layers",
+			 layers);
+}
+
+static bool read_window(const struct http_request *request, enum r3ring_load_over *over,
+			struct http_answer *answer)
+{
+	static const char *const names[] = {"steps", "time", "average"};
+	const char *text = http_query(request, "over");
+
+	*over = R3RING_LOAD_STEPS;
+	if (!text)
+		return true;
+	for (unsigned int i = 0; i < 3; i++) {
+		if (strcmp(text, names[i]) == 0) {
+			*over = (enum r3ring_load_over)i;
+			return true;
+		}
+	}
+	http_refuse(answer, MHD_HTTP_BAD_REQUEST, "over=%.32s is none of steps, time, average",
+		    text);
+	return false;
+}
+
+void api_load(void *context, const struct http_request *request, struct http_answer *answer)
+{
+	struct served *served = api_instance(context, http_query(request, "instance"), answer);
+	uint64_t epoch = R3RING_LOAD_ANY_EPOCH, counts = 0;
+	struct r3ring_load_snapshot *snapshot = NULL;
+	enum r3ring_load_over over;
+	int r;
+
+	if (!served || !read_window(request, &over, answer) ||
+	    !api_query_number(request, "epoch", 0, UINT64_MAX - 1, &epoch, answer) ||
+	    !api_query_number(request, "counts", 0, 1, &counts, answer))
+		return;
+	r = r3ring_load_snapshot_create(&snapshot);
+	if (r == 0)
+		r = r3ring_load_read(served_load(served), R3RING_LOAD_MERGED, over, epoch,
+				     snapshot);
+	if (r == 0)
+		answer->json = load_of(r3ring_load_snapshot_info(snapshot), counts != 0);
+	else
+		http_refuse(answer, MHD_HTTP_SERVICE_UNAVAILABLE, "%s: no step was counted yet%s",
+			    served_name(served),
+			    epoch == R3RING_LOAD_ANY_EPOCH ? "" : " under that epoch");
+	r3ring_load_snapshot_free(snapshot);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `r3ring serve` answers: docs/API.md. */
+#ifndef TOOLS_SERVE_API_H
+#define TOOLS_SERVE_API_H
+
+#include <stdbool.h>
+
+#include "serve/http.h"
+#include "serve/owners.h"
+#include "serve/served.h"
+
+/* The context of every handler. */
+struct api {
+	struct served **served; /* [count] */
+	uint32_t count;
+	struct owners *owners; /* NULL where clients cannot be known */
+};
+
+extern const struct http_route api_routes[];
+extern const size_t api_route_count;
+
+/*
+ * The instance that a request speaks of: by @name, or the only one when that is NULL.
+ * Returns NULL once it has refused.
+ */
+struct served *api_instance(const struct api *api, const char *name, struct http_answer *answer);
+
+/* ---- fields of a body (serve_fields.c) ------------------------------------ */
+
+/* Each refuses, and returns false, where a field is of another type or range. */
+
+/* Refuses what none of @known, ended by NULL, names: a slip of the pen is no default. */
+bool api_only_fields(const json_t *body, const char *const *known, struct http_answer *answer);
+
+/* @text stays what it was where the field is not there. */
+bool api_text(const json_t *body, const char *name, const char **text, struct http_answer *answer);
+bool api_number(const json_t *body, const char *name, uint64_t least, uint64_t most,
+		uint64_t *number, struct http_answer *answer);
+bool api_flag(const json_t *body, const char *name, bool *flag, struct http_answer *answer);
+
+/* A number of the query, ?name=..., likewise. */
+bool api_query_number(const struct http_request *request, const char *name, uint64_t least,
+		      uint64_t most, uint64_t *number, struct http_answer *answer);
+
+/* ---- handlers ------------------------------------------------------------- */
+
+void api_about(void *context, const struct http_request *request, struct http_answer *answer);
+void api_channels(void *context, const struct http_request *request, struct http_answer *answer);
+void api_load(void *context, const struct http_request *request, struct http_answer *answer);
+
+/* serve_reservations.c */
+void api_reserve(void *context, const struct http_request *request, struct http_answer *answer);
+void api_reservations(void *context, const struct http_request *request,
+		      struct http_answer *answer);
+void api_reservation_change(void *context, const struct http_request *request,
+			    struct http_answer *answer);
+void api_reservation_free(void *context, const struct http_request *request,
+			  struct http_answer *answer);
+
+#endif

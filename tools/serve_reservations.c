@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/reservations: made, looked at, committed, changed, freed. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <microhttpd.h>
+
+#include "tools/json_values.h"
+#include "tools/serve_api.h"
+
+#define TTL_MS 10000u
+#define TTL_MS_MAX 3600000u
+#define LIST_MAX 1000u
+#define NS_PER_MS 1000000ull
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Visits of tokens, which people count in. */
+static json_t *visits(int64_t units)
+{
+	return json_real((double)units / R3RING_DEMAND_TOKEN);
+}
+
+static json_t *name_of(const struct served *served, uint64_t reservation)
+{
+	return json_sprintf("%s/%" PRIu64, served_name(served), reservation);
+}
+
+/* ---- what a reservation is of --------------------------------------------- */
+
+/* What the client wants, and where. */
+struct wish {
+	struct served *served;
+	struct r3ring_book *book;
+	const char *predictor;
+	uint64_t tokens;
+};
+
+static bool find_book(struct wish *wish, struct http_answer *answer)
+{
+	struct r3ring_error err = {0};
+	int r = served_book(wish->served, &wish->book, &err);
+
+	if (r == 0)
+		return true;
+	http_refuse(answer,
+		    r == -ENOMEM ? MHD_HTTP_INTERNAL_SERVER_ERROR : MHD_HTTP_SERVICE_UNAVAILABLE,
+		    "%s", err.text);
+	return false;
+}
+
+/* Visits as a demand wants them, from what the engine as a whole was seen to do. */
+static uint32_t *global_counts(const struct r3ring_load_info *info)
+{
+	size_t cells = (size_t)info->layers * info->experts;
+	uint32_t *counts = calloc(cells, sizeof(*counts));
+
+	for (size_t i = 0; counts && i < cells; i++)
+		counts[i] = info->counts[i] < UINT32_MAX ? (uint32_t)info->counts[i] : UINT32_MAX;
+	return counts;
+}
+
+static int predict_from(struct r3ring_demand *demand, const struct r3ring_load_info *info,
+			const struct wish *wish)
+{
+	bool uniform = strcmp(wish->predictor, "uniform") == 0;
+	uint32_t *counts = uniform ? NULL : global_counts(info);
+	const struct r3ring_evidence evidence = {
+		.counts = counts,
+		.age_ns = uniform ? 0 : info->age_ns,
+	};
+	int r = counts || uniform ? r3ring_demand_predict(demand, &evidence, (uint32_t)wish->tokens)
+				  : -ENOMEM;
+
+	free(counts);
+	return r;
+}
+
+/* Returns the demand, or NULL once it has refused. */
+static struct r3ring_demand *demand_of(const struct wish *wish, struct http_answer *answer)
+{
+	struct r3ring_load_snapshot *snapshot = NULL;
+	struct r3ring_demand *demand = NULL;
+	int r = r3ring_load_snapshot_create(&snapshot);
+
+	if (r == 0)
+		r = r3ring_load_read(served_load(wish->served), R3RING_LOAD_MERGED,
+				     R3RING_LOAD_STEPS, R3RING_LOAD_ANY_EPOCH, snapshot);
+	if (r == 0) {
+		const struct r3ring_load_info *info = r3ring_load_snapshot_info(snapshot);
+
+		r = r3ring_demand_create(
+			&demand,
+			&(struct r3ring_demand_shape){info->layers, info->experts, info->top_k});
+		if (r == 0)
+			r = predict_from(demand, info, wish);
+	}
+	r3ring_load_snapshot_free(snapshot);
+	if (r == 0)
+		return demand;
+	r3ring_demand_destroy(demand);
+	http_refuse(answer, MHD_HTTP_SERVICE_UNAVAILABLE, "%s: no demand can be foretold: %s",
+		    served_name(wish->served), strerror(-r));
+	return NULL;
+}
+
+static bool read_predictor(const json_t *body, struct wish *wish, struct http_answer *answer)
+{
+	wish->predictor = "global";
+	if (!api_text(body, "predictor", &wish->predictor, answer))
+		return false;
+	if (strcmp(wish->predictor, "global") == 0 || strcmp(wish->predictor, "uniform") == 0)
+		return true;
+	http_refuse(answer, MHD_HTTP_BAD_REQUEST,
+		    "\"predictor\" is \"global\" or \"uniform\", not \"%.32s\"", wish->predictor);
+	return false;
+}
+
+/* ---- answers -------------------------------------------------------------- */
+
+static json_t *tightest(const struct r3ring_reserve_answer *from)
+{
+	return json_pack("{s:i, s:i, s:i, s:o, s:f, s:o}", "layer", (int)from->layer, "gpu",
+			 (int)from->gpu, "expert", (int)from->expert, "margin",
+			 visits(from->margin), "evidence_age_ms",
+			 (double)from->evidence_age_ns / NS_PER_MS, "epoch", json_u64(from->epoch));
+}
+
+static void tell(const struct wish *wish, int r, const struct r3ring_reserve_answer *from,
+		 struct http_answer *answer)
+{
+	switch (r) {
+	case 0:
+		answer->status = from->existed ? MHD_HTTP_OK : MHD_HTTP_CREATED;
+		answer->json = json_pack("{s:b, s:o, s:b, s:o}", "granted", 1, "reservation",
+					 name_of(wish->served, from->reservation), "existed",
+					 from->existed, "tightest", tightest(from));
+		return;
+	case -EBUSY:
+		answer->status = MHD_HTTP_CONFLICT;
+		answer->json = json_pack("{s:b, s:o}", "granted", 0, "tightest", tightest(from));
+		return;
+	case -EEXIST:
+		http_refuse(answer, MHD_HTTP_FORBIDDEN, "the key is another client's");
+		return;
+	case -ENOENT:
+		http_refuse(answer, MHD_HTTP_NOT_FOUND, "there is no such reservation any more");
+		return;
+	case -EINVAL:
+		http_refuse(answer, MHD_HTTP_SERVICE_UNAVAILABLE,
+			    "%s has other layers or experts than it had",
+			    served_name(wish->served));
+		return;
+	default:
+		http_refuse(answer, MHD_HTTP_SERVICE_UNAVAILABLE, "%s", strerror(-r));
+	}
+}
+
+/* ---- making --------------------------------------------------------------- */
+
+static bool check_key(const char *key, struct http_answer *answer)
+{
+	if (key && key[0] && strlen(key) <= R3RING_TEXT_ID_MAX)
+		return true;
+	http_refuse(answer, MHD_HTTP_BAD_REQUEST,
+		    "\"key\" is needed: 1 to %d bytes, the request's id", R3RING_TEXT_ID_MAX);
+	return false;
+}
+
+/* Who is to be watched; nobody over TCP, where only time tells. */
+static uint64_t owner_of(const struct api *api, const struct http_request *request)
+{
+	pid_t peer = api->owners ? http_peer(request) : 0;
+	uint64_t owner = 0;
+
+	if (peer > 0 && owners_find(api->owners, peer, &owner) < 0)
+		return 0;
+	return owner;
+}
+
+void api_reserve(void *context, const struct http_request *request, struct http_answer *answer)
+{
+	static const char *const known[] = {"instance", "key",       "tokens",
+					    "ttl_ms",   "predictor", NULL};
+	const struct api *api = context;
+	struct r3ring_reserve_request make = {.now_ns = now_ns()};
+	struct r3ring_reserve_answer from;
+	const char *instance = NULL;
+	struct wish wish = {.tokens = 1};
+	struct r3ring_demand *demand;
+	uint64_t ttl_ms = TTL_MS;
+
+	if (!api_only_fields(request->body, known, answer) ||
+	    !api_text(request->body, "instance", &instance, answer) ||
+	    !api_text(request->body, "key", &make.key, answer) || !check_key(make.key, answer) ||
+	    !api_number(request->body, "tokens", 1, R3RING_DEMAND_TOKENS_MAX, &wish.tokens,
+			answer) ||
+	    !api_number(request->body, "ttl_ms", 1, TTL_MS_MAX, &ttl_ms, answer) ||
+	    !read_predictor(request->body, &wish, answer))
+		return;
+	wish.served = api_instance(api, instance, answer);
+	if (!wish.served || !find_book(&wish, answer))
+		return;
+	demand = demand_of(&wish, answer);
+	if (!demand)
+		return;
+	make.owner = owner_of(api, request);
+	make.ttl_ns = ttl_ms * NS_PER_MS;
+	tell(&wish, r3ring_book_make(wish.book, &make, demand, &from), &from, answer);
+	r3ring_demand_destroy(demand);
+}
+
+/* ---- one reservation: INSTANCE/NUMBER -------------------------------------- */
+
+static bool find_one(const struct api *api, const char *name, struct wish *wish, uint64_t *id,
+		     struct http_answer *answer)
+{
+	char instance[HTTP_ARGUMENT_MAX + 1];
+	const char *slash = strrchr(name, '/');
+	char *end = NULL;
+
+	if (slash)
+		*id = strtoull(slash + 1, &end, 10);
+	if (!slash || end == slash + 1 || *end) {
+		http_refuse(answer, MHD_HTTP_NOT_FOUND, "a reservation is named INSTANCE/NUMBER");
+		return false;
+	}
+	snprintf(instance, sizeof(instance), "%.*s", (int)(slash - name), name);
+	wish->served = api_instance(api, instance, answer);
+	return wish->served && find_book(wish, answer);
+}
+
+static bool change_demand(const struct wish *wish, uint64_t id, struct http_answer *answer)
+{
+	struct r3ring_demand *demand = demand_of(wish, answer);
+	struct r3ring_reserve_answer from;
+	int r;
+
+	if (!demand)
+		return false;
+	r = r3ring_book_update(wish->book, id, demand, &from);
+	r3ring_demand_destroy(demand);
+	tell(wish, r, &from, answer);
+	return r == 0;
+}
+
+void api_reservation_change(void *context, const struct http_request *request,
+			    struct http_answer *answer)
+{
+	static const char *const known[] = {"commit", "tokens", "ttl_ms", "predictor", NULL};
+	struct wish wish = {0};
+	uint64_t id = 0, ttl_ms = TTL_MS;
+	bool commit = false;
+
+	if (!api_only_fields(request->body, known, answer) ||
+	    !api_flag(request->body, "commit", &commit, answer) ||
+	    !api_number(request->body, "tokens", 1, R3RING_DEMAND_TOKENS_MAX, &wish.tokens,
+			answer) ||
+	    !api_number(request->body, "ttl_ms", 1, TTL_MS_MAX, &ttl_ms, answer) ||
+	    !read_predictor(request->body, &wish, answer) ||
+	    !find_one(context, request->argument, &wish, &id, answer))
+		return;
+	if (!commit && !wish.tokens) {
+		http_refuse(answer, MHD_HTTP_BAD_REQUEST,
+			    "nothing to change: \"commit\" or \"tokens\"");
+		return;
+	}
+	if (wish.tokens && !change_demand(&wish, id, answer))
+		return;
+	if (commit && r3ring_book_commit(wish.book, id, ttl_ms * NS_PER_MS, now_ns()) == -ENOENT)
+		tell(&wish, -ENOENT, NULL, answer);
+	else if (!answer->json)
+		answer->json = json_pack("{s:o, s:b}", "reservation", name_of(wish.served, id),
+					 "committed", 1);
+}
+
+void api_reservation_free(void *context, const struct http_request *request,
+			  struct http_answer *answer)
+{
+	struct wish wish = {0};
+	uint64_t id = 0;
+
+	if (!find_one(context, request->argument, &wish, &id, answer))
+		return;
+	if (r3ring_book_free(wish.book, id) == -ENOENT)
+		tell(&wish, -ENOENT, NULL, answer);
+	else
+		answer->json = json_pack("{s:o}", "freed", name_of(wish.served, id));
+}
+
+/* ---- all of them ----------------------------------------------------------- */
+
+static json_t *describe(const struct served *served, const struct r3ring_reservation_info *info)
+{
+	uint64_t now = now_ns();
+	json_t *left = info->expires_ns
+			       ? json_real(info->expires_ns > now
+						   ? (double)(info->expires_ns - now) / NS_PER_MS
+						   : 0.0)
+			       : json_null();
+
+	return json_pack("{s:o, s:s, s:b, s:b, s:o, s:o}", "reservation",
+			 name_of(served, info->reservation), "key", info->key, "committed",
+			 info->committed, "watched", info->owner != 0, "visits",
+			 visits((int64_t)info->units), "expires_in_ms", left);
+}
+
+void api_reservations(void *context, const struct http_request *request, struct http_answer *answer)
+{
+	struct wish wish = {.served =
+				    api_instance(context, http_query(request, "instance"), answer)};
+	struct r3ring_reservation_info *info;
+	uint64_t after = 0, limit = 100;
+	uint32_t count;
+	json_t *list;
+
+	if (!wish.served || !api_query_number(request, "after", 0, UINT64_MAX, &after, answer) ||
+	    !api_query_number(request, "limit", 1, LIST_MAX, &limit, answer) ||
+	    !find_book(&wish, answer))
+		return;
+	info = calloc(limit, sizeof(*info));
+	list = json_array();
+	count = info ? r3ring_book_list(wish.book, after, info, (uint32_t)limit) : 0;
+	for (uint32_t i = 0; i < count; i++)
+		json_array_append_new(list, describe(wish.served, &info[i]));
+	answer->json = json_pack("{s:o}", "reservations", list);
+	free(info);
+}
