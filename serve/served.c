@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include <r3ring/atomic.h>
 #include <r3ring/instance.h>
 
 #include "serve/served.h"
@@ -19,7 +19,7 @@ struct served {
 	struct served_options options;
 	char *name;
 	pthread_t thread;
-	atomic_bool stopping;
+	uint32_t stopping; /* set by whoever closes; the joining orders the rest */
 	struct r3ring_load *load;
 
 	/* The follower's own. */
@@ -128,6 +128,11 @@ static struct r3ring_book *book_of(struct served *served)
 	book = served->book;
 	pthread_mutex_unlock(&served->lock);
 	return book;
+}
+
+static bool stopping(const struct served *served)
+{
+	return r3ring_load_relaxed_u32(&served->stopping);
 }
 
 /* ---- following ------------------------------------------------------------ */
@@ -261,7 +266,7 @@ static int take_all(struct served *served)
 	uint64_t got = 0, gaps = 0;
 	int r = 1;
 
-	while (!served->stopping && (r == 1 || r == -EOVERFLOW || r == -EBADMSG)) {
+	while (!stopping(served) && (r == 1 || r == -EOVERFLOW || r == -EBADMSG)) {
 		if (!make_room(served))
 			return -ENOMEM;
 		r = r3ring_instance_read(served->reader, &view, served->buffer, served->capacity);
@@ -325,7 +330,7 @@ static void *follow(void *arg)
 {
 	struct served *served = arg;
 
-	while (!served->stopping) {
+	while (!stopping(served)) {
 		int r;
 
 		expire(served);
@@ -388,7 +393,7 @@ void served_close(struct served *served)
 {
 	if (!served)
 		return;
-	served->stopping = true;
+	r3ring_store_relaxed_u32(&served->stopping, 1);
 	pthread_join(served->thread, NULL);
 	free_served(served);
 }
