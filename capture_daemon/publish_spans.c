@@ -51,12 +51,14 @@ static struct span_list take_spans(struct span_list *list, uint64_t room)
 }
 
 static int publish_part(struct publisher *publisher, struct r3ring_spans_record head,
-			const struct span_list *part)
+			const struct span_list *part, bool more)
 {
 	struct r3ring_record record = {.type = R3RING_SPANS};
 
 	head.spans = part->span_count;
 	head.keys = part->key_count;
+	if (more)
+		head.flags |= R3RING_SPANS_CONTINUED;
 	record.u.spans.head = head;
 	record.u.spans.spans = part->spans;
 	record.u.spans.keys = part->keys;
@@ -70,10 +72,10 @@ static int publish_rest(struct publisher *publisher, struct r3ring_spans_record 
 	struct span_list part;
 	int r = 0;
 
-	head.flags = R3RING_SPANS_MORE;
+	head.flags |= R3RING_SPANS_MORE;
 	while (r == 0 && list->span_count) {
 		part = take_spans(list, room);
-		r = publish_part(publisher, head, &part);
+		r = publish_part(publisher, head, &part, list->span_count > 0);
 	}
 	return r;
 }
@@ -94,7 +96,7 @@ int publish_step(struct publisher *publisher, const struct r3ring_record *record
 	part = take_spans(&list, publisher->scratch_bytes - sizeof(*head));
 	first.u.step.head.spans = part.span_count;
 	first.u.step.head.keys = part.key_count;
-	first.u.step.head.flags |= R3RING_STEP_SPANS_FOLLOW;
+	first.u.step.head.flags |= R3RING_STEP_MAP_CONTINUED;
 	r = publish_record(publisher, &first, R3RING_DESC_BOUNDARY);
 	if (r < 0)
 		return r;
@@ -118,6 +120,6 @@ int publish_spans(struct publisher *publisher, const struct r3ring_record *recor
 	if (!each_span_fits(publisher, &list))
 		return -EMSGSIZE;
 	part = take_spans(&list, publisher->scratch_bytes - sizeof(struct r3ring_step_record));
-	r = publish_part(publisher, *head, &part);
+	r = publish_part(publisher, *head, &part, list.span_count > 0);
 	return r < 0 ? r : publish_rest(publisher, *head, &list);
 }

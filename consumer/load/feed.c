@@ -112,6 +112,14 @@ static void tell_unseen(struct r3ring_load *load, struct load_channel *channel)
 
 /* ---- one record ------------------------------------------------------------------ */
 
+/* Whether nothing of the step's map is to come after these spans. */
+static bool ends_map(const struct load_step *step, uint32_t flags)
+{
+	if (flags & R3RING_SPANS_CONTINUED)
+		return false;
+	return flags & R3RING_SPANS_REPLACE || !(step->head.flags & R3RING_STEP_SPANS_FOLLOW);
+}
+
 static void feed_spans(struct load_channel *channel, const struct r3ring_record *record)
 {
 	struct load_step *step = load_step_find(channel, record->u.spans.head.step);
@@ -119,7 +127,7 @@ static void feed_spans(struct load_channel *channel, const struct r3ring_record 
 	if (!step || !step->waiting)
 		return;
 	load_rows_learn(channel, step, record);
-	if (record->u.spans.head.flags & R3RING_SPANS_REPLACE)
+	if (ends_map(step, record->u.spans.head.flags))
 		step->spans_follow = false;
 }
 

@@ -130,7 +130,7 @@ int load_step_begin(struct r3ring_load *load, struct load_channel *channel,
 	step->ns = head->host_ns;
 	step->rows = r3ring_step_valid_rows(head);
 	step->warmup = head->flags & R3RING_STEP_WARMUP;
-	step->spans_follow = head->flags & R3RING_STEP_SPANS_FOLLOW;
+	step->spans_follow = head->flags & (R3RING_STEP_SPANS_FOLLOW | R3RING_STEP_MAP_CONTINUED);
 	step->plain = true;
 	if (!step->warmup)
 		r = load_rows_decide(load, channel, step, record->u.step.spans, head->spans);

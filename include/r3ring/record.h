@@ -146,8 +146,9 @@ struct r3ring_request_record {
 enum r3ring_step_flags {
 	R3RING_STEP_WARMUP = 1u << 0,
 	R3RING_STEP_GRAPH = 1u << 1,
-	R3RING_STEP_SPANS_FOLLOW = 1u << 2, /* SPANS records of this step follow */
-	R3RING_STEP_DROPPED = 1u << 3,      /* no layer follows; LOST says why */
+	R3RING_STEP_SPANS_FOLLOW = 1u << 2,  /* SPANS records of this step follow */
+	R3RING_STEP_DROPPED = 1u << 3,       /* no layer follows; LOST says why */
+	R3RING_STEP_MAP_CONTINUED = 1u << 4, /* its map goes on in the SPANS records right behind */
 };
 
 enum r3ring_span_kind {
@@ -216,8 +217,9 @@ static inline uint32_t r3ring_step_valid_rows(const struct r3ring_step_record *s
 }
 
 enum r3ring_spans_flags {
-	R3RING_SPANS_MORE = 1u << 0,    /* continues the spans of STEP: they did not fit */
+	R3RING_SPANS_MORE = 1u << 0, /* goes on with the map of the record before: STEP or SPANS */
 	R3RING_SPANS_REPLACE = 1u << 1, /* learned later: replaces the spans of the same requests */
+	R3RING_SPANS_CONTINUED = 1u << 2, /* the next SPANS record goes on with these */
 };
 
 struct r3ring_spans_record {

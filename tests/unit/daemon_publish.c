@@ -107,6 +107,7 @@ Test(daemon_publish, spans_that_do_not_fit_one_record_follow_in_order_with_their
 	struct r3ring_span *spans = calloc(SPANS, sizeof(*spans));
 	uint64_t *keys = calloc(SPANS * KEYS_EACH, sizeof(*keys));
 	uint32_t spans_seen = 0, keys_seen = 0, records = 0;
+	bool more = true;
 	struct r3ring_record record;
 	struct r3ring_view view;
 
@@ -129,8 +130,12 @@ Test(daemon_publish, spans_that_do_not_fit_one_record_follow_in_order_with_their
 
 		cr_assert_eq(view.type, first ? R3RING_STEP : R3RING_SPANS);
 		cr_assert_leq(view.len, RECORD_MAX);
-		if (!first)
-			cr_expect_eq(record.u.spans.head.flags, R3RING_SPANS_MORE);
+		/* Each but the last says that another goes on with it. */
+		cr_assert(more);
+		more = first ? record.u.step.head.flags == R3RING_STEP_MAP_CONTINUED
+			     : record.u.spans.head.flags & R3RING_SPANS_CONTINUED;
+		cr_expect(first || record.u.spans.head.flags & R3RING_SPANS_MORE);
+		cr_expect(first || !(record.u.spans.head.flags & R3RING_SPANS_REPLACE));
 		for (uint32_t i = 0; i < count; i++)
 			cr_assert_eq(got[i].request, ++spans_seen);
 		for (uint32_t k = 0; k < count * KEYS_EACH; k++, keys_seen++)
@@ -139,8 +144,38 @@ Test(daemon_publish, spans_that_do_not_fit_one_record_follow_in_order_with_their
 	}
 	cr_expect_eq(spans_seen, SPANS);
 	cr_expect_gt(records, 1);
+	cr_expect_not(more);
 	free(spans);
 	free(keys);
+}
+
+Test(daemon_publish, spans_learned_later_that_do_not_fit_one_record_all_replace)
+{
+	enum { SPANS = 1000 };
+	struct r3ring_span *spans = calloc(SPANS, sizeof(*spans));
+	uint32_t spans_seen = 0, records = 0;
+	struct r3ring_record record = {.type = R3RING_SPANS};
+	struct r3ring_view view;
+
+	for (uint32_t i = 0; i < SPANS; i++)
+		spans[i] = (struct r3ring_span){.request = i + 1, .rows = 1};
+	record.u.spans.head.step = 1;
+	record.u.spans.head.spans = SPANS;
+	record.u.spans.head.flags = R3RING_SPANS_REPLACE;
+	record.u.spans.spans = spans;
+	cr_assert_eq(publish_spans(&publisher, &record), 0);
+	skip_schema();
+	while (next(&record, &view)) {
+		const struct r3ring_spans_record *head = &record.u.spans.head;
+
+		spans_seen += head->spans;
+		cr_expect(head->flags & R3RING_SPANS_REPLACE);
+		cr_expect_eq((head->flags & R3RING_SPANS_MORE) != 0, records++ > 0);
+		cr_expect_eq((head->flags & R3RING_SPANS_CONTINUED) != 0, spans_seen < SPANS);
+	}
+	cr_expect_eq(spans_seen, SPANS);
+	cr_expect_gt(records, 1);
+	free(spans);
 }
 
 Test(daemon_publish, a_span_that_fits_no_record_is_refused_before_anything_is_said)

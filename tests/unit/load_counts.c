@@ -162,6 +162,22 @@ Test(load_counts, a_step_whose_spans_follow_waits_for_them)
 	expect_load(&expected, 0);
 }
 
+Test(load_counts, a_step_whose_map_is_in_several_records_waits_for_the_last)
+{
+	const struct r3ring_span spans[] = {load_span(1, 0, 0, 3), load_draft(2, 5, 3, 2, 1)};
+	struct expected expected = {0};
+
+	feed_begin(&load_feed, 1, "a", 3, 0);
+	feed_begin(&load_feed, 2, "b", 5, 0);
+	load_feed.flags = R3RING_STEP_MAP_CONTINUED;
+	feed_step(&load_feed, 1, 5, spans, 1, NULL, 0);
+	feed_spans_as(&load_feed, R3RING_SPANS_MORE, 1, spans + 1, 1, NULL, 0);
+	feed_layers(&load_feed, 1, 5, 0, FEED_LAYERS);
+	feed_step_end(&load_feed, 1, 0, R3RING_CAUSE_NONE);
+	expect_rows(&expected, 1, 0, 4);
+	expect_load(&expected, 0);
+}
+
 /* ---- recomputation --------------------------------------------------------- */
 
 Test(load_counts, rows_that_a_preempted_request_is_fed_again_are_left_out)

@@ -175,6 +175,12 @@ void feed_repeated_begin(struct feed *to, uint64_t handle, const char *id, uint3
 	begin(to, handle, id, prompt, 0, R3RING_DESC_REPEATED);
 }
 
+void feed_repeated_attempt(struct feed *to, uint64_t handle, const char *id, uint32_t prompt,
+			   uint16_t attempt)
+{
+	begin(to, handle, id, prompt, attempt, R3RING_DESC_REPEATED);
+}
+
 void feed_end(struct feed *to, uint64_t handle, enum r3ring_end_reason reason, uint16_t attempt,
 	      uint32_t accepted)
 {
@@ -285,15 +291,25 @@ void feed_layers(struct feed *to, uint64_t step, uint32_t rows, uint32_t first, 
 								   : ROWS_PER_RECORD);
 }
 
-void feed_spans(struct feed *to, uint64_t step, const struct r3ring_span *spans, uint32_t count)
+void feed_spans_as(struct feed *to, uint32_t flags, uint64_t step, const struct r3ring_span *spans,
+		   uint32_t count, const uint64_t *keys, uint32_t key_count)
 {
 	struct r3ring_record record = {.type = R3RING_SPANS};
 
 	record.u.spans.head.step = step;
 	record.u.spans.head.spans = count;
-	record.u.spans.head.flags = R3RING_SPANS_REPLACE;
+	record.u.spans.head.keys = key_count;
+	record.u.spans.head.tokens_per_key = to->tokens_per_key;
+	record.u.spans.head.key_kind = key_count ? to->key_kind : R3RING_KEYS_NONE;
+	record.u.spans.head.flags = flags;
 	record.u.spans.spans = spans;
+	record.u.spans.keys = keys;
 	feed(to, &record, 0);
+}
+
+void feed_spans(struct feed *to, uint64_t step, const struct r3ring_span *spans, uint32_t count)
+{
+	feed_spans_as(to, R3RING_SPANS_REPLACE, step, spans, count, NULL, 0);
 }
 
 void feed_rows(struct feed *to, uint64_t step, const int32_t *positions, uint32_t rows)

@@ -65,6 +65,8 @@ void feed_end(struct feed *feed, uint64_t handle, enum r3ring_end_reason reason,
 	      uint32_t accepted);
 void feed_keyframe(struct feed *feed, uint32_t requests); /* SCHEMA and so many begins follow */
 void feed_repeated_begin(struct feed *feed, uint64_t handle, const char *id, uint32_t prompt);
+void feed_repeated_attempt(struct feed *feed, uint64_t handle, const char *id, uint32_t prompt,
+			   uint16_t attempt);
 void feed_lost(struct feed *feed, uint64_t from, uint64_t to, enum r3ring_cause cause,
 	       uint32_t spans_unknown);
 
@@ -73,6 +75,10 @@ void feed_step(struct feed *feed, uint64_t step, uint32_t rows, const struct r3r
 	       uint32_t count, const uint64_t *keys, uint32_t key_count);
 void feed_layers(struct feed *feed, uint64_t step, uint32_t rows, uint32_t first, uint32_t end);
 void feed_spans(struct feed *feed, uint64_t step, const struct r3ring_span *spans, uint32_t count);
+/* With these flags (enum r3ring_spans_flags), and keys. */
+void feed_spans_as(struct feed *feed, uint32_t flags, uint64_t step,
+		   const struct r3ring_span *spans, uint32_t count, const uint64_t *keys,
+		   uint32_t key_count);
 void feed_rows(struct feed *feed, uint64_t step, const int32_t *positions, uint32_t rows);
 void feed_step_end(struct feed *feed, uint64_t step, int32_t missing_layer,
 		   enum r3ring_cause cause);

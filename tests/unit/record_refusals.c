@@ -64,7 +64,7 @@ SPOIL(request_sample, r->u.request.head.sample_len = R3RING_TEXT_ID_MAX + 1)
 SPOIL(request_nul, example_text()[11] = 0; (void)r)
 
 SPOIL(step_zero, r->u.step.head.step = 0)
-SPOIL(step_flags, r->u.step.head.flags = 16)
+SPOIL(step_flags, r->u.step.head.flags = 32)
 SPOIL(step_rows, r->u.step.head.total_rows = R3RING_ROWS_MAX + 1)
 SPOIL(step_begin, r->u.step.head.row_begin = 257)
 SPOIL(step_begin_after_end, r->u.step.head.row_end = 127)
@@ -85,7 +85,7 @@ SPOIL(step_span_accepted, example_spans()[0].flags = R3RING_SPAN_DRAFT;
       example_spans()[0].accepted = 2; (void)r)
 
 SPOIL(spans_zero, r->u.spans.head.step = 0)
-SPOIL(spans_flags, r->u.spans.head.flags = 4)
+SPOIL(spans_flags, r->u.spans.head.flags = 8)
 SPOIL(spans_key_kind, r->u.spans.head.key_kind = 3)
 SPOIL(spans_too_many_keys, example_spans()[7].keys = 2; (void)r)
 SPOIL(spans_span_rows, example_spans()[7].row = R3RING_ROWS_MAX; (void)r)
@@ -186,7 +186,7 @@ static const struct refusal refusals[] = {
 	{R3RING_REQUEST, request_sample, "sample text of 257"},
 	{R3RING_REQUEST, request_nul, "NUL within the id text"},
 	{R3RING_STEP, step_zero, "step 0"},
-	{R3RING_STEP, step_flags, "flags 0x10"},
+	{R3RING_STEP, step_flags, "flags 0x20"},
 	{R3RING_STEP, step_rows, "1048577 rows"},
 	{R3RING_STEP, step_begin, "[257,256)"},
 	{R3RING_STEP, step_begin_after_end, "[128,127)"},
@@ -205,7 +205,7 @@ static const struct refusal refusals[] = {
 	{R3RING_STEP, step_span_position, "beyond the last position"},
 	{R3RING_STEP, step_span_accepted, "2 accepted of 1"},
 	{R3RING_SPANS, spans_zero, "step 0"},
-	{R3RING_SPANS, spans_flags, "flags 0x4"},
+	{R3RING_SPANS, spans_flags, "flags 0x8"},
 	{R3RING_SPANS, spans_key_kind, "kind of keys 3"},
 	{R3RING_SPANS, spans_too_many_keys, "spans have 9 keys"},
 	{R3RING_SPANS, spans_span_rows, "from row 1048576"},
