@@ -27,17 +27,53 @@ static const struct layer_map *map_of(const struct r3ring_assembled *assembled,
 	return NULL;
 }
 
+/* Whether @row is of a pass before that of @other: steps are those of their instance. */
+static bool is_before(const struct row *row, const struct row *other)
+{
+	if (row->pool->instance == other->pool->instance)
+		return row->step < other->step;
+	return row->weight_version < other->weight_version;
+}
+
+/* The one that counts, where passes are of different weights, to the front. */
+static void chosen_add(const struct r3ring_assembled *assembled, struct chosen *chosen,
+		       struct row *row)
+{
+	bool latest = assembled->policy == R3RING_ROWS_LATEST;
+	uint32_t place = chosen->rows++;
+
+	while (place && !row_is_no_pass(row) &&
+	       (row_is_no_pass(chosen->row[place - 1]) ||
+		(latest ? is_before(chosen->row[place - 1], row)
+			: is_before(row, chosen->row[place - 1])))) {
+		chosen->row[place] = chosen->row[place - 1];
+		chosen->map[place] = chosen->map[place - 1];
+		place--;
+	}
+	chosen->row[place] = row;
+	chosen->map[place] = map_of(assembled, row);
+}
+
+static void rows_of_attempt(const struct r3ring_assembled *assembled, const struct attempt *attempt,
+			    uint32_t position, struct chosen *chosen)
+{
+	struct row *row = attempt_row(attempt, position);
+
+	if (row && chosen->rows < ROWS_MAX)
+		chosen_add(assembled, chosen, row);
+	for (uint32_t i = 0; i < attempt->contradictions && chosen->rows < ROWS_MAX; i++)
+		if (attempt->contradiction[i].position == position)
+			chosen_add(assembled, chosen, attempt->contradiction[i].row);
+}
+
 static bool rows_of_pass(const struct r3ring_assembled *assembled, const struct pass *pass,
 			 uint32_t position, struct chosen *chosen)
 {
 	for (const struct part *part = assembled->request->part; part; part = part->next) {
 		const struct attempt *attempt = part_find_attempt(part, pass->number);
-		struct row *row = attempt ? attempt_row(attempt, position) : NULL;
 
-		if (!row || chosen->rows == ROWS_MAX)
-			continue;
-		chosen->map[chosen->rows] = map_of(assembled, row);
-		chosen->row[chosen->rows++] = row;
+		if (attempt)
+			rows_of_attempt(assembled, attempt, position, chosen);
 	}
 	if (chosen->rows)
 		chosen->pass = pass;
@@ -57,6 +93,11 @@ static void choose_first(const struct r3ring_assembled *assembled, uint32_t posi
 	for (uint32_t i = 0; i < assembled->passes; i++) {
 		const struct pass *pass = &assembled->pass[i];
 
+		/* What an attempt that is not known consumed was its to route. */
+		if (pass->orphan && position < pass->prompt) {
+			chosen->cause = R3RING_MISSING_GAP;
+			return;
+		}
 		if (position >= pass->kept)
 			continue;
 		if (rows_of_pass(assembled, pass, position, chosen))
@@ -76,6 +117,32 @@ static void choose_latest(const struct r3ring_assembled *assembled, uint32_t pos
 			return;
 }
 
+static bool part_has(const struct r3ring_assembled *assembled, const struct part *part,
+		     uint32_t layer)
+{
+	for (uint32_t i = 0; i < assembled->maps; i++)
+		if (assembled->map[i].pool->channel == part->channel &&
+		    assembled->map[i].to_row[layer] != LAYER_ELSEWHERE)
+			return true;
+	return false;
+}
+
+/* Of a cell whose channels have no row of the position, though others do. */
+static uint8_t cause_of_layer(const struct r3ring_assembled *assembled, uint32_t layer)
+{
+	uint8_t cause = R3RING_MISSING_OTHER_LAYERS;
+
+	for (const struct part *part = assembled->request->part; part; part = part->next) {
+		if (!part_has(assembled, part, layer))
+			continue;
+		if (part->gap)
+			return part->gap;
+		cause = assembled->info.flags & R3RING_ASSEMBLED_EVICTED ? R3RING_MISSING_EVICTED
+									 : R3RING_MISSING_NOT_RUN;
+	}
+	return cause;
+}
+
 static uint8_t cause_of_none(const struct r3ring_assembled *assembled, uint32_t position)
 {
 	if (assembled->info.flags & R3RING_ASSEMBLED_EVICTED)
@@ -93,32 +160,35 @@ static void choose(const struct r3ring_assembled *assembled, uint32_t position,
 {
 	chosen->pass = NULL;
 	chosen->rows = 0;
+	chosen->cause = 0;
 	if (assembled->policy == R3RING_ROWS_FIRST)
 		choose_first(assembled, position, chosen);
 	else
 		choose_latest(assembled, position, chosen);
-	chosen->cause = chosen->rows ? R3RING_MISSING_OTHER_LAYERS
-				     : cause_of_none(assembled, position);
+	if (chosen->rows)
+		chosen->cause = R3RING_MISSING_OTHER_LAYERS;
+	else if (!chosen->cause)
+		chosen->cause = cause_of_none(assembled, position);
 }
 
 /* ---- one cell ----------------------------------------------------------- */
 
 struct cell {
 	const uint16_t *ids; /* NULL: missing */
+	const struct row *from;
 	uint8_t cause;
 	uint32_t channel[2]; /* of a conflict */
 	uint64_t step[2];
 };
 
-static void cell_conflict(struct cell *cell, const struct row *first, uint32_t channel,
-			  uint64_t step)
+static void cell_conflict(struct cell *cell, const struct row *first, const struct row *second)
 {
 	cell->ids = NULL;
 	cell->cause = R3RING_CAUSE_CONFLICT;
 	cell->channel[0] = first->pool->channel;
 	cell->step[0] = first->step;
-	cell->channel[1] = channel;
-	cell->step[1] = step;
+	cell->channel[1] = second->pool->channel;
+	cell->step[1] = second->step;
 }
 
 /* What was lost is told before what was nobody's to have. */
@@ -128,11 +198,24 @@ static bool says_more(uint8_t cause, uint8_t before)
 	       (before == R3RING_MISSING_EXTERNAL && cause != R3RING_MISSING_OTHER_LAYERS);
 }
 
+/* Ids of one more row of the pass; false once the cell is in conflict. */
+static bool cell_add(struct cell *cell, const struct row *row, const uint16_t *ids, size_t bytes)
+{
+	if (!cell->ids) {
+		cell->from = row;
+		cell->ids = ids;
+		cell->cause = 0;
+	} else if (memcmp(cell->ids, ids, bytes)) {
+		cell_conflict(cell, cell->from, row);
+		return false;
+	}
+	return true;
+}
+
 static void cell_read(const struct r3ring_assembled *assembled, const struct chosen *chosen,
 		      uint32_t layer, struct cell *cell)
 {
 	const uint32_t top_k = assembled->info.top_k;
-	const struct row *from = NULL;
 
 	*cell = (struct cell){.cause = chosen->cause};
 	for (uint32_t i = 0; i < chosen->rows; i++) {
@@ -140,30 +223,19 @@ static void cell_read(const struct r3ring_assembled *assembled, const struct cho
 		uint16_t place = chosen->map[i] ? chosen->map[i]->to_row[layer] : LAYER_ELSEWHERE;
 		uint8_t cause;
 
-		if (place == LAYER_ELSEWHERE)
+		/* What other weights came to is another pass, and does not count. */
+		if (place == LAYER_ELSEWHERE ||
+		    (!row_is_no_pass(row) && row->weight_version != chosen->row[0]->weight_version))
 			continue;
 		cause = row_cell_cause(row, place);
-		if (cause == R3RING_CAUSE_CONFLICT) {
-			cell_conflict(cell, row, row->conflict_channel, row->conflict_step);
+		if (!cause && !cell_add(cell, row, row_ids(row) + (size_t)place * top_k,
+					top_k * sizeof(uint16_t)))
 			return;
-		}
-		if (cause) {
-			if (!cell->ids && says_more(cause, cell->cause))
-				cell->cause = cause;
-			continue;
-		}
-		if (from && from->weight_version == row->weight_version &&
-		    memcmp(cell->ids, row_ids(row) + (size_t)place * top_k,
-			   top_k * sizeof(uint16_t))) {
-			cell_conflict(cell, from, row->pool->channel, row->step);
-			return;
-		}
-		if (from)
-			continue;
-		from = row;
-		cell->ids = row_ids(row) + (size_t)place * top_k;
-		cell->cause = 0;
+		if (cause && !cell->ids && says_more(cause, cell->cause))
+			cell->cause = cause;
 	}
+	if (cell->cause == R3RING_MISSING_OTHER_LAYERS)
+		cell->cause = cause_of_layer(assembled, layer);
 }
 
 /* ---- accounts ----------------------------------------------------------- */
@@ -287,6 +359,15 @@ static void read_cells(const struct r3ring_assembled *assembled, const struct ra
 	}
 }
 
+/* Of the first row that has a layer; what came from elsewhere ran under none here. */
+static uint64_t weights_of(const struct chosen *chosen)
+{
+	for (uint32_t i = 0; i < chosen->rows; i++)
+		if (row_has_any(chosen->row[i]))
+			return chosen->row[i]->weight_version;
+	return 0;
+}
+
 int r3ring_assembled_read(const struct r3ring_assembled *assembled, uint32_t position,
 			  uint32_t positions, uint32_t layer, uint32_t layers,
 			  const struct r3ring_assembled_rows *rows)
@@ -308,7 +389,7 @@ int r3ring_assembled_read(const struct r3ring_assembled *assembled, uint32_t pos
 		else
 			read_cells(assembled, &range, &chosen, rows);
 		if (rows->weight_version)
-			rows->weight_version[i] = chosen.rows ? chosen.row[0]->weight_version : 0;
+			rows->weight_version[i] = weights_of(&chosen);
 		if (rows->attempt)
 			rows->attempt[i] = chosen.pass ? chosen.pass->number : 0;
 	}

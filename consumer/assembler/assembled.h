@@ -20,6 +20,8 @@ struct pass {
 	uint16_t number;
 	uint32_t prompt;
 	uint32_t kept; /* tokens that were kept of it; unknown: all */
+	bool unsure;   /* an instance did not say what it kept */
+	bool orphan;   /* the attempt before it is not known */
 };
 
 /* Where a schema's rows have the request's layers. */

@@ -42,6 +42,13 @@ struct placed_row {
 	bool cached; /* it was run for another position, or by another request */
 };
 
+/* Spans, and their keys in the same order. */
+struct map {
+	struct r3ring_span *span;
+	uint64_t *key;
+	uint32_t spans, keys;
+};
+
 /* A step from STEP to STEP_END. */
 struct step {
 	struct r3ring_step_record head;
@@ -54,18 +61,20 @@ struct step {
 	uint32_t part_rows; /* rows of a record */
 	uint32_t part_words;
 	uint8_t *cause; /* [layers] of a layer that is missing, 0 while none was told */
-	struct r3ring_span *span;
-	uint64_t *key;
-	uint32_t spans, keys;
+	struct map map;
 	int32_t *position; /* [rows] as the device had them, -1 unknown; NULL without ROWS */
-	bool map_known;    /* false: spans could not be kept */
+	bool map_known;    /* false: spans could not be kept, or were lost */
+	bool map_open;     /* more of them is to come right behind */
+	struct map late;   /* of a replacement that is not whole yet */
+	bool late_open;
 	bool ended;
 };
 
 struct item {
 	struct item *prev, *next;
 	enum item_type type;
-	uint64_t keyframe;           /* that it belongs to, 0 for none */
+	uint64_t keyframe;           /* that it belongs to, 0 for none that was seen */
+	bool repeated;               /* by a keyframe, seen or not */
 	struct r3ring_record record; /* ITEM_RECORD: its pointers lead into `payload` */
 	void *payload;
 	struct step step;
@@ -74,6 +83,7 @@ struct item {
 struct channel {
 	char *name;
 	uint32_t index;
+	uint32_t instance; /* the first channel of the same one */
 	bool draft;
 	bool copy; /* of a primary's rows */
 	bool schema_seen;
@@ -122,12 +132,13 @@ struct r3ring_assembler {
 };
 
 /* steps.c */
-int step_open(struct step *step, struct row_pool *pool, const struct r3ring_record *record,
-	      uint32_t part_rows);
+int step_open(struct step *step, const struct channel *channel, const struct r3ring_record *record);
 void step_release(struct step *step);
 void step_layer(struct step *step, const struct r3ring_record *record, uint32_t experts);
 void step_rows(struct step *step, const struct r3ring_record *record);
 void step_spans(struct step *step, const struct r3ring_record *record);
+/* Records were lost: what was to come right behind does not. */
+void step_gap(struct step *step);
 void step_end(struct step *step, const struct r3ring_record *record);
 void step_lost(struct step *step, uint8_t cause);
 /* Decides of every cell whether it is valid, or why not. */
@@ -155,8 +166,6 @@ void requests_flush(struct r3ring_assembler *assembler);
 
 /* place.c */
 void step_place(struct r3ring_assembler *assembler, struct channel *channel, struct step *step);
-/* Whether a row stands for no pass, so that one that comes later is the first. */
-bool row_is_no_pass(const struct row *row);
 /* Spans that replace those of a step that was settled already. */
 void spans_place_again(struct r3ring_assembler *assembler, struct channel *channel,
 		       const struct r3ring_record *record);

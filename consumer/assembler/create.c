@@ -99,6 +99,17 @@ static struct channel *channel_create(const char *name, bool draft, uint32_t ind
 	return channel;
 }
 
+/* Index of the first channel of the instance. */
+static uint32_t instance_of(const struct r3ring_assembler *assembler, const char *name)
+{
+	size_t len = (size_t)(strchr(name, '/') - name) + 1;
+	uint32_t i = 0;
+
+	while (i < assembler->channels && strncmp(assembler->channel[i]->name, name, len) != 0)
+		i++;
+	return i;
+}
+
 int r3ring_assembler_channel(struct r3ring_assembler *assembler, const char *name)
 {
 	struct r3ring_channel_name parsed;
@@ -117,6 +128,7 @@ int r3ring_assembler_channel(struct r3ring_assembler *assembler, const char *nam
 						    assembler->options.max_keys);
 	if (!table[assembler->channels])
 		return -ENOMEM;
+	table[assembler->channels]->instance = instance_of(assembler, name);
 	return (int)assembler->channels++;
 }
 

@@ -36,7 +36,8 @@ static int append_record(struct channel *channel, const struct r3ring_view *view
 
 	if (!item)
 		return -ENOMEM;
-	if (view->flags & R3RING_DESC_REPEATED)
+	item->repeated = view->flags & R3RING_DESC_REPEATED;
+	if (item->repeated && channel->keyframe_left)
 		item->keyframe = channel->keyframes;
 	item->payload = malloc(bytes ? bytes : 1);
 	encoded = item->payload ? r3ring_record_encode(record, item->payload, bytes, NULL)
@@ -92,10 +93,11 @@ static int feed_schema(struct r3ring_assembler *assembler, struct channel *chann
 		return -EPROTO;
 	channel->schema = *schema;
 	if (!channel->pool || !same_layers(channel->pool, record)) {
-		pool = row_pool_create(schema, record->u.schema.layers, channel->index,
-				       &assembler->stats.bytes);
+		pool = row_pool_create(schema, record->u.schema.layers, &assembler->stats.bytes);
 		if (!pool)
 			return -ENOMEM;
+		pool->channel = channel->index;
+		pool->instance = channel->instance;
 		pool->next = channel->pools;
 		channel->pools = pool;
 		channel->pool = pool;
@@ -147,6 +149,9 @@ static struct step *open_step(const struct channel *channel, uint64_t number)
 	if (!item)
 		return NULL;
 	for (item = item->prev;; item = item->prev) {
+		/* Numbers begin anew in each generation. */
+		if (item->type == ITEM_GENERATION)
+			return NULL;
 		if (item->type == ITEM_STEP && item->step.head.step == number)
 			return &item->step;
 		if (item == channel->items)
@@ -175,7 +180,7 @@ static int feed_step(struct channel *channel, const struct r3ring_record *record
 	item = item_append(channel, ITEM_STEP);
 	if (!item)
 		return -ENOMEM;
-	r = step_open(&item->step, channel->pool, record, channel->schema.rows_per_record);
+	r = step_open(&item->step, channel, record);
 	if (r < 0) {
 		DL_DELETE(channel->items, item);
 		free(item);
@@ -298,7 +303,9 @@ int r3ring_assembler_feed(struct r3ring_assembler *assembler, uint32_t index,
 	r = feed_place(channel, view, record);
 	if (r == 0 && record->type == R3RING_SCHEMA)
 		r = feed_schema(assembler, channel, record);
-	if (r == 0 && channel->schema_seen && !channel->copy && !channel->draft) {
+	/* A late reader's first record is a keyframe; its schema is the next. */
+	if (r == 0 && (channel->schema_seen || record->type == R3RING_KEYFRAME) && !channel->copy &&
+	    !channel->draft) {
 		r = feed_record(assembler, channel, view, record);
 		if (record->type != R3RING_KEYFRAME) {
 			int left = keyframe_go_on(channel, view);
@@ -314,11 +321,17 @@ int r3ring_assembler_feed(struct r3ring_assembler *assembler, uint32_t index,
 void r3ring_assembler_gap(struct r3ring_assembler *assembler, uint32_t index)
 {
 	struct channel *channel;
+	struct item *item;
 
 	if (index >= assembler->channels)
 		return;
 	channel = assembler->channel[index];
 	channel->keyframe_left = 0;
+	DL_FOREACH(channel->items, item)
+	{
+		if (item->type == ITEM_STEP)
+			step_gap(&item->step);
+	}
 	/* Without memory for the item it is settled at once, which forgets more. */
 	if (append_plain(channel, ITEM_GAP) < 0) {
 		key_store_forget_slots(&channel->keys);

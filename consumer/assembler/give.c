@@ -29,27 +29,71 @@ static struct pass *pass_of(struct r3ring_assembled *assembled, uint16_t number)
 	return &pass[place];
 }
 
-/* Channels that knew the request may know different things of an attempt. */
-static int passes_find(struct r3ring_assembled *assembled)
+/* Whether any rank of the part's instance told how much was kept of the attempt. Another
+ * instance (one that only prefills) ends it at a length of its own. */
+static bool instance_told(const struct r3ring_assembler *assembler, const struct part *part,
+			  uint16_t number)
 {
-	for (const struct part *part = assembled->request->part; part; part = part->next) {
-		for (uint32_t i = 0; i < part->attempts; i++) {
-			const struct attempt *attempt = &part->attempt[i];
-			struct pass *pass = pass_of(assembled, attempt->number);
+	const uint32_t instance = assembler->channel[part->channel]->instance;
 
-			if (!pass)
-				return -1;
-			if (attempt->prompt > pass->prompt)
-				pass->prompt = attempt->prompt;
-			if (attempt->accepted != R3RING_UNKNOWN_U32 &&
-			    (pass->kept == R3RING_UNKNOWN_U32 || attempt->accepted > pass->kept))
-				pass->kept = attempt->accepted;
-		}
+	for (const struct part *other = part->request->part; other; other = other->next) {
+		const struct attempt *attempt = part_find_attempt(other, number);
+
+		if (attempt && attempt->accepted != R3RING_UNKNOWN_U32 &&
+		    assembler->channel[other->channel]->instance == instance)
+			return true;
 	}
-	/* What the next attempt was fed as its prompt is what was kept of this one. */
-	for (uint32_t i = 0; i + 1 < assembled->passes; i++)
-		if (assembled->pass[i].kept == R3RING_UNKNOWN_U32)
-			assembled->pass[i].kept = assembled->pass[i + 1].prompt;
+	return false;
+}
+
+static int pass_add(const struct r3ring_assembler *assembler, struct r3ring_assembled *assembled,
+		    const struct part *part, const struct attempt *attempt)
+{
+	struct pass *pass = pass_of(assembled, attempt->number);
+
+	if (!pass)
+		return -1;
+	if (attempt->prompt > pass->prompt)
+		pass->prompt = attempt->prompt;
+	if (attempt->accepted != R3RING_UNKNOWN_U32 &&
+	    (pass->kept == R3RING_UNKNOWN_U32 || attempt->accepted > pass->kept))
+		pass->kept = attempt->accepted;
+	pass->unsure |= !instance_told(assembler, part, attempt->number);
+	return 0;
+}
+
+/* What the next attempt was fed as its prompt is what was kept of this one; where that is
+ * not known, it was its own prompt at least. */
+static void passes_join(struct r3ring_assembled *assembled)
+{
+	uint32_t number = 0;
+
+	for (uint32_t i = 0; i < assembled->passes; i++) {
+		struct pass *pass = &assembled->pass[i];
+		uint32_t least = pass->prompt;
+
+		pass->orphan = pass->number != number;
+		number = pass->number + 1u;
+		if (i + 1 == assembled->passes) {
+			if (pass->unsure)
+				pass->kept = R3RING_UNKNOWN_U32;
+			continue;
+		}
+		if (pass[1].number == number && pass[1].prompt > least)
+			least = pass[1].prompt;
+		if (pass->kept == R3RING_UNKNOWN_U32 || pass->kept < least)
+			pass->kept = least;
+	}
+}
+
+/* Channels that knew the request may know different things of an attempt. */
+static int passes_find(const struct r3ring_assembler *assembler, struct r3ring_assembled *assembled)
+{
+	for (const struct part *part = assembled->request->part; part; part = part->next)
+		for (uint32_t i = 0; i < part->attempts; i++)
+			if (pass_add(assembler, assembled, part, &part->attempt[i]) < 0)
+				return -1;
+	passes_join(assembled);
 	return 0;
 }
 
@@ -162,15 +206,28 @@ static void info_fill(struct r3ring_assembled *assembled, const struct r3ring_as
 }
 
 /* A row that several hold counts for each. */
+static uint64_t attempt_bytes(const struct attempt *attempt)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < attempt->positions; i++)
+		if (attempt->row[i])
+			bytes += row_bytes(attempt->row[i]);
+	for (uint32_t i = 0; i < attempt->recomputed; i++)
+		if (attempt->newest[i])
+			bytes += row_bytes(attempt->newest[i]);
+	for (uint32_t i = 0; i < attempt->contradictions; i++)
+		bytes += row_bytes(attempt->contradiction[i].row);
+	return bytes;
+}
+
 static uint64_t bytes_of(const struct request *request)
 {
 	uint64_t bytes = 0;
 
 	for (const struct part *part = request->part; part; part = part->next)
 		for (uint32_t i = 0; i < part->attempts; i++)
-			for (uint32_t j = 0; j < part->attempt[i].positions; j++)
-				if (part->attempt[i].row[j])
-					bytes += row_bytes(part->attempt[i].row[j]);
+			bytes += attempt_bytes(&part->attempt[i]);
 	return bytes;
 }
 
@@ -187,7 +244,7 @@ void request_give(struct r3ring_assembler *assembler, struct request *request, u
 	assembled->bytes_out = &assembler->bytes_out;
 	assembler->bytes_out += assembled->bytes;
 	assembled->policy = assembler->options.policy;
-	if (passes_find(assembled) < 0 || maps_find(assembler, assembled) < 0 ||
+	if (passes_find(assembler, assembled) < 0 || maps_find(assembler, assembled) < 0 ||
 	    maps_fill(assembled) < 0) {
 		r3ring_assembled_free(assembled);
 		return;

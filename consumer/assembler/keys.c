@@ -92,6 +92,29 @@ void key_store_forget_slots(struct key_store *store)
 	}
 }
 
+static bool has_row_of(const struct key *key, uint64_t step, uint64_t generation)
+{
+	for (uint32_t i = 0; i < key->name.tokens; i++)
+		if (key->row[i] && key->row[i]->step == step &&
+		    key->row[i]->generation == generation)
+			return true;
+	return false;
+}
+
+uint32_t key_store_forget_step(struct key_store *store, uint64_t step, uint64_t generation)
+{
+	struct key *key, *next;
+	uint32_t count = 0;
+
+	HASH_ITER (hh, store->keys, key, next) {
+		if (!has_row_of(key, step, generation))
+			continue;
+		forget(store, key);
+		count++;
+	}
+	return count;
+}
+
 void key_store_clear(struct key_store *store)
 {
 	struct key *key, *next;

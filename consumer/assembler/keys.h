@@ -44,6 +44,8 @@ void key_set(struct key *key, uint32_t token, struct row *row);
 
 /* Slots are used again without being told where records are lost; hashes are not. */
 void key_store_forget_slots(struct key_store *store);
+/* Forgets the keys that hold a row of the step. Returns how many. */
+uint32_t key_store_forget_step(struct key_store *store, uint64_t step, uint64_t generation);
 void key_store_clear(struct key_store *store);
 /* Forgets an eighth of them, those not used for longest. */
 void key_store_shrink(struct key_store *store);

@@ -91,27 +91,6 @@ void request_touch(struct r3ring_assembler *assembler, struct request *request)
 
 /* ---- out of the tables, to the user ------------------------------------- */
 
-static void let_go(struct r3ring_assembler *assembler, struct request *request, uint32_t flags)
-{
-	for (struct part *part = request->part; part; part = part->next)
-		part_delist(assembler->channel[part->channel], part);
-	order_leave(assembler, request);
-	HASH_DEL(assembler->requests, request);
-	assembler->stats.requests_live--;
-	if (!request->over)
-		flags |= R3RING_ASSEMBLED_UNFINISHED;
-	if (request->guessed)
-		flags |= R3RING_ASSEMBLED_LENGTH_GUESSED;
-	if (request->aborted)
-		flags |= R3RING_ASSEMBLED_ABORTED;
-	if (assembler->onlooker.ctx) {
-		assembler->onlooker.over(assembler->onlooker.ctx, request, flags);
-		request_free(request);
-	} else {
-		request_give(assembler, request, flags);
-	}
-}
-
 static uint32_t size_of(struct r3ring_coordinate coordinate)
 {
 	return coordinate.size ? coordinate.size : 1;
@@ -127,19 +106,53 @@ static uint32_t ends_needed(const struct r3ring_assembler *assembler, const stru
 	return size_of(rank->pp) * size_of(rank->sp) * size_of(rank->cp);
 }
 
-static void give_if_over(struct r3ring_assembler *assembler, const struct channel *channel,
-			 struct request *request)
+/* How many have told of its end. */
+static uint32_t ends_told(const struct request *request)
 {
 	uint32_t ends = 0;
 
-	if (!request->over)
-		return;
-	for (const struct part *part = request->part; part; part = part->next) {
+	/* One that was preempted may go on, here or elsewhere. */
+	for (const struct part *part = request->part; part; part = part->next)
+		ends += part->final && !part->live;
+	return ends;
+}
+
+static bool is_over(const struct r3ring_assembler *assembler, const struct request *request)
+{
+	return request->over &&
+	       ends_told(request) >=
+		       ends_needed(assembler, assembler->channel[request->part->channel]);
+}
+
+static void let_go(struct r3ring_assembler *assembler, struct request *request, uint32_t flags)
+{
+	for (struct part *part = request->part; part; part = part->next) {
+		part_delist(assembler->channel[part->channel], part);
+		if (part->guessed)
+			flags |= R3RING_ASSEMBLED_LENGTH_GUESSED;
+	}
+	order_leave(assembler, request);
+	HASH_DEL(assembler->requests, request);
+	assembler->stats.requests_live--;
+	/* A rank that is silent is missing; an instance that is may have gone on. */
+	if (!request->over || ends_told(request) < assembler->options.min_ends)
+		flags |= R3RING_ASSEMBLED_UNFINISHED;
+	if (request->aborted)
+		flags |= R3RING_ASSEMBLED_ABORTED;
+	if (assembler->onlooker.ctx) {
+		assembler->onlooker.over(assembler->onlooker.ctx, request, flags);
+		request_free(request);
+	} else {
+		request_give(assembler, request, flags);
+	}
+}
+
+static void give_if_over(struct r3ring_assembler *assembler, struct request *request)
+{
+	for (const struct part *part = request->part; part; part = part->next)
 		if (part->live)
 			return;
-		ends++;
-	}
-	if (ends >= ends_needed(assembler, channel))
+	if (is_over(assembler, request))
 		let_go(assembler, request, 0);
 }
 
@@ -179,9 +192,10 @@ static bool is_another(struct request *request, const struct channel *channel,
 {
 	const struct part *part = part_on(request, channel);
 
-	if (!part || !part->attempts || item->keyframe)
+	if (!part || !part->attempts || item->repeated)
 		return false;
-	if (request->over)
+	/* Named no more, it may have been preempted, and goes on. */
+	if (part->final && !part->guessed)
 		return true;
 	return item->record.u.request.head.attempt <= part->attempt[part->attempts - 1].number;
 }
@@ -212,11 +226,11 @@ int request_begin(struct r3ring_assembler *assembler, struct channel *channel,
 	if (!part)
 		return -ENOMEM;
 	/* Known from a keyframe only: what it did before was not seen. */
-	if (item->keyframe && !part->attempts && !part->live)
-		part->gap = R3RING_MISSING_GAP;
-	if (!channel->ready)
+	if (!channel->ready || (item->repeated && !part_find_attempt(part, head->attempt)))
 		part->gap = R3RING_MISSING_GAP;
 	part->keyframe = item->keyframe;
+	part->final = false;
+	part->guessed = false;
 	attempt = part_attempt(part, head->attempt);
 	if (!attempt)
 		return -ENOMEM;
@@ -241,8 +255,9 @@ static void part_over(struct r3ring_assembler *assembler, struct channel *channe
 	struct request *request = part->request;
 
 	part_delist(channel, part);
+	part->final = final;
 	request->over |= final;
-	give_if_over(assembler, channel, request);
+	give_if_over(assembler, request);
 }
 
 void request_end(struct r3ring_assembler *assembler, struct channel *channel,
@@ -270,7 +285,7 @@ static void suspended_over(struct r3ring_assembler *assembler, struct channel *c
 	struct part *part, *next;
 
 	HASH_ITER (hh, channel->suspended, part, next) {
-		part->request->guessed = true;
+		part->guessed = true;
 		part_over(assembler, channel, part, true);
 	}
 }
@@ -282,7 +297,7 @@ void requests_keyframe(struct r3ring_assembler *assembler, struct channel *chann
 
 	HASH_ITER (hh, channel->parts, part, next) {
 		if (part->keyframe != keyframe) {
-			part->request->guessed = true;
+			part->guessed = true;
 			part_over(assembler, channel, part, true);
 		}
 	}

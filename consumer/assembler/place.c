@@ -16,44 +16,50 @@ struct placing {
 	const struct step *step;
 	const struct r3ring_span *span;
 	const uint64_t *key; /* [span->keys] */
-	struct part *part;
+	struct part *part;   /* NULL: nobody's */
 	struct attempt *attempt;
 	uint32_t counted; /* leading rows that count */
 };
 
 /* ---- one position ------------------------------------------------------- */
 
-static void tell_conflict(struct row *kept, const struct row *other, uint32_t layer)
-{
-	row_cell_spoil(kept, layer, R3RING_CAUSE_CONFLICT);
-	kept->conflict_step = other->step;
-	kept->conflict_channel = other->pool->channel;
-}
-
 /* Two passes of one attempt and weight version over one token must agree. */
-static void compare(struct r3ring_assembler *assembler, struct row *kept, struct row *other)
+static uint32_t cells_differing(struct row *kept, struct row *other)
 {
 	const uint32_t top_k = kept->pool->top_k;
+	uint32_t count = 0;
 
-	if (kept->pool != other->pool)
-		return;
+	if (kept->pool != other->pool || kept->empty || other->empty)
+		return 0;
 	for (uint32_t layer = 0; layer < kept->pool->layers; layer++) {
 		const size_t place = (size_t)layer * top_k;
 
-		if (!row_cell_valid(kept, layer) || !row_cell_valid(other, layer) ||
-		    !memcmp(row_ids(kept) + place, row_ids(other) + place,
-			    top_k * sizeof(uint16_t)))
-			continue;
-		tell_conflict(kept, other, layer);
-		assembler->stats.conflicts++;
+		count += row_cell_valid(kept, layer) && row_cell_valid(other, layer) &&
+			 memcmp(row_ids(kept) + place, row_ids(other) + place,
+				top_k * sizeof(uint16_t)) != 0;
 	}
+	return count;
 }
 
-bool row_is_no_pass(const struct row *row)
+/* The other one is kept beside it: the row may be behind a key too, and is right there. */
+static void contradict(struct r3ring_assembler *assembler, struct attempt *attempt,
+		       uint32_t position, struct row *row)
 {
-	return row->empty &&
-	       (row->cause == R3RING_MISSING_EXTERNAL || row->cause == R3RING_MISSING_UNKNOWN_KEY ||
-		row->cause == R3RING_MISSING_SPANS);
+	uint32_t cells = cells_differing(attempt_row(attempt, position), row);
+
+	if (!cells)
+		return;
+	assembler->stats.conflicts += cells;
+	attempt_contradict(attempt, position, row);
+}
+
+/* New weights over a token that was run before, whether that is known or not. */
+static bool is_recomputed(const struct r3ring_assembler *assembler, const struct row *kept,
+			  const struct row *row)
+{
+	return kept && kept->weight_version != row->weight_version &&
+	       assembler->options.policy == R3RING_ROWS_FIRST &&
+	       !(row_is_no_pass(kept) && kept->cause == R3RING_MISSING_SPANS);
 }
 
 static void tell_onlooker(const struct placing *placing, uint32_t position, const struct row *row,
@@ -84,14 +90,16 @@ static void put(const struct placing *placing, uint32_t position, struct row *ro
 		return;
 	if (kept == row || (kept && row_is_no_pass(row)))
 		return;
+	if (is_recomputed(assembler, kept, row)) {
+		if (!assembler->onlooker.ctx)
+			attempt_recompute(attempt, position, row);
+		return;
+	}
 	if (kept && !row_is_no_pass(kept)) {
 		if (kept->weight_version == row->weight_version) {
-			if (!kept->empty && !row->empty)
-				compare(assembler, kept, row);
+			contradict(assembler, attempt, position, row);
 			return;
 		}
-		if (assembler->options.policy == R3RING_ROWS_FIRST)
-			return;
 	}
 	tell_onlooker(placing, position, row, kept);
 	attempt_put(attempt, position, row_hold(row));
@@ -128,6 +136,21 @@ static uint32_t span_position(const struct placing *placing, uint32_t i)
 	return (uint32_t)seen;
 }
 
+/* Another rank ran the row: what this one had of the position is not in KV any more. */
+static void ran_elsewhere(const struct placing *placing, uint32_t position)
+{
+	struct row *kept = attempt_row(placing->attempt, position);
+	struct row *unknown;
+
+	if (!kept || kept->weight_version == placing->step->head.weight_version ||
+	    placing->assembler->onlooker.ctx)
+		return;
+	unknown = row_take_empty(placing->step->pool, R3RING_MISSING_UNKNOWN_KEY);
+	if (unknown)
+		attempt_recompute(placing->attempt, position, unknown);
+	row_drop(unknown);
+}
+
 static void place_computed(const struct placing *placing)
 {
 	struct row *lost = NULL;
@@ -137,6 +160,8 @@ static void place_computed(const struct placing *placing)
 
 		if (row)
 			put(placing, span_position(placing, i), row);
+		else if (i < placing->counted)
+			ran_elsewhere(placing, placing->span->position + i);
 	}
 	placing->assembler->stats.rows_rejected += placing->span->rows - placing->counted;
 	/* How many were accepted never came: one of them may be each token's pass. */
@@ -173,6 +198,17 @@ static uint64_t key_position(const struct placing *placing, uint32_t i)
 	return ((uint64_t)placing->span->position / tokens + i) * tokens;
 }
 
+/* What is in KV at a position that this span did not run. Where records were lost, new
+ * weights may have run it again unseen. */
+static struct row *row_in_kv(const struct placing *placing, uint64_t position)
+{
+	struct row *row = attempt_newest(placing->attempt, (uint32_t)position);
+
+	if (row && placing->part->gap && row->weight_version != placing->step->head.weight_version)
+		return NULL;
+	return row;
+}
+
 /* Tokens of the block that this span did not run are the request's own, or those that
  * the key had of it already. */
 static void set_key(const struct placing *placing, uint32_t i)
@@ -195,7 +231,7 @@ static void set_key(const struct placing *placing, uint32_t i)
 			key_set(key, token,
 				span_row(placing, (uint32_t)(position - placing->span->position)));
 		else if (!own || position > placing->span->position)
-			key_set(key, token, attempt_row(placing->attempt, (uint32_t)position));
+			key_set(key, token, row_in_kv(placing, position));
 	}
 }
 
@@ -259,6 +295,8 @@ static void place_elsewhere(const struct placing *placing)
 	struct row *unknown = row_take_empty(
 		placing->step->pool, cached ? R3RING_MISSING_UNKNOWN_KEY : R3RING_MISSING_EXTERNAL);
 
+	if (unknown)
+		unknown->weight_version = placing->step->head.weight_version;
 	for (uint32_t i = 0; i < placing->span->rows; i++) {
 		struct row *row = cached ? cached_row(placing, i) : NULL;
 
@@ -325,14 +363,14 @@ static uint32_t rows_counted(const struct r3ring_span *span)
 }
 
 /* Nobody's span, or one whose place never came: its keys hold something unknown. */
-static void place_nowhere(const struct placing *placing, struct part *part, enum phase phase)
+static void place_nowhere(const struct placing *placing, enum phase phase)
 {
 	if (phase != ERASE)
 		return;
 	if (placing->span->kind != R3RING_SPAN_CACHED)
 		erase_keys(placing);
-	if (part)
-		part->gap = R3RING_MISSING_SPANS;
+	if (placing->part)
+		placing->part->gap = R3RING_MISSING_SPANS;
 	else if (placing->span->kind == R3RING_SPAN_COMPUTED &&
 		 !(placing->step->head.flags & R3RING_STEP_WARMUP))
 		placing->assembler->stats.rows_unattributed += placing->span->rows;
@@ -341,38 +379,37 @@ static void place_nowhere(const struct placing *placing, struct part *part, enum
 static void place_phase(struct r3ring_assembler *assembler, struct channel *channel,
 			const struct step *step, struct part *const *parts, enum phase phase)
 {
-	bool lost = (step->head.flags & R3RING_STEP_SPANS_FOLLOW) || !step->map_known;
-	const uint64_t *key = step->key;
+	bool lost = step->head.flags & R3RING_STEP_SPANS_FOLLOW;
+	const uint64_t *key = step->map.key;
 
-	for (uint32_t i = 0; i < step->spans; key += step->span[i].keys, i++) {
+	for (uint32_t i = 0; i < step->map.spans; key += step->map.span[i].keys, i++) {
 		struct placing placing = {
 			.assembler = assembler,
 			.channel = channel,
 			.step = step,
-			.span = &step->span[i],
+			.span = &step->map.span[i],
 			.key = key,
-			.counted = rows_counted(&step->span[i]),
+			.counted = rows_counted(&step->map.span[i]),
 		};
-		struct part *part = parts[i];
 		bool warmup = step->head.flags & R3RING_STEP_WARMUP;
 
-		if (part && !lost && !warmup)
-			placing.attempt = part_attempt(part, placing.span->attempt);
-		placing.part = part;
+		placing.part = warmup ? NULL : parts[i];
+		if (placing.part && !lost)
+			placing.attempt = part_attempt(placing.part, placing.span->attempt);
 		if (!placing.attempt) {
-			place_nowhere(&placing, warmup ? NULL : part, phase);
+			place_nowhere(&placing, phase);
 			continue;
 		}
 		if (phase == ERASE)
-			request_touch(assembler, part->request);
+			request_touch(assembler, placing.part->request);
 		place_span(&placing, phase);
 	}
 }
 
 static bool all_computed(const struct step *step)
 {
-	for (uint32_t i = 0; i < step->spans; i++)
-		if (step->span[i].kind != R3RING_SPAN_COMPUTED)
+	for (uint32_t i = 0; i < step->map.spans; i++)
+		if (step->map.span[i].kind != R3RING_SPAN_COMPUTED)
 			return false;
 	return true;
 }
@@ -380,15 +417,15 @@ static bool all_computed(const struct step *step)
 /* Whose span each is, NULL for nobody's; without memory for that, the spans are lost. */
 static struct part **parts_of(const struct channel *channel, struct step *step)
 {
-	struct part **parts = malloc((step->spans + 1) * sizeof(*parts));
+	struct part **parts = malloc((step->map.spans + 1) * sizeof(*parts));
 
 	if (!parts) {
 		requests_gap(channel, R3RING_MISSING_SPANS);
-		step->spans = 0;
+		step->map.spans = 0;
 		return NULL;
 	}
-	for (uint32_t i = 0; i < step->spans; i++)
-		parts[i] = part_of(channel, step->span[i].request);
+	for (uint32_t i = 0; i < step->map.spans; i++)
+		parts[i] = part_of(channel, step->map.span[i].request);
 	return parts;
 }
 
@@ -397,7 +434,8 @@ void step_place(struct r3ring_assembler *assembler, struct channel *channel, str
 	const enum phase last = all_computed(step) ? COMPUTE : LOOK_UP;
 	struct part **parts = parts_of(channel, step);
 
-	if (step->head.key_kind == R3RING_KEYS_SLOT && (!step->map_known || !parts))
+	/* Which slots it wrote is not known, and its own cached spans would see it too. */
+	if (!step->map_known || !parts || step->head.flags & R3RING_STEP_SPANS_FOLLOW)
 		key_store_forget_slots(&channel->keys);
 	for (enum phase phase = ERASE; parts && phase <= last; phase++)
 		place_phase(assembler, channel, step, parts, phase);
@@ -408,9 +446,11 @@ void step_place(struct r3ring_assembler *assembler, struct channel *channel, str
 
 /* ---- spans that come later than their step ------------------------------- */
 
-/* The part's rows of a step, out of their positions again. */
-static void take_back(struct part *part, struct step *step, struct row **row)
+/* The part's rows of a step, out of their positions again. Returns how many. */
+static uint32_t take_back(struct part *part, struct step *step, uint64_t generation)
 {
+	uint32_t count = 0;
+
 	for (uint32_t i = 0; i < part->attempts; i++) {
 		struct attempt *attempt = &part->attempt[i];
 
@@ -418,38 +458,56 @@ static void take_back(struct part *part, struct step *step, struct row **row)
 			struct row *placed = attempt->row[position];
 
 			if (!placed || placed->step != step->head.step ||
-			    placed->pool != step->pool || placed->number >= step->rows)
+			    placed->generation != generation || placed->pool != step->pool ||
+			    placed->number >= step->rows)
 				continue;
-			row_drop(row[placed->number]);
-			row[placed->number] = placed;
+			row_drop(step->row[placed->number]);
+			step->row[placed->number] = placed;
 			step->head.weight_version = placed->weight_version;
 			attempt->row[position] = NULL;
+			count++;
 		}
 	}
+	return count;
+}
+
+/* Its keys may be others' since: what it set under wrong ones goes, and nothing is set. */
+static uint32_t keys_leave(struct channel *channel, struct step *step)
+{
+	uint32_t count =
+		key_store_forget_step(&channel->keys, step->head.step, channel->generation);
+
+	for (uint32_t i = 0; i < step->map.spans; i++)
+		step->map.span[i].keys = 0;
+	return count;
 }
 
 void spans_place_again(struct r3ring_assembler *assembler, struct channel *channel,
 		       const struct r3ring_record *record)
 {
+	struct r3ring_record plain = *record;
 	struct step step = {
-		.head = {.step = record->u.spans.head.step,
-			 .weight_version = channel->weight_version},
+		.head = {.step = record->u.spans.head.step},
 		.pool = channel->pool,
 		.rows = channel->schema.max_rows,
 		.map_known = true,
 	};
+	uint32_t known;
 
-	/* What was found under keys meanwhile may have been of other positions. */
-	key_store_clear(&channel->keys);
 	step.row = calloc(step.rows, sizeof(*step.row));
-	step_spans(&step, record);
-	for (uint32_t i = 0; step.row && step.map_known && i < step.spans; i++) {
-		struct part *part = part_of(channel, step.span[i].request);
+	if (!step.row)
+		return;
+	/* Of several records each counts by itself: their rows have places already. */
+	plain.u.spans.head.flags = 0;
+	step_spans(&step, &plain);
+	known = keys_leave(channel, &step);
+	for (uint32_t i = 0; step.map_known && i < step.map.spans; i++) {
+		struct part *part = part_of(channel, step.map.span[i].request);
 
 		if (part)
-			take_back(part, &step, step.row);
+			known += take_back(part, &step, channel->generation);
 	}
-	if (step.row)
+	if (known)
 		step_place(assembler, channel, &step);
 	step_release(&step);
 }

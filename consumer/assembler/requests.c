@@ -38,13 +38,23 @@ struct request *request_create(const struct r3ring_record *record)
 	return request;
 }
 
+static void attempt_free(struct attempt *attempt)
+{
+	for (uint32_t position = 0; position < attempt->positions; position++)
+		row_drop(attempt->row[position]);
+	for (uint32_t position = 0; position < attempt->recomputed; position++)
+		row_drop(attempt->newest[position]);
+	for (uint32_t i = 0; i < attempt->contradictions; i++)
+		row_drop(attempt->contradiction[i].row);
+	free(attempt->row);
+	free(attempt->newest);
+	free(attempt->contradiction);
+}
+
 static void part_free(struct part *part)
 {
-	for (uint32_t i = 0; i < part->attempts; i++) {
-		for (uint32_t position = 0; position < part->attempt[i].positions; position++)
-			row_drop(part->attempt[i].row[position]);
-		free(part->attempt[i].row);
-	}
+	for (uint32_t i = 0; i < part->attempts; i++)
+		attempt_free(&part->attempt[i]);
 	free(part->attempt);
 	free(part);
 }
@@ -133,6 +143,43 @@ int attempt_reach(struct attempt *attempt, uint32_t position)
 	       (position + 1 - attempt->positions) * sizeof(*attempt->row));
 	attempt->positions = position + 1;
 	return 0;
+}
+
+/* As many as there are positions: it happens seldom, and then to all of them. */
+static int newest_reach(struct attempt *attempt)
+{
+	struct row **newest = realloc(attempt->newest, attempt->positions * sizeof(*newest));
+
+	if (!newest)
+		return -ENOMEM;
+	memset(newest + attempt->recomputed, 0,
+	       (attempt->positions - attempt->recomputed) * sizeof(*newest));
+	attempt->newest = newest;
+	attempt->recomputed = attempt->positions;
+	return 0;
+}
+
+void attempt_recompute(struct attempt *attempt, uint32_t position, struct row *row)
+{
+	if (position >= attempt->recomputed && newest_reach(attempt) < 0) {
+		attempt_put(attempt, position, NULL);
+		return;
+	}
+	row_drop(attempt->newest[position]);
+	attempt->newest[position] = row_hold(row);
+}
+
+void attempt_contradict(struct attempt *attempt, uint32_t position, struct row *row)
+{
+	struct contradiction *grown =
+		realloc(attempt->contradiction, (attempt->contradictions + 1) * sizeof(*grown));
+
+	if (!grown) {
+		attempt_put(attempt, position, NULL);
+		return;
+	}
+	attempt->contradiction = grown;
+	grown[attempt->contradictions++] = (struct contradiction){position, row_hold(row)};
 }
 
 void attempt_put(struct attempt *attempt, uint32_t position, struct row *row)

@@ -15,6 +15,12 @@
 
 #include "consumer/assembler/rows.h"
 
+/* A pass that does not agree with the row that an attempt has of the position. */
+struct contradiction {
+	uint32_t position;
+	struct row *row;
+};
+
 struct attempt {
 	uint64_t serial; /* no other attempt of this process has it */
 	uint16_t number;
@@ -22,7 +28,11 @@ struct attempt {
 	uint32_t accepted;  /* R3RING_UNKNOWN_U32 when nobody said */
 	uint32_t positions; /* of `row` */
 	uint32_t capacity;
-	struct row **row; /* [positions] NULL: nothing is known of it */
+	struct row **row;    /* [positions] NULL: nothing is known of it */
+	struct row **newest; /* [recomputed] of new weights, which do not count; NULL: as `row` */
+	uint32_t recomputed;
+	struct contradiction *contradiction; /* [contradictions] in the order of their coming */
+	uint32_t contradictions;
 };
 
 struct part {
@@ -31,6 +41,8 @@ struct part {
 	uint64_t handle;   /* newest */
 	uint64_t keyframe; /* number of the newest keyframe that named it */
 	bool live;         /* in its channel's table, of this generation or the last one */
+	bool final;        /* its channel told of the request's end, or must have: */
+	bool guessed;      /* it named it no more */
 	uint8_t gap;       /* cause, when records of its time were lost */
 	uint32_t attempts;
 	struct attempt *attempt; /* [attempts], by number */
@@ -41,9 +53,8 @@ struct part {
 struct request {
 	char *text[4]; /* id, session, turn, sample */
 	struct part *part;
-	bool over; /* an end that was no preemption was seen */
+	bool over; /* an end that was no preemption was seen, on any channel */
 	bool aborted;
-	bool guessed;                  /* its end was not seen, but must have been */
 	void *seen;                    /* the onlooker's */
 	struct request *older, *newer; /* by the last time that something was said of it */
 	UT_hash_handle hh;             /* by id */
@@ -65,6 +76,20 @@ int attempt_reach(struct attempt *attempt, uint32_t position);
 static inline struct row *attempt_row(const struct attempt *attempt, uint32_t position)
 {
 	return position < attempt->positions ? attempt->row[position] : NULL;
+}
+
+/* Keeps @row, borrowed, beside the one that is there; without memory neither is kept. */
+void attempt_contradict(struct attempt *attempt, uint32_t position, struct row *row);
+
+/* Keeps @row, borrowed, as what is in KV now. Without memory nothing is known to be. */
+void attempt_recompute(struct attempt *attempt, uint32_t position, struct row *row);
+
+/* The row of the pass that filled KV last. */
+static inline struct row *attempt_newest(const struct attempt *attempt, uint32_t position)
+{
+	if (position < attempt->recomputed && attempt->newest[position])
+		return attempt->newest[position];
+	return attempt_row(attempt, position);
 }
 
 /* Puts @row (its own reference) where there was none or another. */

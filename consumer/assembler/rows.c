@@ -19,8 +19,7 @@ static size_t align_up(size_t bytes)
 }
 
 struct row_pool *row_pool_create(const struct r3ring_schema_record *schema,
-				 const struct r3ring_layer_entry *layers, uint32_t channel,
-				 uint64_t *bytes)
+				 const struct r3ring_layer_entry *layers, uint64_t *bytes)
 {
 	struct row_pool *pool = calloc(1, sizeof(*pool));
 
@@ -32,7 +31,6 @@ struct row_pool *row_pool_create(const struct r3ring_schema_record *schema,
 		return NULL;
 	}
 	memcpy(pool->layer, layers, schema->layers * sizeof(*layers));
-	pool->channel = channel;
 	pool->layers = schema->layers;
 	pool->top_k = schema->top_k;
 	pool->words = (schema->layers + 63) / 64;
@@ -160,6 +158,14 @@ void row_drop(struct row *row)
 		return;
 	}
 	pool->spare[pool->spares++] = row;
+}
+
+bool row_has_any(const struct row *row)
+{
+	for (uint32_t word = 0; !row->empty && word < row->pool->words; word++)
+		if (row->valid[word])
+			return true;
+	return false;
 }
 
 uint8_t row_cell_cause(const struct row *row, uint32_t layer)

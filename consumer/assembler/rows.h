@@ -2,7 +2,7 @@
 /*
  * Rows: one token's ids in all layers of a channel. A row belongs to whoever refers to
  * it: positions of requests, keys of a prefix cache. It is filled while its step is
- * open and not changed after that, but for cells that turn out to be in conflict.
+ * open and not changed after that.
  */
 #ifndef CONSUMER_ASSEMBLER_ROWS_H
 #define CONSUMER_ASSEMBLER_ROWS_H
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <r3ring/record.h>
+#include <r3ring/assembler.h>
 
 #define ROW_STORE 32u
 
@@ -18,6 +18,7 @@
 struct row_pool {
 	struct row_pool *next;
 	uint32_t channel;
+	uint32_t instance; /* the first channel of the same one */
 	uint32_t layers;
 	uint32_t top_k;
 	uint32_t words;      /* of 64 layers each */
@@ -35,22 +36,19 @@ struct row_pool {
 
 struct row {
 	struct row_pool *pool;
-	uint64_t step;
+	uint64_t step, generation;
 	uint64_t weight_version;
 	uint32_t refs;
-	uint32_t number;           /* row of the step */
-	uint8_t empty;             /* no ids: every cell is missing, of `cause` */
-	uint8_t cause;             /* of missing cells without one of their own */
-	uint32_t conflict_channel; /* who contradicted it last, where a cell is in conflict */
-	uint64_t conflict_step;
+	uint32_t number;  /* row of the step */
+	uint8_t empty;    /* no ids: every cell is missing, of `cause` */
+	uint8_t cause;    /* of missing cells without one of their own */
 	uint8_t *causes;  /* [layers], NULL when no cell has one of its own */
 	uint64_t valid[]; /* [words] a bit each layer; then uint16_t ids[layers][top_k], and
 			   * room for what a store of ROW_STORE bytes at their end says too much */
 };
 
 struct row_pool *row_pool_create(const struct r3ring_schema_record *schema,
-				 const struct r3ring_layer_entry *layers, uint32_t channel,
-				 uint64_t *bytes);
+				 const struct r3ring_layer_entry *layers, uint64_t *bytes);
 void row_pool_destroy(struct row_pool *pool); /* no row of it may be held */
 
 /* With one reference; no cell is valid. NULL when memory is out. */
@@ -79,6 +77,17 @@ static inline bool row_cell_valid(const struct row *row, uint32_t layer)
 {
 	return !row->empty && ((row->valid[layer / 64] >> (layer % 64)) & 1);
 }
+
+/* Whether it stands for no pass, so that one that comes later is the first. */
+static inline bool row_is_no_pass(const struct row *row)
+{
+	return row->empty &&
+	       (row->cause == R3RING_MISSING_EXTERNAL || row->cause == R3RING_MISSING_UNKNOWN_KEY ||
+		row->cause == R3RING_MISSING_SPANS);
+}
+
+/* Whether any cell is valid. */
+bool row_has_any(const struct row *row);
 
 /* Why a cell is missing; 0 where it is not. */
 uint8_t row_cell_cause(const struct row *row, uint32_t layer);

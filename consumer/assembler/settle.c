@@ -32,10 +32,10 @@ static bool map_may_come(const struct item *item)
 	const struct step *step = &item->step;
 	bool all = step->head.flags & R3RING_STEP_SPANS_FOLLOW;
 
-	if (all && !step->spans)
+	if (all && !step->map.spans)
 		return true;
-	for (uint32_t i = 0; i < step->spans; i++) {
-		const struct r3ring_span *span = &step->span[i];
+	for (uint32_t i = 0; i < step->map.spans; i++) {
+		const struct r3ring_span *span = &step->map.span[i];
 
 		if (!all &&
 		    (!(span->flags & R3RING_SPAN_DRAFT) || span->accepted != R3RING_UNKNOWN_U32))

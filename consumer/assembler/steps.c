@@ -9,31 +9,31 @@
 
 /* ---- opening ------------------------------------------------------------ */
 
-static int map_keep(struct step *step, const struct r3ring_span *spans, uint32_t span_count,
+static int map_keep(struct map *map, const struct r3ring_span *spans, uint32_t span_count,
 		    const uint64_t *keys, uint32_t key_count)
 {
 	struct r3ring_span *span;
 	uint64_t *key;
 
-	span = realloc(step->span, (step->spans + span_count + 1) * sizeof(*span));
+	span = realloc(map->span, (map->spans + span_count + 1) * sizeof(*span));
 	if (!span)
 		return -ENOMEM;
-	step->span = span;
-	key = realloc(step->key, (step->keys + key_count + 1) * sizeof(*key));
+	map->span = span;
+	key = realloc(map->key, (map->keys + key_count + 1) * sizeof(*key));
 	if (!key)
 		return -ENOMEM;
-	step->key = key;
+	map->key = key;
 	if (span_count)
-		memcpy(span + step->spans, spans, span_count * sizeof(*span));
+		memcpy(span + map->spans, spans, span_count * sizeof(*span));
 	if (key_count)
-		memcpy(key + step->keys, keys, key_count * sizeof(*key));
-	step->spans += span_count;
-	step->keys += key_count;
+		memcpy(key + map->keys, keys, key_count * sizeof(*key));
+	map->spans += span_count;
+	map->keys += key_count;
 	return 0;
 }
 
 /* Rows that find no memory are missing; the step goes on. */
-static void take_rows(struct step *step, struct row_pool *pool)
+static void take_rows(struct step *step, struct row_pool *pool, uint64_t generation)
 {
 	bool empty = step->head.flags & (R3RING_STEP_DROPPED | R3RING_STEP_WARMUP);
 	struct row *shared = NULL;
@@ -41,7 +41,7 @@ static void take_rows(struct step *step, struct row_pool *pool)
 	for (uint32_t i = 0; i < step->rows; i++) {
 		if (empty) {
 			step->row[i] = shared ? row_hold(shared)
-					      : row_take_empty(pool, R3RING_CAUSE_BUFFER_FULL);
+					      : row_take_empty(pool, R3RING_MISSING_GAP);
 			shared = step->row[i];
 		} else {
 			step->row[i] = row_take(pool);
@@ -50,15 +50,17 @@ static void take_rows(struct step *step, struct row_pool *pool)
 			continue;
 		step->ids[i] = empty ? NULL : row_ids(step->row[i]);
 		step->row[i]->step = step->head.step;
+		step->row[i]->generation = generation;
 		step->row[i]->number = step->head.row_begin + i;
 		step->row[i]->weight_version = step->head.weight_version;
 	}
 }
 
-int step_open(struct step *step, struct row_pool *pool, const struct r3ring_record *record,
-	      uint32_t part_rows)
+int step_open(struct step *step, const struct channel *channel, const struct r3ring_record *record)
 {
 	const struct r3ring_step_record *head = &record->u.step.head;
+	const uint32_t part_rows = channel->schema.rows_per_record;
+	struct row_pool *pool = channel->pool;
 	uint32_t parts;
 
 	*step = (struct step){.head = *head, .pool = pool, .part_rows = part_rows ? part_rows : 1};
@@ -70,15 +72,23 @@ int step_open(struct step *step, struct row_pool *pool, const struct r3ring_reco
 	step->came = calloc(pool->layers, sizeof(*step->came));
 	step->parts = calloc((size_t)pool->layers * step->part_words, sizeof(*step->parts));
 	step->cause = calloc(pool->layers, sizeof(*step->cause));
-	step->map_known = map_keep(step, record->u.step.spans, head->spans, record->u.step.keys,
-				   head->keys) == 0;
+	step->map_open = head->flags & R3RING_STEP_MAP_CONTINUED;
+	step->map_known = map_keep(&step->map, record->u.step.spans, head->spans,
+				   record->u.step.keys, head->keys) == 0;
 	if (!step->row || !step->ids || !step->came || !step->parts || !step->cause ||
 	    !step->map_known) {
 		step_release(step);
 		return -ENOMEM;
 	}
-	take_rows(step, pool);
+	take_rows(step, pool, channel->generation);
 	return 0;
+}
+
+static void map_free(struct map *map)
+{
+	free(map->span);
+	free(map->key);
+	*map = (struct map){0};
 }
 
 void step_release(struct step *step)
@@ -90,8 +100,8 @@ void step_release(struct step *step)
 	free(step->came);
 	free(step->parts);
 	free(step->cause);
-	free(step->span);
-	free(step->key);
+	map_free(&step->map);
+	map_free(&step->late);
 	free(step->position);
 	step->row = NULL;
 }
@@ -181,45 +191,79 @@ void step_rows(struct step *step, const struct r3ring_record *record)
 	}
 }
 
-/* Drops the spans, and their keys, of the requests that @spans name anew. */
-static void map_forget(struct step *step, const struct r3ring_span *spans, uint32_t count)
+/* Drops the spans, and their keys, of the requests that @late names anew. */
+static void map_forget(struct map *map, const struct map *late)
 {
 	uint32_t kept = 0, kept_keys = 0, key = 0;
 
-	for (uint32_t i = 0; i < step->spans; i++) {
-		struct r3ring_span span = step->span[i];
+	for (uint32_t i = 0; i < map->spans; i++) {
+		struct r3ring_span span = map->span[i];
 		bool again = false;
 
-		for (uint32_t j = 0; j < count && !again; j++)
-			again = spans[j].request == span.request;
+		for (uint32_t j = 0; j < late->spans && !again; j++)
+			again = late->span[j].request == span.request;
 		if (!again) {
-			memmove(step->key + kept_keys, step->key + key,
-				span.keys * sizeof(*step->key));
+			memmove(map->key + kept_keys, map->key + key,
+				span.keys * sizeof(*map->key));
 			kept_keys += span.keys;
-			step->span[kept++] = span;
+			map->span[kept++] = span;
 		}
 		key += span.keys;
 	}
-	step->spans = kept;
-	step->keys = kept_keys;
+	map->spans = kept;
+	map->keys = kept_keys;
+}
+
+static void spans_replace(struct step *step)
+{
+	map_forget(&step->map, &step->late);
+	if (map_keep(&step->map, step->late.span, step->late.spans, step->late.key,
+		     step->late.keys))
+		step->map_known = false;
+	step->head.flags &= ~(uint32_t)R3RING_STEP_SPANS_FOLLOW;
+}
+
+/* Counts once its last record is there: a part of it would leave guesses beside it. */
+static void spans_late(struct step *step, const struct r3ring_record *record)
+{
+	const struct r3ring_spans_record *head = &record->u.spans.head;
+
+	if (!(head->flags & R3RING_SPANS_MORE))
+		map_free(&step->late);
+	else if (!step->late_open)
+		return;
+	step->late_open = map_keep(&step->late, record->u.spans.spans, head->spans,
+				   record->u.spans.keys, head->keys) == 0;
+	if (!step->late_open || head->flags & R3RING_SPANS_CONTINUED)
+		return;
+	spans_replace(step);
+	step->late_open = false;
 }
 
 void step_spans(struct step *step, const struct r3ring_record *record)
 {
 	const struct r3ring_spans_record *head = &record->u.spans.head;
 
-	if (head->flags & R3RING_SPANS_REPLACE) {
-		/* MORE: the rest of spans that replaced theirs already. */
-		if (!(head->flags & R3RING_SPANS_MORE))
-			map_forget(step, record->u.spans.spans, head->spans);
-		step->head.flags &= ~(uint32_t)R3RING_STEP_SPANS_FOLLOW;
-	}
 	if (head->keys) {
 		step->head.key_kind = head->key_kind;
 		step->head.tokens_per_key = head->tokens_per_key;
 	}
-	if (map_keep(step, record->u.spans.spans, head->spans, record->u.spans.keys, head->keys))
+	if (head->flags & R3RING_SPANS_REPLACE) {
+		spans_late(step, record);
+		return;
+	}
+	step->map_open = head->flags & R3RING_SPANS_CONTINUED;
+	if (map_keep(&step->map, record->u.spans.spans, head->spans, record->u.spans.keys,
+		     head->keys))
 		step->map_known = false;
+}
+
+void step_gap(struct step *step)
+{
+	if (step->map_open)
+		step->map_known = false;
+	step->map_open = false;
+	step->late_open = false;
 }
 
 static void layer_lost(struct step *step, const struct r3ring_missing_layer *missing)
@@ -277,6 +321,7 @@ void step_seal(struct step *step)
 {
 	const struct row_pool *pool = step->pool;
 
+	step_gap(step); /* what did not come until now does not */
 	for (uint32_t i = 0; i < step->rows; i++) {
 		struct row *row = step->row[i];
 
@@ -300,9 +345,9 @@ bool step_map_settled(const struct step *step)
 {
 	if (step->head.flags & R3RING_STEP_SPANS_FOLLOW)
 		return false;
-	for (uint32_t i = 0; i < step->spans; i++)
-		if ((step->span[i].flags & R3RING_SPAN_DRAFT) &&
-		    step->span[i].accepted == R3RING_UNKNOWN_U32)
+	for (uint32_t i = 0; i < step->map.spans; i++)
+		if ((step->map.span[i].flags & R3RING_SPAN_DRAFT) &&
+		    step->map.span[i].accepted == R3RING_UNKNOWN_U32)
 			return false;
 	return true;
 }

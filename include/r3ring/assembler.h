@@ -10,6 +10,11 @@
  * from spans (or from ROWS, which win), never from the order of arrival. What is not
  * known for certain is missing.
  *
+ * Of several passes over one token the first counts whose token was kept; what an attempt
+ * that is not known consumed is missing. Who runs a request's tokens again begins another
+ * attempt: a later pass of the same attempt, under new weights, is only known for one
+ * where the first was seen, or told to be lost with its spans. Its weight version is told.
+ *
  * Nothing here reads a ring or a file: whoever feeds it does.
  */
 #ifndef R3RING_ASSEMBLER_H
@@ -127,7 +132,7 @@ R3RING_API void r3ring_assembler_get_stats(const struct r3ring_assembler *assemb
 struct r3ring_assembled;
 
 enum r3ring_assembled_flags {
-	R3RING_ASSEMBLED_UNFINISHED = 1u << 0,     /* no end was seen */
+	R3RING_ASSEMBLED_UNFINISHED = 1u << 0,     /* no end was seen, or not `min_ends` */
 	R3RING_ASSEMBLED_LENGTH_GUESSED = 1u << 1, /* nobody said how many tokens were kept */
 	R3RING_ASSEMBLED_EVICTED = 1u << 2,
 	R3RING_ASSEMBLED_ABORTED = 1u << 3,
@@ -178,7 +183,7 @@ struct r3ring_assembled_rows {
 	uint16_t *ids;            /* [positions][layers][top_k]; R3RING_MISSING where missing */
 	uint8_t *valid;           /* [positions][layers] 1 or 0 */
 	uint8_t *cause;           /* [positions][layers] 0 or enum r3ring_missing_cause */
-	uint64_t *weight_version; /* [positions]; 0 where no layer is there */
+	uint64_t *weight_version; /* [positions] of the pass; 0 where no layer is there */
 	uint16_t *attempt;        /* [positions] whose row it is */
 };
 

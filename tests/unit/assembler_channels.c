@@ -214,3 +214,87 @@ Test(assembler_channels, a_preempted_request_may_go_on_at_another_rank)
 	assert_row(got, 2, 4, 2);
 	r3ring_assembled_free(got);
 }
+
+static void two_shards(void)
+{
+	first.rank.sp = (struct r3ring_coordinate){0, 2};
+	second.rank.sp = (struct r3ring_coordinate){1, 2};
+	feed_schema(&first);
+	feed_schema(&second);
+	feed_begin(&first, 1, "a", 2, 0);
+	feed_begin(&second, 1, "a", 2, 0);
+}
+
+static void end_both(void)
+{
+	feed_end(&first, 1, R3RING_END_FINISHED, 0, 3);
+	feed_end(&second, 1, R3RING_END_FINISHED, 0, 3);
+}
+
+/* New weights run a token again, and its row falls to the other shard. */
+Test(assembler_channels, failure_8_the_first_pass_counts_whatever_shard_it_was_in)
+{
+	const struct r3ring_span both = rows_of(1, R3RING_SPAN_COMPUTED, 0, 2);
+	const struct r3ring_span one = rows_of(1, R3RING_SPAN_COMPUTED, 1, 2);
+	struct r3ring_assembled *got;
+	uint64_t weights;
+	const struct r3ring_assembled_rows rows = {.weight_version = &weights};
+
+	two_shards();
+	first.row_end = second.row_begin = 1;
+	second.row_end = 2;
+	feed_whole(&first, 1, 2, &both, 1);
+	feed_whole(&second, 1, 2, &both, 1);
+	first.weight_version = second.weight_version = 1;
+	feed_whole(&first, 2, 2, &one, 1);
+	feed_whole(&second, 2, 2, &one, 1);
+	end_both();
+	got = take(&first, "a");
+	assert_row(got, 0, 1, 0);
+	assert_row(got, 1, 1, 1);
+	cr_assert_eq(r3ring_assembled_read(got, 1, 1, 0, 0, &rows), 0);
+	cr_assert_eq(weights, 0);
+	r3ring_assembled_free(got);
+}
+
+/* One shard's part of the cached prefix is not the other's to know. */
+Test(assembler_channels, weights_are_told_of_the_shard_that_has_the_row)
+{
+	const struct r3ring_span own = rows_of(1, R3RING_SPAN_COMPUTED, 0, 1);
+	struct r3ring_span none = rows_of(1, R3RING_SPAN_CACHED, 0, 1);
+	struct r3ring_assembled *got;
+	uint64_t weights;
+	const struct r3ring_assembled_rows rows = {.weight_version = &weights};
+
+	two_shards();
+	first.weight_version = 7;
+	feed_whole(&first, 1, 1, &own, 1);
+	second.row_begin = 1;
+	second.row_end = 1;
+	feed_whole(&second, 1, 1, &none, 1);
+	end_both();
+	got = take(&first, "a");
+	assert_row(got, 0, 1, 0);
+	cr_assert_eq(r3ring_assembled_read(got, 0, 1, 0, 0, &rows), 0);
+	cr_assert_eq(weights, 7);
+	r3ring_assembled_free(got);
+}
+
+/* A layer that the pass that counts lacks is not another pass's to fill. */
+Test(assembler_channels, passes_of_different_weights_are_not_mixed)
+{
+	const struct r3ring_span one = rows_of(1, R3RING_SPAN_COMPUTED, 0, 1);
+	struct r3ring_assembled *got;
+
+	two_shards();
+	feed_step(&first, 1, 1, &one, 1, NULL, 0);
+	feed_layers(&first, 1, 1, 0, 1);
+	feed_step_end(&first, 1, 1, R3RING_CAUSE_TOO_FEW_ROWS);
+	second.weight_version = 1;
+	feed_whole(&second, 2, 1, &one, 1);
+	end_both();
+	got = take(&first, "a");
+	cr_assert_eq(cell_of(got, 0, 0, 0, 1, 0), 0);
+	cr_assert_eq(cell_of(got, 0, 1, 0, 1, 0), R3RING_CAUSE_TOO_FEW_ROWS);
+	r3ring_assembled_free(got);
+}

@@ -339,3 +339,95 @@ Test(assembler_keys, failure_27_the_store_is_bounded_and_says_what_it_forgot)
 	cr_assert_eq(stats.keys, 2);
 	cr_assert_eq(stats.keys_forgotten, 1);
 }
+
+/* A pass that comes to other routes makes its own request's cell doubtful, nobody else's. */
+Test(assembler_keys, a_contradiction_stays_with_the_request_it_is_in)
+{
+	const uint64_t keys[] = {100};
+	struct r3ring_assembled *got;
+
+	feed_begin(&channel, 1, "a", 2, 0);
+	computed(1, 1, 0, 2, keys, 1);
+	feed_begin(&channel, 2, "b", 3, 0);
+	cached(2, 2, 2, keys, 1);
+	computed(3, 1, 0, 1, NULL, 0);
+	got = finish(2, "b", 4);
+	assert_row(got, 0, 1, 0);
+	r3ring_assembled_free(got);
+	got = finish(1, "a", 3);
+	assert_missing(got, 0, R3RING_CAUSE_CONFLICT);
+	assert_row(got, 1, 1, 1);
+	r3ring_assembled_free(got);
+}
+
+/* New weights ran a block's tokens again, in two steps: behind its hash is what they gave. */
+Test(assembler_keys, behind_a_key_is_what_is_in_kv_and_not_what_counts)
+{
+	const uint64_t keys[] = {100};
+	struct r3ring_assembled *got;
+
+	channel.key_kind = R3RING_KEYS_BLOCK_HASH;
+	feed_begin(&channel, 1, "a", 2, 0);
+	computed(1, 1, 0, 2, NULL, 0);
+	channel.weight_version = 1;
+	computed(2, 1, 0, 1, NULL, 0);
+	computed(3, 1, 1, 1, keys, 1);
+	feed_begin(&channel, 2, "b", 3, 0);
+	cached(4, 2, 2, keys, 1);
+	got = finish(2, "b", 4);
+	assert_row(got, 0, 2, 0);
+	assert_row(got, 1, 3, 0);
+	r3ring_assembled_free(got);
+	got = finish(1, "a", 3);
+	assert_row(got, 0, 1, 0);
+	assert_row(got, 1, 1, 1);
+	r3ring_assembled_free(got);
+}
+
+/* The pass of new weights over the block's first token may have been in the gap. */
+Test(assembler_keys, behind_a_key_is_nothing_that_a_gap_may_have_replaced)
+{
+	const uint64_t keys[] = {100};
+	struct r3ring_assembled *got;
+
+	channel.key_kind = R3RING_KEYS_BLOCK_HASH;
+	feed_begin(&channel, 1, "a", 2, 0);
+	computed(1, 1, 0, 2, NULL, 0);
+	r3ring_assembler_gap(channel.assembler, channel.channel);
+	channel.weight_version = 1;
+	computed(3, 1, 1, 1, keys, 1);
+	feed_begin(&channel, 2, "b", 3, 0);
+	cached(4, 2, 2, keys, 1);
+	got = finish(2, "b", 4);
+	assert_missing(got, 0, R3RING_MISSING_UNKNOWN_KEY);
+	assert_row(got, 1, 3, 0);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_keys, what_was_cached_under_an_unknown_key_new_weights_do_not_stand_in_for)
+{
+	const uint64_t keys[] = {100};
+	struct r3ring_assembled *got;
+
+	feed_begin(&channel, 1, "a", 3, 0);
+	cached(1, 1, 2, keys, 1);
+	channel.weight_version = 1;
+	computed(2, 1, 0, 3, NULL, 0);
+	got = finish(1, "a", 4);
+	assert_missing(got, 0, R3RING_MISSING_UNKNOWN_KEY);
+	assert_row(got, 2, 1, 0);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_keys, what_failed_to_load_and_is_run_under_the_same_weights_counts)
+{
+	const struct r3ring_span loaded = span(1, R3RING_SPAN_EXTERNAL, 0, 0, 2, 0);
+	struct r3ring_assembled *got;
+
+	feed_begin(&channel, 1, "a", 2, 0);
+	feed_whole(&channel, 1, 0, &loaded, 1);
+	computed(2, 1, 0, 2, NULL, 0);
+	got = finish(1, "a", 3);
+	assert_row(got, 0, 2, 0);
+	r3ring_assembled_free(got);
+}

@@ -291,3 +291,19 @@ Test(assembler_losses, failure_27_memory_is_bounded_and_eviction_said)
 	r3ring_assembler_get_stats(channel.assembler, &stats);
 	cr_assert_eq(stats.requests_evicted, 1);
 }
+
+Test(assembler_losses, failure_20_of_a_dropped_step_whose_loss_was_lost_no_cause_is_made_up)
+{
+	const struct r3ring_span one = rows_of(1, 0, 2), next = rows_of(1, 2, 1);
+	struct r3ring_assembled *got;
+
+	feed_begin(&channel, 1, "a", 2, 0);
+	channel.flags = R3RING_STEP_DROPPED;
+	feed_step(&channel, 1, 2, &one, 1, NULL, 0);
+	channel.flags = 0;
+	r3ring_assembler_gap(channel.assembler, channel.channel);
+	feed_whole(&channel, 2, 1, &next, 1);
+	got = finish(3);
+	assert_missing(got, 0, R3RING_MISSING_GAP);
+	r3ring_assembled_free(got);
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When a request is over, over attempts, ranks and instances; and what it then is. */
+#include "tests/unit/record_feed.h"
+
+static struct feed first, second;
+
+static void open_channels(void)
+{
+	feed_create(&first, NULL);
+	second = feed_channel(&first, "test/1");
+}
+
+static void close_channels(void)
+{
+	feed_destroy(&first);
+}
+
+TestSuite(assembler_lives, .init = open_channels, .fini = close_channels);
+
+static void run(struct feed *on, uint64_t handle, uint16_t attempt, uint64_t step,
+		uint32_t position, uint32_t rows)
+{
+	const struct r3ring_span one = {.request = handle,
+					.position = position,
+					.rows = rows,
+					.attempt = attempt,
+					.accepted = R3RING_UNKNOWN_U32};
+
+	feed_whole(on, step, rows, &one, 1);
+}
+
+static void two_stages(void)
+{
+	first.rank.pp = (struct r3ring_coordinate){0, 2};
+	second.rank.pp = (struct r3ring_coordinate){1, 2};
+	second.first_layer = FEED_LAYERS;
+	feed_schema(&first);
+	feed_schema(&second);
+}
+
+/* Of a cell of the second stage. */
+static uint8_t cause_at(const struct r3ring_assembled *got, uint32_t position, uint32_t layer)
+{
+	uint8_t cause;
+	const struct r3ring_assembled_rows rows = {.cause = &cause};
+
+	cr_assert_eq(r3ring_assembled_read(got, position, 1, layer, 1, &rows), 0);
+	return cause;
+}
+
+/* One stage has read to the end before the other has read of the second attempt. */
+Test(assembler_lives, a_stage_that_is_an_attempt_behind_is_waited_for)
+{
+	struct r3ring_assembled *got;
+
+	two_stages();
+	feed_begin(&first, 1, "a", 1, 0);
+	feed_begin(&second, 1, "a", 1, 0);
+	run(&first, 1, 0, 1, 0, 1);
+	run(&second, 1, 0, 1, 0, 1);
+	feed_end(&first, 1, R3RING_END_PREEMPTED, 0, 2);
+	feed_end(&second, 1, R3RING_END_PREEMPTED, 0, 2);
+	feed_begin(&first, 2, "a", 2, 1);
+	run(&first, 2, 1, 2, 0, 2);
+	feed_end(&first, 2, R3RING_END_FINISHED, 1, 3);
+	cr_assert_null(r3ring_assembler_take(first.assembler));
+	feed_begin(&second, 2, "a", 2, 1);
+	run(&second, 2, 1, 2, 0, 2);
+	cr_assert_null(r3ring_assembler_take(first.assembler));
+	feed_end(&second, 2, R3RING_END_FINISHED, 1, 3);
+	got = take(&first, "a");
+	cr_assert_eq(r3ring_assembled_get_info(got)->flags, 0);
+	cr_assert_eq(r3ring_assembled_get_info(got)->cells_valid, 2 * 2 * FEED_LAYERS);
+	r3ring_assembled_free(got);
+	cr_assert_null(r3ring_assembler_take(first.assembler));
+}
+
+static void two_instances(struct feed *prefill, struct feed *decode)
+{
+	const struct r3ring_assembler_options options = {.size = sizeof(options), .min_ends = 2};
+
+	feed_create(prefill, &options);
+	*decode = feed_channel(prefill, "decode/0");
+	feed_schema(prefill);
+	feed_schema(decode);
+	feed_begin(prefill, 1, "a", 2, 0);
+	run(prefill, 1, 0, 1, 0, 2);
+	feed_end(prefill, 1, R3RING_END_FINISHED, 0, 2);
+}
+
+Test(assembler_lives, failure_18_what_was_preempted_where_it_decodes_is_not_over)
+{
+	struct feed prefill, decode;
+	struct r3ring_assembled *got;
+
+	two_instances(&prefill, &decode);
+	feed_begin(&decode, 1, "a", 2, 0);
+	run(&decode, 1, 0, 1, 2, 1);
+	feed_end(&decode, 1, R3RING_END_PREEMPTED, 0, 4);
+	cr_assert_null(r3ring_assembler_take(prefill.assembler));
+	feed_begin(&decode, 2, "a", 4, 1);
+	run(&decode, 2, 1, 2, 0, 5);
+	feed_end(&decode, 2, R3RING_END_FINISHED, 1, 6);
+	got = take(&prefill, "a");
+	assert_row(got, 1, 1, 1);
+	assert_row(got, 2, 1, 0);
+	assert_row(got, 4, 2, 4);
+	cr_assert_eq(r3ring_assembled_get_info(got)->tokens, 6);
+	r3ring_assembled_free(got);
+	feed_destroy(&prefill);
+}
+
+Test(assembler_lives, failure_18_where_only_the_prefill_told_its_end_that_is_said)
+{
+	struct feed prefill, decode;
+	struct r3ring_assembled *got;
+
+	two_instances(&prefill, &decode);
+	r3ring_assembler_flush(prefill.assembler);
+	got = take(&prefill, "a");
+	cr_assert_eq(r3ring_assembled_get_info(got)->flags, R3RING_ASSEMBLED_UNFINISHED);
+	r3ring_assembled_free(got);
+	feed_destroy(&prefill);
+}
+
+Test(assembler_lives, failure_18_the_prefill_s_end_is_not_the_length_of_the_whole)
+{
+	struct feed prefill, decode;
+	struct r3ring_assembled *got;
+
+	two_instances(&prefill, &decode);
+	feed_begin(&decode, 1, "a", 2, 0);
+	run(&decode, 1, 0, 1, 2, 3);
+	feed_end(&decode, 1, R3RING_END_ABORTED, 0, R3RING_UNKNOWN_U32);
+	got = take(&prefill, "a");
+	cr_assert(r3ring_assembled_get_info(got)->flags & R3RING_ASSEMBLED_LENGTH_GUESSED);
+	cr_assert_eq(r3ring_assembled_get_info(got)->tokens, 5);
+	r3ring_assembled_free(got);
+	feed_destroy(&prefill);
+}
+
+/* The attempt sampled where it decodes; its row was lost where it was prefilled. */
+Test(assembler_lives, a_later_attempt_does_not_stand_in_for_what_another_engine_lost)
+{
+	struct feed prefill, decode;
+	struct r3ring_assembled *got;
+
+	two_instances(&prefill, &decode);
+	feed_begin(&decode, 9, "a", 5, 1);
+	run(&decode, 9, 1, 2, 0, 6);
+	feed_end(&decode, 9, R3RING_END_FINISHED, 1, 7);
+	got = take(&prefill, "a");
+	assert_row(got, 1, 1, 1);
+	/* Attempt 0 came to five tokens, by what attempt 1 was fed. */
+	cr_assert_neq(cause_at(got, 2, 0), 0);
+	cr_assert_neq(cause_at(got, 3, 0), 0);
+	assert_row(got, 5, 2, 5);
+	r3ring_assembled_free(got);
+	feed_destroy(&prefill);
+}
+
+Test(assembler_lives, a_later_attempt_does_not_stand_in_for_one_nobody_saw)
+{
+	struct r3ring_assembled *got;
+
+	feed_schema(&first);
+	feed_begin(&first, 4, "a", 3, 1);
+	run(&first, 4, 1, 1, 0, 4);
+	feed_end(&first, 4, R3RING_END_FINISHED, 1, 5);
+	got = take(&first, "a");
+	for (uint32_t position = 0; position < 3; position++)
+		assert_missing(got, position, R3RING_MISSING_GAP);
+	assert_row(got, 3, 1, 3);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_lives, what_a_keyframe_names_no_more_may_go_on_with_another_attempt)
+{
+	struct r3ring_assembled *got;
+
+	two_stages();
+	feed_begin(&first, 1, "a", 1, 0);
+	feed_begin(&second, 1, "a", 1, 0);
+	run(&first, 1, 0, 1, 0, 1);
+	run(&second, 1, 0, 1, 0, 1);
+	r3ring_assembler_gap(first.assembler, second.channel);
+	feed_keyframe(&second, 0);
+	feed_end(&first, 1, R3RING_END_PREEMPTED, 0, 2);
+	feed_begin(&second, 2, "a", 2, 1);
+	feed_begin(&first, 2, "a", 2, 1);
+	run(&first, 2, 1, 2, 0, 2);
+	run(&second, 2, 1, 2, 0, 2);
+	feed_end(&first, 2, R3RING_END_FINISHED, 1, 3);
+	feed_end(&second, 2, R3RING_END_FINISHED, 1, 3);
+	got = take(&first, "a");
+	cr_assert_eq(r3ring_assembled_get_info(got)->flags, 0);
+	cr_assert_eq(r3ring_assembled_get_info(got)->attempts, 2);
+	assert_row(got, 0, 1, 0);
+	r3ring_assembled_free(got);
+}
+
+/* The keyframe's first record was lost, what it repeats was not. */
+Test(assembler_lives, a_begin_that_is_repeated_begins_nothing_anew)
+{
+	struct r3ring_assembled *got;
+
+	feed_schema(&first);
+	feed_begin(&first, 1, "a", 1, 0);
+	run(&first, 1, 0, 1, 0, 1);
+	r3ring_assembler_gap(first.assembler, first.channel);
+	feed_repeated_begin(&first, 1, "a", 1);
+	cr_assert_null(r3ring_assembler_take(first.assembler));
+	feed_end(&first, 1, R3RING_END_FINISHED, 0, 2);
+	got = take(&first, "a");
+	cr_assert_eq(r3ring_assembled_get_info(got)->flags, 0);
+	assert_row(got, 0, 1, 0);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_lives, failure_49_a_late_reader_s_first_keyframe_is_one)
+{
+	struct r3ring_assembled *got;
+
+	first.seq = 500;
+	feed_keyframe(&first, 1);
+	feed_repeated_begin(&first, 1, "a", 1);
+	run(&first, 1, 0, 7, 1, 1);
+	feed_end(&first, 1, R3RING_END_FINISHED, 0, 3);
+	got = take(&first, "a");
+	assert_missing(got, 0, R3RING_MISSING_GAP);
+	assert_row(got, 1, 7, 0);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_lives, of_a_stage_that_lost_its_rows_the_gap_is_told)
+{
+	struct r3ring_assembled *got;
+
+	two_stages();
+	feed_begin(&first, 1, "a", 1, 0);
+	feed_begin(&second, 1, "a", 1, 0);
+	run(&first, 1, 0, 1, 0, 1);
+	r3ring_assembler_gap(first.assembler, second.channel);
+	feed_end(&first, 1, R3RING_END_FINISHED, 0, 2);
+	feed_end(&second, 1, R3RING_END_FINISHED, 0, 2);
+	got = take(&first, "a");
+	assert_row(got, 0, 1, 0);
+	cr_assert_eq(cause_at(got, 0, FEED_LAYERS), R3RING_MISSING_GAP);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_lives, an_attempt_that_only_a_keyframe_told_of_has_a_gap)
+{
+	struct r3ring_assembled *got;
+
+	feed_schema(&first);
+	feed_begin(&first, 1, "a", 1, 0);
+	run(&first, 1, 0, 1, 0, 1);
+	feed_end(&first, 1, R3RING_END_PREEMPTED, 0, 2);
+	r3ring_assembler_gap(first.assembler, first.channel);
+	feed_keyframe(&first, 1);
+	feed_repeated_attempt(&first, 2, "a", 2, 1);
+	run(&first, 2, 1, 5, 2, 1);
+	feed_end(&first, 2, R3RING_END_FINISHED, 1, 4);
+	got = take(&first, "a");
+	assert_row(got, 0, 1, 0);
+	assert_missing(got, 1, R3RING_MISSING_GAP);
+	assert_row(got, 2, 5, 0);
+	r3ring_assembled_free(got);
+}
