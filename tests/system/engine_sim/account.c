@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a reader can know, by what was delivered to it: the contract of the records, walked
+ * through once more and slowly, over what the simulation knows of each step. No ids.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/system/engine_sim/sim.h"
+
+/* What lies behind a key, as far as a reader knows. */
+struct behind {
+	uint64_t key, weights;
+	const struct sim_life *owner;
+	uint32_t position;
+	const struct sim_row *row[SIM_BLOCK_TOKENS];
+};
+
+struct account {
+	struct sim *sim;
+	struct sim_channel *channel;
+	bool ready;
+	uint64_t weights; /* of the step */
+	struct behind *behind;
+	uint32_t keys, room;
+};
+
+bool sim_cell_told(const struct sim *sim, const struct sim_channel *channel,
+		   const struct sim_row *row, uint32_t layer)
+{
+	const struct sim_told *told = row->step->told[channel->index];
+
+	return told && ((told->rows[layer] >> row->number) & 1) && !told->cause[layer] &&
+	       !sim_row_is_bad(&sim->config, row, layer);
+}
+
+/* ---- keys --------------------------------------------------------------- */
+
+static uint64_t weights_of_key(const struct account *account, const struct sim_step *step)
+{
+	return account->sim->config.key_kind == R3RING_KEYS_SLOT ? 0 : step->weights;
+}
+
+static struct behind *behind_find(struct account *account, uint64_t key, uint64_t weights)
+{
+	for (uint32_t i = 0; i < account->keys; i++)
+		if (account->behind[i].key == key && account->behind[i].weights == weights)
+			return &account->behind[i];
+	return NULL;
+}
+
+static struct behind *behind_make(struct account *account, uint64_t key, uint64_t weights)
+{
+	struct behind *found = behind_find(account, key, weights);
+
+	if (found)
+		return found;
+	if (account->keys == account->room) {
+		account->room = account->room ? 2 * account->room : 64;
+		account->behind =
+			realloc(account->behind, account->room * sizeof(*account->behind));
+	}
+	found = &account->behind[account->keys++];
+	*found = (struct behind){.key = key, .weights = weights};
+	return found;
+}
+
+static void forget_slots(struct account *account)
+{
+	if (account->sim->config.key_kind == R3RING_KEYS_SLOT)
+		account->keys = 0;
+}
+
+static void keys_erase(struct account *account, const struct sim_step *step,
+		       const struct sim_span *span)
+{
+	for (uint32_t i = 0; i < span->told.keys; i++) {
+		struct behind *found = behind_find(account, step->key[span->first_key + i],
+						   weights_of_key(account, step));
+
+		if (found)
+			*found = account->behind[--account->keys];
+	}
+}
+
+static void copy(struct account *account, const struct sim_heard *heard)
+{
+	for (uint32_t i = 0; i < heard->pairs; i++) {
+		struct behind *to = behind_make(account, heard->pair[i].to, 0);
+		struct behind *from = behind_find(account, heard->pair[i].from, 0);
+		struct behind made = {.key = heard->pair[i].to};
+
+		if (from)
+			memcpy(made.row, from->row, sizeof(made.row));
+		*to = made;
+	}
+}
+
+/* ---- positions ---------------------------------------------------------- */
+
+static struct sim_seen *seen_of(struct account *account, struct sim_life *life)
+{
+	struct sim_seen **seen = &life->seen[account->channel->index];
+
+	if (!*seen)
+		*seen = calloc(SIM_POSITIONS, sizeof(**seen));
+	return *seen;
+}
+
+/* New weights over a token whose first pass nobody here knows: that one counts. */
+static bool is_recomputed(const struct account *account, const struct sim_seen *seen,
+			  const struct sim_row *row)
+{
+	return (seen->known == SIM_EXTERNAL || seen->known == SIM_UNKNOWN_KEY) &&
+	       seen->weights != row->pass.weights &&
+	       account->sim->config.policy == R3RING_ROWS_FIRST;
+}
+
+static void see(struct account *account, const struct sim_span *span, uint32_t position,
+		enum sim_known known, const struct sim_row *row)
+{
+	struct sim_seen *seen = &seen_of(account, span->life)[position];
+
+	if (seen->row == row && seen->known == known)
+		return;
+	if (known != SIM_ROW) {
+		if (seen->known == SIM_NOTHING)
+			*seen = (struct sim_seen){.known = known, .weights = account->weights};
+		return;
+	}
+	if (is_recomputed(account, seen, row)) {
+		seen->newest = row;
+		seen->elsewhere = false;
+		return;
+	}
+	if (seen->known == SIM_ROW) {
+		if (seen->row->pass.weights == row->pass.weights) {
+			seen->other = row;
+			return;
+		}
+		if (account->sim->config.policy == R3RING_ROWS_FIRST) {
+			seen->newest = row;
+			seen->elsewhere = false;
+			return;
+		}
+	}
+	*seen = (struct sim_seen){.known = SIM_ROW, .row = row};
+}
+
+/* The channel's own rows only. */
+static const struct sim_row *row_here(const struct account *account, const struct sim_step *step,
+				      uint32_t row)
+{
+	uint32_t begin, valid, end;
+
+	sim_rank_rows(account->sim, account->channel, step, &begin, &valid, &end);
+	return row >= begin && row < valid ? &step->row[row] : NULL;
+}
+
+/* ---- spans -------------------------------------------------------------- */
+
+/* What a reader knows to be in KV at a position. Where something was lost, new weights may
+ * have run it again unseen. */
+static const struct sim_row *row_in_kv(const struct account *account, const struct sim_life *life,
+				       const struct sim_seen *seen)
+{
+	const struct sim_row *row = seen->newest ? seen->newest : seen->row;
+
+	if (seen->elsewhere || (!seen->newest && seen->known != SIM_ROW))
+		return NULL;
+	if (life->torn[account->channel->index] && row->pass.weights != account->weights)
+		return NULL;
+	return row;
+}
+
+static void keys_set(struct account *account, const struct sim_step *step,
+		     const struct sim_span *span, uint32_t counted)
+{
+	const uint32_t tokens = account->sim->config.block_tokens;
+	uint32_t first = span->told.position / tokens * tokens;
+
+	for (uint32_t i = 0; i < span->told.keys; i++, first += tokens) {
+		struct behind *behind = behind_make(account, step->key[span->first_key + i],
+						    weights_of_key(account, step));
+		bool own = behind->owner == span->life && behind->position == first;
+
+		behind->owner = span->life;
+		behind->position = first;
+		for (uint32_t token = 0; token < tokens; token++) {
+			uint32_t position = first + token;
+			uint32_t place = position - span->told.position;
+			const struct sim_seen *seen = &seen_of(account, span->life)[position];
+
+			if (position >= span->told.position && place < span->told.rows)
+				behind->row[token] =
+					place < counted
+						? row_here(account, step, span->told.row + place)
+						: NULL;
+			else if (!own || position > span->told.position)
+				behind->row[token] = row_in_kv(account, span->life, seen);
+		}
+	}
+}
+
+/* Another shard ran the row, under new weights. */
+static void ran_elsewhere(const struct account *account, struct sim_seen *seen)
+{
+	uint64_t weights = seen->known == SIM_ROW ? seen->row->pass.weights : seen->weights;
+
+	if (seen->known != SIM_NOTHING && weights != account->weights)
+		seen->elsewhere = true;
+}
+
+static void span_compute(struct account *account, const struct sim_step *step,
+			 const struct sim_span *span, bool unknown)
+{
+	uint32_t counted = span->told.flags & R3RING_SPAN_DRAFT ? span->told.accepted
+								: span->told.rows;
+
+	if (unknown)
+		counted = 0;
+	for (uint32_t i = 0; i < counted; i++) {
+		const struct sim_row *row = row_here(account, step, span->told.row + i);
+
+		if (row)
+			see(account, span, span->told.position + i, SIM_ROW, row);
+		else
+			ran_elsewhere(account,
+				      &seen_of(account, span->life)[span->told.position + i]);
+	}
+	for (uint32_t i = 0; unknown && i < span->told.rows; i++)
+		see(account, span, span->told.position + i, SIM_NO_SPANS, NULL);
+	/* Which blocks are full, and so what their hashes are, depends on what was accepted. */
+	if (!unknown || account->sim->config.key_kind == R3RING_KEYS_SLOT)
+		keys_set(account, step, span, counted);
+}
+
+static void span_look_up(struct account *account, const struct sim_step *step,
+			 const struct sim_span *span)
+{
+	const uint32_t tokens = account->sim->config.block_tokens;
+	bool cached = span->told.kind == R3RING_SPAN_CACHED;
+
+	for (uint32_t i = 0; i < span->told.rows; i++) {
+		uint32_t position = span->told.position + i;
+		uint32_t key = position / tokens - span->told.position / tokens;
+		const struct behind *behind = NULL;
+		const struct sim_row *row;
+
+		if (cached && key < span->told.keys)
+			behind = behind_find(account, step->key[span->first_key + key],
+					     weights_of_key(account, step));
+		row = behind ? behind->row[position % tokens] : NULL;
+		see(account, span, position,
+		    row      ? SIM_ROW
+		    : cached ? SIM_UNKNOWN_KEY
+			     : SIM_EXTERNAL,
+		    row);
+	}
+}
+
+/* ---- a step ------------------------------------------------------------- */
+
+enum phase { ERASE, COMPUTE, LOOK_UP };
+
+static void step_phase(struct account *account, const struct sim_step *step, uint32_t spans,
+		       bool nowhere, enum phase phase)
+{
+	const struct sim_told *told = step->told[account->channel->index];
+
+	for (uint32_t i = 0; i < spans; i++) {
+		const struct sim_span *span = &step->span[i];
+		bool known = span->life->named[account->channel->index] && !nowhere;
+
+		if (phase == ERASE && ((!known && span->told.kind != R3RING_SPAN_CACHED) ||
+				       span->told.kind == R3RING_SPAN_EXTERNAL))
+			keys_erase(account, step, span);
+		if (nowhere)
+			span->life->torn[account->channel->index] = true;
+		if (!known)
+			continue;
+		if (phase == COMPUTE && span->told.kind == R3RING_SPAN_COMPUTED)
+			span_compute(account, step, span, span->late && !told->late_map);
+		if (phase == LOOK_UP && span->told.kind != R3RING_SPAN_COMPUTED)
+			span_look_up(account, step, span);
+	}
+}
+
+static void step_settle(struct account *account, const struct sim_step *step)
+{
+	const struct sim_told *told = step->told[account->channel->index];
+	bool nowhere = step->positions_late && !told->late_map;
+
+	if (!account->ready)
+		return;
+	account->weights = step->weights;
+	if (nowhere || !told->whole_map)
+		forget_slots(account);
+	for (enum phase phase = ERASE; phase <= LOOK_UP; phase++)
+		step_phase(account, step, told->spans, nowhere, phase);
+}
+
+/* ---- a channel ---------------------------------------------------------- */
+
+static void forget_names(struct account *account, uint32_t but_keyframe)
+{
+	struct sim *sim = account->sim;
+	uint32_t index = account->channel->index;
+
+	for (uint32_t i = 0; i < sim->requests; i++)
+		for (uint32_t j = 0; j < sim->request[i].lives; j++) {
+			struct sim_life *life = sim->request[i].life[j];
+
+			if (!but_keyframe || life->keyframe[index] != but_keyframe)
+				life->named[index] = false;
+		}
+}
+
+/* Of all that live. */
+static void tear(struct account *account)
+{
+	struct sim *sim = account->sim;
+	uint32_t index = account->channel->index;
+
+	for (uint32_t i = 0; i < sim->requests; i++)
+		for (uint32_t j = 0; j < sim->request[i].lives; j++)
+			sim->request[i].life[j]->torn[index] |=
+				sim->request[i].life[j]->named[index];
+}
+
+static void hear_again(struct account *account, const struct sim_heard *heard)
+{
+	uint32_t index = account->channel->index;
+
+	switch (heard->type) {
+	case SIM_HEARD_GENERATION:
+		account->ready = false;
+		account->keys = 0;
+		forget_names(account, 0);
+		break;
+	case SIM_HEARD_FIRST:
+		account->ready = true;
+		break;
+	case SIM_HEARD_KEYFRAME:
+		account->ready = true;
+		forget_names(account, heard->keyframe);
+		break;
+	case SIM_HEARD_BEGIN:
+		if (!account->ready || (heard->repeated && !heard->life->heard_of[index]))
+			heard->life->torn[index] = true;
+		heard->life->named[index] = true;
+		heard->life->heard_of[index] = true;
+		heard->life->ever_named = true;
+		heard->life->keyframe[index] = heard->keyframe;
+		break;
+	case SIM_HEARD_END:
+		heard->life->named[index] = false;
+		break;
+	case SIM_HEARD_STEP:
+		step_settle(account, heard->step);
+		break;
+	case SIM_HEARD_COPY:
+		copy(account, heard);
+		break;
+	case SIM_HEARD_GAP:
+	case SIM_HEARD_LOST_SPANS:
+		forget_slots(account);
+		tear(account);
+		break;
+	}
+}
+
+void sim_account(struct sim *sim)
+{
+	for (uint32_t i = 0; i < sim->channels; i++) {
+		struct account account = {.sim = sim, .channel = &sim->channel[i]};
+
+		if (sim->channel[i].copy || sim->channel[i].draft)
+			continue;
+		for (uint32_t j = 0; j < sim->channel[i].heard_count; j++)
+			hear_again(&account, &sim->channel[i].heard[j]);
+		free(account.behind);
+	}
+}

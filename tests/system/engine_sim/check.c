@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What came out: lengths, figures, conflicts, flags, and each cell (cell.c). */
+#include <string.h>
+
+#include "tests/system/engine_sim/passes.h"
+
+/* ---- a request ---------------------------------------------------------- */
+
+static void check_figures(struct sim *sim, const struct sim_given *given)
+{
+	const struct r3ring_assembled_info *info = &given->info;
+	uint64_t missing[R3RING_MISSING_CAUSES] = {0}, valid = 0;
+	size_t cells = (size_t)info->tokens * info->layers;
+
+	for (size_t i = 0; i < cells; i++) {
+		valid += given->valid[i];
+		missing[given->cause[i]] += given->cause[i] != 0;
+	}
+	if (info->cells != cells || info->cells_valid != valid ||
+	    memcmp(missing, info->cells_missing, sizeof(missing)) ||
+	    info->conflicts != missing[R3RING_CAUSE_CONFLICT] ||
+	    info->conflicts_told != (info->conflicts < R3RING_CONFLICTS_TOLD
+					     ? info->conflicts
+					     : R3RING_CONFLICTS_TOLD))
+		sim_fault(sim, "%s: figures are not those of its cells", given->request->id);
+}
+
+static bool is_place(const struct sim *sim, const struct truth *truth, uint32_t channel,
+		     uint64_t step)
+{
+	struct passes passes = {.truth = truth, .attempt = -1};
+	const struct sim_row *row;
+
+	while ((row = sim_passes_next(&passes)))
+		if (row->step->number == step && channel < sim->channels &&
+		    sim->channel[channel].engine == row->step->engine)
+			return true;
+	return false;
+}
+
+/* Both places of a conflict are passes over that position. */
+static void check_conflicts(struct sim *sim, const struct sim_given *given)
+{
+	for (uint32_t i = 0; i < given->info.conflicts_told; i++) {
+		const struct r3ring_conflict *told = &given->info.conflict[i];
+		struct truth truth = sim_truth_of(sim, given->request, told->position);
+
+		if (!is_place(sim, &truth, told->channel[0], told->step[0]) ||
+		    !is_place(sim, &truth, told->channel[1], told->step[1]) ||
+		    (told->channel[0] == told->channel[1] && told->step[0] == told->step[1]))
+			sim_fault(sim, "%s: conflict at position %u names other places",
+				  given->request->id, told->position);
+	}
+}
+
+static void check_length(struct sim *sim, const struct sim_given *given)
+{
+	const struct sim_request *request = given->request;
+	const struct sim_life *last = request->life[request->lives - 1];
+	uint32_t flags = given->info.flags;
+	bool kept = false;
+
+	for (uint32_t i = 0; i < request->lives; i++)
+		kept |= request->life[i]->kept == given->info.tokens;
+	if (!(flags & R3RING_ASSEMBLED_LENGTH_GUESSED) && !kept)
+		sim_fault(sim, "%s: %u tokens, which no attempt had", request->id,
+			  given->info.tokens);
+	if (!flags && given->info.tokens != last->kept)
+		sim_fault(sim, "%s: %u tokens, it has %u", request->id, given->info.tokens,
+			  last->kept);
+	if (!flags && request->given == 1 && sim_config_is_lossless(&sim->config) &&
+	    (given->info.prompt_tokens != request->life[0]->prompt ||
+	     given->info.attempts != request->attempts + 1))
+		sim_fault(sim, "%s: prompt %u, %u attempts", request->id, given->info.prompt_tokens,
+			  given->info.attempts);
+}
+
+static void check_given(struct sim *sim, const struct sim_given *given)
+{
+	if (given->info.layers != sim->config.layers) {
+		if (sim_config_is_lossless(&sim->config))
+			sim_fault(sim, "%s: %u layers", given->request->id, given->info.layers);
+		return;
+	}
+	check_figures(sim, given);
+	check_length(sim, given);
+	for (uint32_t position = 0; position < given->info.tokens; position++) {
+		struct truth truth = sim_truth_of(sim, given->request, position);
+
+		for (uint32_t layer = 0; layer < given->info.layers; layer++)
+			sim_check_cell(sim, given, &truth, position, layer);
+	}
+	check_conflicts(sim, given);
+}
+
+/* ---- all ---------------------------------------------------------------- */
+
+static void check_once(struct sim *sim, const struct sim_request *request)
+{
+	bool named = false;
+
+	for (uint32_t i = 0; i < request->lives; i++)
+		named |= request->life[i]->ever_named;
+	if (named && !request->given)
+		sim_fault(sim, "%s: never came out", request->id);
+	if (sim_config_is_lossless(&sim->config) && request->lives && request->given != 1)
+		sim_fault(sim, "%s: came out %u times", request->id, request->given);
+}
+
+/* Nothing lost: it comes when it ends, whole, and says so. */
+static void check_flags(struct sim *sim, const struct sim_given *given)
+{
+	const struct sim_life *last = given->request->life[given->request->lives - 1];
+	uint32_t flags = last->reason == R3RING_END_ABORTED ? R3RING_ASSEMBLED_ABORTED : 0;
+	bool waits = last->engine->prefill_only;
+
+	if (last->told_kept == R3RING_UNKNOWN_U32)
+		flags |= R3RING_ASSEMBLED_LENGTH_GUESSED;
+	if (waits)
+		flags |= R3RING_ASSEMBLED_UNFINISHED;
+	if (given->info.flags != flags)
+		sim_fault(sim, "%s: flags %u in place of %u", given->request->id, given->info.flags,
+			  flags);
+	if (given->flushed && !waits)
+		sim_fault(sim, "%s: came at the end only", given->request->id);
+}
+
+uint32_t sim_check(struct sim *sim)
+{
+	sim_account(sim);
+	for (const struct sim_given *given = sim->given; given; given = given->next) {
+		check_given(sim, given);
+		if (sim_config_is_lossless(&sim->config))
+			check_flags(sim, given);
+		sim->figures.given++;
+	}
+	for (uint32_t i = 0; i < sim->requests; i++)
+		check_once(sim, &sim->request[i]);
+	sim->figures.requests += sim->requests;
+	return sim->faults;
+}

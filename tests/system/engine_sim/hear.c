@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a channel's reader was given, in order: by step number, layer and row only. What
+ * it means (positions, passes, keys) the simulation knows by itself.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/system/engine_sim/sim.h"
+
+static struct sim_heard *note(struct sim_channel *channel, enum sim_heard_type type)
+{
+	struct sim_heard *heard;
+
+	if (channel->heard_count == channel->heard_room) {
+		channel->heard_room = channel->heard_room ? channel->heard_room * 2 : 256;
+		channel->heard =
+			realloc(channel->heard, channel->heard_room * sizeof(*channel->heard));
+	}
+	heard = &channel->heard[channel->heard_count++];
+	*heard = (struct sim_heard){.type = type};
+	return heard;
+}
+
+void sim_hear_gap(struct sim_channel *channel)
+{
+	channel->keyframe_left = 0;
+	note(channel, SIM_HEARD_GAP);
+}
+
+/* ---- which step, which request ------------------------------------------ */
+
+static struct sim_step *step_of(struct sim *sim, const struct sim_channel *channel, uint64_t number)
+{
+	struct sim_step *step;
+
+	if (!channel->schema_heard)
+		return NULL;
+	for (step = sim->steps; step; step = step->next)
+		if (step->engine == channel->engine && step->number == number &&
+		    step->epoch == channel->heard_epoch && step->spans)
+			return step;
+	return NULL;
+}
+
+/* Announced in this generation, else NULL. */
+static struct sim_told *told_of(struct sim *sim, struct sim_channel *channel, uint64_t number,
+				struct sim_step **step)
+{
+	struct sim_told *told;
+
+	*step = step_of(sim, channel, number);
+	told = *step ? (*step)->told[channel->index] : NULL;
+	return told && told->generation == channel->heard_generation ? told : NULL;
+}
+
+static struct sim_life *life_of(struct sim *sim, const struct sim_channel *channel, uint64_t handle)
+{
+	for (uint32_t i = 0; i < sim->requests && channel->schema_heard; i++)
+		for (uint32_t j = 0; j < sim->request[i].lives; j++) {
+			struct sim_life *life = sim->request[i].life[j];
+
+			if (life->engine == channel->engine && life->handle == handle &&
+			    life->epoch == channel->heard_epoch)
+				return life;
+		}
+	return NULL;
+}
+
+/* ---- by type ------------------------------------------------------------ */
+
+static void hear_step(struct sim *sim, struct sim_channel *channel,
+		      const struct r3ring_record *record)
+{
+	const struct r3ring_step_record *head = &record->u.step.head;
+	struct sim_step *step = step_of(sim, channel, head->step);
+	struct sim_told *told;
+
+	if (!step)
+		return;
+	if (!step->told[channel->index])
+		step->told[channel->index] = calloc(1, sizeof(*told));
+	told = step->told[channel->index];
+	*told = (struct sim_told){
+		.announced = true,
+		.generation = channel->heard_generation,
+		.spans = head->spans,
+		.whole_map = head->spans == step->spans,
+	};
+	note(channel, SIM_HEARD_STEP)->step = step;
+}
+
+static void hear_spans(struct sim *sim, struct sim_channel *channel,
+		       const struct r3ring_record *record)
+{
+	const struct r3ring_spans_record *head = &record->u.spans.head;
+	struct sim_step *step;
+	struct sim_told *told = told_of(sim, channel, head->step, &step);
+
+	if (!told)
+		return;
+	if (!(head->flags & R3RING_SPANS_REPLACE)) {
+		told->spans += head->spans;
+		told->whole_map = told->spans == step->spans;
+		return;
+	}
+	if (!(head->flags & R3RING_SPANS_MORE))
+		told->late_spans = 0;
+	told->late_spans += head->spans;
+	if (!(head->flags & R3RING_SPANS_CONTINUED))
+		told->late_map = told->late_spans == step->late_spans;
+}
+
+static void hear_layer(struct sim *sim, struct sim_channel *channel,
+		       const struct r3ring_layer_record *head)
+{
+	struct sim_step *step;
+	struct sim_told *told = told_of(sim, channel, head->step, &step);
+	uint32_t layer = channel->first_layer + head->layer_index;
+
+	for (uint32_t i = 0; told && i < head->rows && head->row + i < step->rows; i++)
+		told->rows[layer] |= UINT64_C(1) << (head->row + i);
+}
+
+static void hear_step_end(struct sim *sim, struct sim_channel *channel,
+			  const struct r3ring_record *record)
+{
+	struct sim_step *step;
+	struct sim_told *told = told_of(sim, channel, record->u.step_end.head.step, &step);
+
+	if (!told)
+		return;
+	told->ended = true;
+	for (uint32_t i = 0; i < record->u.step_end.head.missing; i++)
+		for (uint32_t layer = 0; layer < sim->config.layers; layer++)
+			if (sim_layer(layer).layer_id == record->u.step_end.missing[i].layer_id &&
+			    sim_layer(layer).kind == record->u.step_end.missing[i].kind)
+				told->cause[layer] = (uint8_t)record->u.step_end.missing[i].cause;
+}
+
+static void hear_request(struct sim *sim, struct sim_channel *channel,
+			 const struct r3ring_view *view, const struct r3ring_record *record)
+{
+	const struct r3ring_request_record *head = &record->u.request.head;
+	struct sim_life *life = life_of(sim, channel, head->handle);
+	struct sim_heard *heard;
+
+	if (!life)
+		return;
+	heard = note(channel,
+		     head->event == R3RING_REQUEST_BEGIN ? SIM_HEARD_BEGIN : SIM_HEARD_END);
+	heard->life = life;
+	heard->repeated = view->flags & R3RING_DESC_REPEATED;
+	heard->keyframe = view->flags & R3RING_DESC_REPEATED ? channel->keyframe : 0;
+}
+
+static void hear_copy(struct sim_channel *channel, const struct r3ring_record *record)
+{
+	struct sim_heard *heard = note(channel, SIM_HEARD_COPY);
+
+	heard->pairs = record->u.key_copy.head.pairs;
+	memcpy(heard->pair, record->u.key_copy.pairs, heard->pairs * sizeof(*heard->pair));
+}
+
+/* ---- keyframes and generations ------------------------------------------ */
+
+static void keyframe_go_on(struct sim_channel *channel, const struct r3ring_view *view)
+{
+	if (view->type == R3RING_KEYFRAME || !channel->keyframe_left)
+		return;
+	if (view->seq != channel->keyframe_seq || !(view->flags & R3RING_DESC_REPEATED)) {
+		channel->keyframe_left = 0;
+		return;
+	}
+	channel->keyframe_seq++;
+	if (--channel->keyframe_left == 0)
+		note(channel, SIM_HEARD_KEYFRAME)->keyframe = channel->keyframe;
+}
+
+static void hear_place(struct sim_channel *channel, const struct r3ring_view *view,
+		       const struct r3ring_record *record)
+{
+	if (view->generation != channel->heard_generation) {
+		channel->heard_generation = view->generation;
+		channel->keyframe_left = 0;
+		channel->schema_heard = false;
+		note(channel, SIM_HEARD_GENERATION);
+	}
+	if (view->type != R3RING_SCHEMA)
+		return;
+	channel->schema_heard = true;
+	channel->heard_epoch = (uint32_t)record->u.schema.head.weight_version;
+	if (view->seq == 1 && !(view->flags & R3RING_DESC_REPEATED))
+		note(channel, SIM_HEARD_FIRST);
+}
+
+void sim_hear(struct sim *sim, struct sim_channel *channel, const struct r3ring_view *view,
+	      const struct r3ring_record *record)
+{
+	hear_place(channel, view, record);
+	switch (record->type) {
+	case R3RING_STEP:
+		hear_step(sim, channel, record);
+		break;
+	case R3RING_SPANS:
+		hear_spans(sim, channel, record);
+		break;
+	case R3RING_LAYER:
+		hear_layer(sim, channel, &record->u.layer.head);
+		break;
+	case R3RING_STEP_END:
+		hear_step_end(sim, channel, record);
+		break;
+	case R3RING_REQUEST:
+		hear_request(sim, channel, view, record);
+		break;
+	case R3RING_KEY_COPY:
+		hear_copy(channel, record);
+		break;
+	case R3RING_LOST:
+		if (record->u.lost.spans_unknown)
+			note(channel, SIM_HEARD_LOST_SPANS);
+		break;
+	case R3RING_KEYFRAME:
+		channel->keyframe++;
+		channel->keyframe_seq = view->seq + 1;
+		channel->keyframe_left = record->u.keyframe.records;
+		break;
+	default:
+		break;
+	}
+	keyframe_go_on(channel, view);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What check.c and cell.c compare with: the passes over a position. */
+#ifndef ENGINE_SIM_PASSES_H
+#define ENGINE_SIM_PASSES_H
+
+#include "tests/system/engine_sim/sim.h"
+
+/* The attempt that counts at a position, and the passes of it: one for each engine that has
+ * the attempt, of these @pass[0] is what came first. */
+struct truth {
+	int32_t attempt;
+	const struct sim_row *pass[SIM_ATTEMPTS];
+	uint32_t passes;
+	bool external;
+	const struct sim_request *request;
+	uint32_t position;
+};
+
+struct truth sim_truth_of(const struct sim *sim, const struct sim_request *request,
+			  uint32_t position);
+
+/* A pass of it that is not the last over its tokens chose the next one. What an engine that
+ * only prefills chose, the one that decodes chooses again. */
+bool sim_sampled_behind(const struct sim_request *request, uint32_t attempt, uint32_t position);
+
+/* Passes over the position, one after the other; NULL: no more. @attempt: of that one. */
+struct passes {
+	const struct truth *truth;
+	int32_t attempt; /* -1: of all */
+	uint32_t life;
+	const struct sim_row *next; /* of the same life */
+};
+
+const struct sim_row *sim_passes_next(struct passes *passes);
+
+void sim_check_cell(struct sim *sim, const struct sim_given *given, const struct truth *truth,
+		    uint32_t position, uint32_t layer);
+
+#endif
