@@ -271,9 +271,9 @@ static int parse(int argc, char **argv, struct command_line *line)
 
 /* ---- running ------------------------------------------------------------ */
 
-static int exit_code(int code)
+static int exit_code(int code, const struct record_report *report)
 {
-	if (daemon_is_missing(code) || code == -ENOENT)
+	if (!report->begun && (daemon_is_missing(code) || code == -ENOENT))
 		return TOOL_NO_DAEMON;
 	if (code == -EINVAL)
 		return TOOL_USAGE;
@@ -293,13 +293,13 @@ static int record(const struct command_line *line)
 	if (code == -EDQUOT && report.full && report.channels)
 		code = 0;
 	if (code < 0 && !report.channels)
-		return exit_code(code);
+		return exit_code(code, &report);
 	if (line->json)
 		printed = record_print_json(&line->record, &report);
 	else
 		record_print_text(stdout, &line->record, &report);
 	if (code < 0)
-		return exit_code(code);
+		return exit_code(code, &report);
 	return report.corrupt ? TOOL_FAILED : printed;
 }
 

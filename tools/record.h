@@ -29,7 +29,10 @@ struct record_report {
 	uint64_t demotions; /* how often a channel no longer waited for it */
 	uint32_t channels;
 	uint64_t ns; /* since the first channel was there */
+	bool begun;  /* there was a channel: what failed then is no lack of one */
 	bool full;   /* ended by the archive's own limit */
+	bool resumed;
+	uint64_t cut_bytes; /* of what the recorder before had not finished */
 	struct archive_writer_stats archive;
 };
 
@@ -43,6 +46,24 @@ struct record_report {
  */
 int record_run(const struct record_options *options, struct record_report *report,
 	       struct r3ring_error *err);
+
+/* ---- record_report.c ------------------------------------------------------ */
+
+/* A line on a terminal that is kept up to date. Zeroed: none. */
+struct record_progress {
+	FILE *terminal; /* NULL: there is none */
+	uint64_t shown_ns;
+	bool drawn;
+};
+
+void record_progress_show(struct record_progress *progress, const struct record_report *report);
+void record_progress_clear(struct record_progress *progress);
+
+/* The summary. */
+void record_print_text(FILE *out, const struct record_options *options,
+		       const struct record_report *report);
+/* Returns an exit code. */
+int record_print_json(const struct record_options *options, const struct record_report *report);
 
 /* ---- record_channels.c: each channel's accounts -------------------------- */
 
@@ -65,6 +86,7 @@ struct record_channels {
 	struct record_channel *channels; /* by the instance's index */
 	uint32_t count;
 	struct record_report *report;
+	struct record_progress *progress; /* to be cleared before a note */
 };
 
 /* Makes those known that appeared. Returns 0 or as the archive's calls. */
@@ -74,24 +96,5 @@ void record_channels_release(struct record_channels *channels);
 /* A record, or that records were lost, of the current channel. Return as the archive's calls. */
 int record_channels_record(struct record_channels *channels, const struct r3ring_view *view);
 int record_channels_gap(struct record_channels *channels, bool corrupt);
-
-/* ---- record_report.c ------------------------------------------------------ */
-
-/* A line on a terminal that is kept up to date. Zeroed: none. */
-struct record_progress {
-	FILE *terminal; /* NULL: there is none */
-	uint64_t shown_ns, shown_bytes;
-	double rate;
-	bool drawn;
-};
-
-void record_progress_show(struct record_progress *progress, const struct record_report *report);
-void record_progress_clear(struct record_progress *progress);
-
-/* The summary. */
-void record_print_text(FILE *out, const struct record_options *options,
-		       const struct record_report *report);
-/* Returns an exit code. */
-int record_print_json(const struct record_options *options, const struct record_report *report);
 
 #endif

@@ -100,6 +100,7 @@ static int put_gap(struct record_channels *channels, struct record_channel *chan
 {
 	channels->report->gaps++;
 	channels->report->lost += gap->lost;
+	record_progress_clear(channels->progress);
 	fprintf(stderr, "r3ring record: %s: ", current_name(channels));
 	if (gap->lost)
 		fprintf(stderr, "%" PRIu64 " records are lost (%" PRIu64 " to %" PRIu64 ")\n",
@@ -171,6 +172,7 @@ static void tell_demotion(struct record_channels *channels, struct record_channe
 		return;
 	channel->demoted = true;
 	channels->report->demotions++;
+	record_progress_clear(channels->progress);
 	fprintf(stderr,
 		"r3ring record: %s: too slow for too long: the channel no longer waits for this "
 		"recorder (a faster disk, a lower --level, or a larger --lossless-limit of "

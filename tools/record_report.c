@@ -71,9 +71,11 @@ int record_print_json(const struct record_options *options, const struct record_
 
 	return output_json(
 		"record",
-		json_pack("{s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+		json_pack("{s:s, s:s, s:b, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+			  "s:o, s:o, "
 			  "s:b, s:b, s:b, s:f}",
 			  "directory", options->archive.dir, "instance", options->instance,
+			  "resumed", report->resumed, "cut_bytes", json_u64(report->cut_bytes),
 			  "channels", (int)report->channels, "records", json_u64(report->records),
 			  "stored_records", json_u64(stats->stored_records), "lost",
 			  json_u64(report->lost), "gaps", json_u64(report->gaps), "corrupt",

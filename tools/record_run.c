@@ -112,6 +112,8 @@ static void tell_resumption(const struct record_loop *loop)
 {
 	const struct archive_resumption *resumption = archive_writer_resumption(loop->writer);
 
+	loop->report->resumed = resumption->resumed;
+	loop->report->cut_bytes = resumption->record.cut_bytes;
 	if (!resumption->resumed)
 		return;
 	fprintf(stderr, "r3ring record: %s: goes on where it ended, %u channels",
@@ -161,6 +163,7 @@ static void tell_removed(struct record_loop *loop)
 
 	if (stats->removed_segments == loop->removed)
 		return;
+	record_progress_clear(&loop->progress);
 	fprintf(stderr,
 		"r3ring record: %s: the oldest %" PRIu64 " segments are removed (--rotate)\n",
 		loop->options->archive.dir, stats->removed_segments - loop->removed);
@@ -200,11 +203,12 @@ static int wait_for_more(struct record_loop *loop, uint64_t now)
 }
 
 /* What one channel refuses concerns the others not; it is tried again. */
-static int tell_refusal(const struct record_loop *loop, int code)
+static int tell_refusal(struct record_loop *loop, int code)
 {
 	if (code == -ENOMEM)
 		return r3ring_error_set(loop->err, code, "%s",
 					r3ring_instance_error(loop->instance));
+	record_progress_clear(&loop->progress);
 	fprintf(stderr, "r3ring record: %s\n", r3ring_instance_error(loop->instance));
 	return 0;
 }
@@ -262,6 +266,7 @@ static int record(struct record_loop *loop, struct r3ring_instance_start *starts
 		.instance = loop->instance,
 		.writer = loop->writer,
 		.report = loop->report,
+		.progress = &loop->progress,
 	};
 	loop->last_ns = now_ns();
 	r = record_channels_meet(&loop->channels);
@@ -326,6 +331,7 @@ int record_run(const struct record_options *options, struct record_report *repor
 	if (r)
 		return r < 0 ? r : 0;
 	loop.begun_ns = now_ns();
+	report->begun = true;
 	r = record_into(&loop);
 	report->ns = now_ns() - loop.begun_ns;
 	report->full = r == -EDQUOT;

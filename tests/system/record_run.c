@@ -12,7 +12,7 @@
 
 #include <jansson.h>
 
-#include "tests/support/process_size.h"
+#include "tests/support/channel_status.h"
 #include "tests/system/record_stage.h"
 
 #define ARGS(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -219,6 +219,14 @@ Test(record_run, with_rotate_it_goes_on_and_tells_what_it_removes)
 	cr_expect_leq(bytes, 512 << 10);
 }
 
+Test(record_run, a_directory_that_cannot_be_made_is_a_failure_and_no_lack_of_a_channel)
+{
+	ranks_open(&stage.ranks, 0);
+	record_stage_record_in(&stage, NULL, "/nonexistent/archive", ARGS(IDLE));
+	cr_expect_eq(command_wait(&stage.tool), 1, "%s", stage.tool.err);
+	cr_expect_not_null(strstr(stage.tool.err, "/nonexistent/archive cannot be made"));
+}
+
 Test(record_run, a_directory_that_is_recorded_into_is_refused_a_second_time)
 {
 	struct command second = {0};
@@ -328,6 +336,36 @@ Test(record_run, what_was_overwritten_while_none_ran_is_a_gap_of_exact_size)
 	gap = only_gap();
 	cr_expect_eq(gap.cause, ARCHIVE_GAP_STOPPED);
 	cr_expect_gt(gap.lost, 1000);
+}
+
+Test(record_run, one_that_stood_still_for_too_long_is_told_that_nobody_waits_for_it)
+{
+	struct archive_gap gap;
+	char channel[80];
+	bool demoted = false;
+
+	test_daemon_close(&stage.ranks.daemon);
+	ranks_start(&stage.ranks, ARGS("--ring-size", "1M", "--stall-limit", "100"));
+	ranks_open_all(&stage.ranks);
+	record_stage_record(&stage, ARGS("--sync", "0.02"));
+	cr_assert(record_stage_has_bytes(&stage, 257));
+	kill(stage.tool.pid, SIGSTOP);
+	snprintf(channel, sizeof(channel), "%s/0", stage.ranks.name);
+	for (unsigned int i = 0; i < 2000 && !demoted; i++) {
+		ranks_run(&stage.ranks, 0, 20);
+		poll(NULL, 0, 5);
+		demoted = channel_figure(stage.ranks.daemon.dir, channel, "readers_demoted") > 0;
+	}
+	cr_assert(demoted);
+	lap();
+	kill(stage.tool.pid, SIGCONT);
+	cr_assert(command_tells(&stage.tool, "no longer waits for this recorder"));
+	cr_assert(command_tells(&stage.tool, "records are lost"));
+	cr_assert_eq(command_interrupt(&stage.tool), 0);
+	record_stage_check(&stage);
+	gap = only_gap();
+	cr_expect_eq(gap.cause, ARCHIVE_GAP_OVERRUN);
+	cr_expect_gt(gap.lost, 100);
 }
 
 Test(record_run, what_is_gone_with_its_ring_is_a_gap_of_unknown_size)
