@@ -8,6 +8,7 @@
 
 #include <r3ring/atomic.h>
 
+#include "tests/support/double_account.h"
 #include "tests/support/kill_reader.h"
 
 #define HASTY_MS 40
@@ -94,7 +95,6 @@ static void publish_account(void)
 	const struct ledger *ledger = &own.ledger;
 	const struct ledger_generation *newest = ledger_newest(ledger);
 	struct kill_page *page = own.reader->page;
-	uint64_t version = page->version + 1;
 
 	note_losses();
 	own.account.records = ledger->stats.now.got;
@@ -107,9 +107,7 @@ static void publish_account(void)
 	own.account.disordered = 0;
 	for (unsigned int i = 0; i < ledger->count; i++)
 		own.account.disordered += ledger->generations[i].disordered;
-	page->accounts[version % 2] = own.account;
-	/* Pairs with the acquire in kill_reader_account(). */
-	r3ring_store_release_u64(&page->version, version);
+	double_account_publish(&page->version, page->accounts, &own.account, sizeof(own.account));
 	if (ledger->count)
 		note_published(newest);
 }
@@ -185,16 +183,10 @@ void kill_reader_start(struct kill_reader *reader)
 
 struct kill_account kill_reader_account(const struct kill_reader *reader)
 {
-	uint64_t version, again;
 	struct kill_account account;
 
-	do {
-		/* Pairs with the release in publish_account(). */
-		version = r3ring_load_acquire_u64(&reader->page->version);
-		account = reader->page->accounts[version % 2];
-		r3ring_fence_acquire();
-		again = r3ring_load_relaxed_u64(&reader->page->version);
-	} while (again != version);
+	double_account_read(&reader->page->version, reader->page->accounts, &account,
+			    sizeof(account));
 	return account;
 }
 

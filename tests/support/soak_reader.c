@@ -11,6 +11,7 @@
 
 #include <r3ring/atomic.h>
 
+#include "tests/support/double_account.h"
 #include "tests/support/engine.h"
 #include "tests/support/soak_reader.h"
 
@@ -130,15 +131,6 @@ static void take(struct soak_account *account, struct r3ring_reader *reader,
 
 /* ---- the process ---------------------------------------------------------- */
 
-static void publish(struct soak_page *page, const struct soak_account *account)
-{
-	uint64_t version = page->version + 1;
-
-	page->accounts[version % 2] = *account;
-	/* Pairs with the acquire in soak_reader_account(). */
-	r3ring_store_release_u64(&page->version, version);
-}
-
 static struct r3ring_reader *attach(const struct soak_job *job)
 {
 	const struct r3ring_reader_options options = {
@@ -177,7 +169,8 @@ static int body(struct worker_page *worker, const void *ctx)
 			take(&account, reader, &view);
 		else
 			take_stats(&account, reader);
-		publish(start->page, &account);
+		double_account_publish(&start->page->version, start->page->accounts, &account,
+				       sizeof(account));
 		if (rc == 1 && start->job.dawdle_us)
 			nap(start->job.dawdle_us * 1000L);
 		else if (rc == 0 || rc == -EPIPE)
@@ -202,16 +195,10 @@ bool soak_reader_start(struct soak_reader *reader, const struct soak_job *job)
 
 struct soak_account soak_reader_account(const struct soak_reader *reader)
 {
-	uint64_t version, again;
 	struct soak_account account;
 
-	do {
-		/* Pairs with the release in publish(). */
-		version = r3ring_load_acquire_u64(&reader->page->version);
-		account = reader->page->accounts[version % 2];
-		r3ring_fence_acquire();
-		again = r3ring_load_relaxed_u64(&reader->page->version);
-	} while (again != version);
+	double_account_read(&reader->page->version, reader->page->accounts, &account,
+			    sizeof(account));
 	return account;
 }
 
