@@ -114,7 +114,9 @@ R3RING_API void r3ring_load_get_stats(const struct r3ring_load *load,
 /* ---- snapshots ----------------------------------------------------------- */
 
 enum r3ring_load_over {
-	R3RING_LOAD_STEPS = 0,   /* the newest options.window_steps steps */
+	R3RING_LOAD_STEPS = 0,   /* the newest options.window_steps steps at most: an eighth of
+				  * them leaves at a time, and one with each change of the
+				  * EPLB map */
 	R3RING_LOAD_TIME = 1,    /* the newest options.window_ns */
 	R3RING_LOAD_AVERAGE = 2, /* a step's mean: each weighs half of the one half_life later */
 };

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* r3ring plan: where to place expert replicas, by the load that was captured. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/arguments.h"
+#include "tools/commands.h"
+#include "tools/daemon_status.h"
+#include "tools/plan.h"
+
+static const char usage[] =
+	"usage: r3ring plan --instance NAME --gpus N --replicas N [OPTION]...\n"
+	"       r3ring plan --archive DIR --gpus N --replicas N [OPTION]...\n"
+	"\n"
+	"Places the experts of each layer, some of them several times, so that the GPUs' loads "
+	"are\n"
+	"even, by the published EPLB algorithm and the load that was captured. Prints how even "
+	"they\n"
+	"are today and would be, and the map as JSON.\n"
+	"\n"
+	"  --instance NAME  the load of what this instance's rings still have\n"
+	"  --archive DIR    the load of an archive\n"
+	"  --gpus N         GPUs that share the experts\n"
+	"  --replicas N     physical experts of a layer, over all GPUs; a multiple of N GPUs\n"
+	"  --nodes N        nodes that the GPUs are on (1)\n"
+	"  --groups N       groups of experts, each kept on one node if the nodes divide them (1)\n"
+	"  --window STEPS   the newest steps alone (all)\n"
+	"  --watch SECONDS  of an instance: reads on for so long\n"
+	"  --json           all of it as one JSON object\n"
+	"  --help           this text\n"
+	"\n"
+	"exit codes: 0 done, 1 failed, no load, or a damaged archive, 2 usage, 3 no daemon or no\n"
+	"such instance\n";
+
+/* ---- command line ------------------------------------------------------- */
+
+enum {
+	OPT_INSTANCE = 1,
+	OPT_ARCHIVE,
+	OPT_GPUS,
+	OPT_REPLICAS,
+	OPT_NODES,
+	OPT_GROUPS,
+	OPT_WINDOW,
+	OPT_WATCH,
+	OPT_JSON,
+	OPT_HELP,
+};
+
+static const struct option known[] = {
+	{"instance", required_argument, NULL, OPT_INSTANCE},
+	{"archive", required_argument, NULL, OPT_ARCHIVE},
+	{"gpus", required_argument, NULL, OPT_GPUS},
+	{"replicas", required_argument, NULL, OPT_REPLICAS},
+	{"nodes", required_argument, NULL, OPT_NODES},
+	{"groups", required_argument, NULL, OPT_GROUPS},
+	{"window", required_argument, NULL, OPT_WINDOW},
+	{"watch", required_argument, NULL, OPT_WATCH},
+	{"json", no_argument, NULL, OPT_JSON},
+	{"help", no_argument, NULL, OPT_HELP},
+	{0},
+};
+
+static int refuse(const char *option, const char *wanted)
+{
+	fprintf(stderr, "r3ring plan: --%s: '%s' is not %s\n", option, optarg, wanted);
+	return -EINVAL;
+}
+
+static int take_number(const char *option, uint64_t most, uint64_t *value)
+{
+	char wanted[64], *end;
+	uint64_t number;
+
+	errno = 0;
+	number = strtoull(optarg, &end, 10);
+	snprintf(wanted, sizeof(wanted), "a number from 1 to %llu", (unsigned long long)most);
+	if (optarg[0] < '0' || optarg[0] > '9' || *end || errno || !number || number > most)
+		return refuse(option, wanted);
+	*value = number;
+	return 0;
+}
+
+static int take_count(const char *option, uint32_t *value)
+{
+	uint64_t number = 0;
+	int code = take_number(option, R3RING_EXPERTS_MAX, &number);
+
+	if (!code)
+		*value = (uint32_t)number;
+	return code;
+}
+
+static int take_option(int option, const char *name, struct plan_options *options)
+{
+	switch (option) {
+	case OPT_INSTANCE:
+		options->instance = optarg;
+		return 0;
+	case OPT_ARCHIVE:
+		options->archive = optarg;
+		return 0;
+	case OPT_GPUS:
+		return take_count(name, &options->place.gpus);
+	case OPT_REPLICAS:
+		return take_count(name, &options->place.physical);
+	case OPT_NODES:
+		return take_count(name, &options->place.nodes);
+	case OPT_GROUPS:
+		return take_count(name, &options->place.groups);
+	case OPT_WINDOW:
+		return take_number(name, UINT32_MAX, &options->window_steps);
+	case OPT_WATCH:
+		return arguments_seconds(optarg, &options->watch_ns)
+			       ? 0
+			       : refuse(name, "a number of seconds above 0");
+	case OPT_JSON:
+		options->json = true;
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+static int refuse_line(const struct plan_options *options)
+{
+	const char *missing = NULL;
+
+	if (!options->instance == !options->archive)
+		missing = "give either --instance or --archive";
+	else if (!options->place.gpus)
+		missing = "how many GPUs? Give --gpus";
+	else if (!options->place.physical)
+		missing = "how many physical experts? Give --replicas";
+	else if (options->archive && options->watch_ns)
+		missing = "--watch is for an instance: an archive is read to its end";
+	if (missing)
+		fprintf(stderr, "r3ring plan: %s\n", missing);
+	return missing ? -EINVAL : 0;
+}
+
+/* Returns 0, 1 (help was asked for), or -EINVAL (it was told why). */
+static int parse(int argc, char **argv, struct plan_options *options)
+{
+	int option, index = 0;
+
+	while ((option = getopt_long(argc, argv, "", known, &index)) != -1) {
+		if (option == OPT_HELP)
+			return 1;
+		if (take_option(option, option == '?' ? NULL : known[index].name, options))
+			return -EINVAL;
+	}
+	if (optind < argc) {
+		fprintf(stderr, "r3ring plan: '%s' is too much\n", argv[optind]);
+		return -EINVAL;
+	}
+	return refuse_line(options);
+}
+
+/* ---- the plan ------------------------------------------------------------- */
+
+static int read_load(const struct plan_options *options, struct plan *plan,
+		     struct r3ring_error *err)
+{
+	const struct r3ring_load_options all = {
+		.size = sizeof(all),
+		.window_steps = options->window_steps ? options->window_steps : UINT32_MAX,
+	};
+	int r = r3ring_load_create(&plan->load, &all, err);
+
+	if (r == 0)
+		r = r3ring_load_snapshot_create(&plan->snapshot);
+	if (r == 0)
+		r = options->instance ? plan_read_instance(options, plan, err)
+				      : plan_read_archive(options, plan, err);
+	if (r < 0)
+		return r;
+	r = r3ring_load_read(plan->load, R3RING_LOAD_MERGED, R3RING_LOAD_STEPS,
+			     R3RING_LOAD_ANY_EPOCH, plan->snapshot);
+	plan->info = r3ring_load_snapshot_info(plan->snapshot);
+	if (r == -ENODATA)
+		return r3ring_error_set(err, r,
+					"no step with routes is there to plan from; let the engine "
+					"run, or --watch for some seconds");
+	return r;
+}
+
+/* A map that was captured, else experts in order over the GPUs. */
+static int find_today(const struct plan_options *options, struct plan *plan)
+{
+	const struct r3ring_load_info *info = plan->info;
+	int r = info->epoch
+			? r3ring_load_map(plan->load, R3RING_LOAD_MERGED, info->epoch, &plan->today)
+			: -ENOENT;
+
+	plan->captured = r == 0;
+	if (r == -ENOENT || r == -EBADMSG)
+		r = r3ring_eplb_map_plain(&plan->today, info->layers, info->experts,
+					  options->place.gpus, NULL);
+	return r == -EINVAL ? 0 : r;
+}
+
+static int make(const struct plan_options *options, struct plan *plan, struct r3ring_error *err)
+{
+	const struct r3ring_load_info *info = plan->info;
+	int r = find_today(options, plan);
+
+	if (r == 0)
+		r = r3ring_eplb_place(&plan->next, info->counts, info->layers, info->experts,
+				      &options->place, err);
+	if (r < 0)
+		return r;
+	plan->ratio_today = calloc(info->layers, sizeof(*plan->ratio_today));
+	plan->ratio_next = calloc(info->layers, sizeof(*plan->ratio_next));
+	if (!plan->ratio_today || !plan->ratio_next)
+		return -ENOMEM;
+	if (plan->today)
+		r = r3ring_eplb_evaluate(plan->today, info->counts, &plan->balance_today,
+					 plan->ratio_today);
+	return r < 0 ? r
+		     : r3ring_eplb_evaluate(plan->next, info->counts, &plan->balance_next,
+					    plan->ratio_next);
+}
+
+static int exit_code(const struct plan_options *options, int code)
+{
+	if (code == -EINVAL)
+		return TOOL_USAGE;
+	return options->instance && (code == -ENOENT || daemon_is_missing(code)) ? TOOL_NO_DAEMON
+										 : TOOL_FAILED;
+}
+
+static int run(const struct plan_options *options, struct plan *plan)
+{
+	struct r3ring_error err = {0};
+	int r = read_load(options, plan, &err);
+	int code;
+
+	if (r == 0)
+		r = make(options, plan, &err);
+	if (r < 0) {
+		fprintf(stderr, "r3ring plan: %s\n", err.text[0] ? err.text : strerror(-r));
+		return exit_code(options, r);
+	}
+	code = plan_print(options, plan);
+	if (!plan->damaged)
+		return code;
+	fprintf(stderr,
+		"r3ring plan: the archive is damaged in %llu places; 'r3ring verify %s' says "
+		"where\n",
+		(unsigned long long)plan->damaged, options->archive);
+	return TOOL_FAILED;
+}
+
+int cmd_plan(int argc, char **argv)
+{
+	struct plan_options options = {.place = {.size = sizeof(options.place)}};
+	struct plan plan = {0};
+	int code = parse(argc, argv, &options);
+
+	if (code == 1) {
+		fputs(usage, stdout);
+		return TOOL_DONE;
+	}
+	if (code < 0)
+		return arguments_refuse(argv[0], NULL);
+	code = run(&options, &plan);
+	free(plan.ratio_today);
+	free(plan.ratio_next);
+	r3ring_eplb_map_free(plan.today);
+	r3ring_eplb_map_free(plan.next);
+	r3ring_load_snapshot_free(plan.snapshot);
+	r3ring_load_destroy(plan.load);
+	return code;
+}
