@@ -47,6 +47,15 @@ pid_t http_peer(const struct http_request *request)
 	return peer.pid;
 }
 
+/* What clients sent may be in it, cut anywhere: JSON is UTF-8 and nothing else. */
+static void make_ascii(char *text)
+{
+	for (; *text; text++) {
+		if (*text < ' ' || *text > '~')
+			*text = '?';
+	}
+}
+
 void http_refuse(struct http_answer *answer, unsigned int status, const char *format, ...)
 {
 	char text[512];
@@ -55,6 +64,7 @@ void http_refuse(struct http_answer *answer, unsigned int status, const char *fo
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
+	make_ascii(text);
 	json_decref(answer->json);
 	answer->status = status;
 	answer->json = json_pack("{s:{s:i, s:s}}", "error", "status", (int)status, "message", text);

@@ -21,6 +21,7 @@ struct served {
 	pthread_t thread;
 	uint32_t stopping; /* set by whoever closes; the joining orders the rest */
 	struct r3ring_load *load;
+	struct r3ring_signatures *signatures;
 
 	/* The follower's own. */
 	struct r3ring_instance *reader;
@@ -225,14 +226,19 @@ static void take(struct served *served, const struct r3ring_view *view)
 	uint32_t channel = r3ring_instance_current(served->reader);
 	struct r3ring_requests *names = names_of(served, channel);
 	struct r3ring_record record;
+	const char *name;
 	int index;
 
 	if (!names || r3ring_record_decode(&record, view->type, view->data, view->len, NULL) < 0)
 		return;
-	/* What is out of memory is lost to the load, which says so. */
-	index = r3ring_load_channel(served->load, r3ring_instance_channel(served->reader, channel));
+	/* What is out of memory is lost to those that are fed, which say so. */
+	name = r3ring_instance_channel(served->reader, channel);
+	index = r3ring_load_channel(served->load, name);
 	if (index >= 0)
 		r3ring_load_feed(served->load, (uint32_t)index, view, &record);
+	index = r3ring_signatures_channel(served->signatures, name);
+	if (index >= 0)
+		r3ring_signatures_feed(served->signatures, (uint32_t)index, view, &record);
 	tell_book(served, names, &record);
 	r3ring_requests_feed(names, view, &record);
 	if (record.type == R3RING_SCHEMA)
@@ -359,6 +365,7 @@ static void free_served(struct served *served)
 	free(served->channel);
 	free(served->buffer);
 	r3ring_book_destroy(served->book);
+	r3ring_signatures_destroy(served->signatures);
 	r3ring_load_destroy(served->load);
 	pthread_mutex_destroy(&served->lock);
 	free(served->name);
@@ -378,6 +385,8 @@ int served_open(struct served **served, const struct served_options *options,
 	made->name = strdup(options->instance);
 	if (made->name)
 		r = r3ring_load_create(&made->load, &options->load, err);
+	if (r == 0)
+		r = r3ring_signatures_create(&made->signatures, NULL, err);
 	if (r == 0)
 		r = -pthread_create(&made->thread, NULL, follow, made);
 	if (r) {
@@ -408,6 +417,11 @@ const char *served_name(const struct served *served)
 const struct r3ring_load *served_load(const struct served *served)
 {
 	return served->load;
+}
+
+const struct r3ring_signatures *served_signatures(const struct served *served)
+{
+	return served->signatures;
 }
 
 void served_get_status(struct served *served, struct served_status *status)

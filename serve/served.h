@@ -8,6 +8,7 @@
 
 #include <r3ring/load.h>
 #include <r3ring/reserve.h>
+#include <r3ring/signature.h>
 
 struct served;
 
@@ -50,6 +51,7 @@ void served_channel_name(struct served *served, uint32_t channel, char name[128]
 
 /* To be read by any thread. */
 const struct r3ring_load *served_load(const struct served *served);
+const struct r3ring_signatures *served_signatures(const struct served *served);
 
 /*
  * Its book; made when it is first asked for.

@@ -15,6 +15,8 @@ const struct http_route api_routes[] = {
 	{"GET", "/v1", api_about},
 	{"GET", "/v1/channels", api_channels},
 	{"GET", "/v1/load", api_load},
+	{"GET", "/v1/signature", api_signature},
+	{"POST", "/v1/score", api_score},
 	{"POST", "/v1/reservations", api_reserve},
 	{"GET", "/v1/reservations", api_reservations},
 	{"PATCH", "/v1/reservations/*", api_reservation_change},

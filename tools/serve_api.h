@@ -48,6 +48,10 @@ void api_about(void *context, const struct http_request *request, struct http_an
 void api_channels(void *context, const struct http_request *request, struct http_answer *answer);
 void api_load(void *context, const struct http_request *request, struct http_answer *answer);
 
+/* serve_signature.c, serve_score.c */
+void api_signature(void *context, const struct http_request *request, struct http_answer *answer);
+void api_score(void *context, const struct http_request *request, struct http_answer *answer);
+
 /* serve_reservations.c */
 void api_reserve(void *context, const struct http_request *request, struct http_answer *answer);
 void api_reservations(void *context, const struct http_request *request,

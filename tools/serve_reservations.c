@@ -11,6 +11,7 @@
 
 #include "tools/json_values.h"
 #include "tools/serve_api.h"
+#include "tools/serve_wish.h"
 
 #define TTL_MS 10000u
 #define TTL_MS_MAX 3600000u
@@ -25,116 +26,12 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Visits of tokens, which people count in. */
-static json_t *visits(int64_t units)
-{
-	return json_real((double)units / R3RING_DEMAND_TOKEN);
-}
-
 static json_t *name_of(const struct served *served, uint64_t reservation)
 {
 	return json_sprintf("%s/%" PRIu64, served_name(served), reservation);
 }
 
-/* ---- what a reservation is of --------------------------------------------- */
-
-/* What the client wants, and where. */
-struct wish {
-	struct served *served;
-	struct r3ring_book *book;
-	const char *predictor;
-	uint64_t tokens;
-};
-
-static bool find_book(struct wish *wish, struct http_answer *answer)
-{
-	struct r3ring_error err = {0};
-	int r = served_book(wish->served, &wish->book, &err);
-
-	if (r == 0)
-		return true;
-	http_refuse(answer,
-		    r == -ENOMEM ? MHD_HTTP_INTERNAL_SERVER_ERROR : MHD_HTTP_SERVICE_UNAVAILABLE,
-		    "%s", err.text);
-	return false;
-}
-
-/* Visits as a demand wants them, from what the engine as a whole was seen to do. */
-static uint32_t *global_counts(const struct r3ring_load_info *info)
-{
-	size_t cells = (size_t)info->layers * info->experts;
-	uint32_t *counts = calloc(cells, sizeof(*counts));
-
-	for (size_t i = 0; counts && i < cells; i++)
-		counts[i] = info->counts[i] < UINT32_MAX ? (uint32_t)info->counts[i] : UINT32_MAX;
-	return counts;
-}
-
-static int predict_from(struct r3ring_demand *demand, const struct r3ring_load_info *info,
-			const struct wish *wish)
-{
-	bool uniform = strcmp(wish->predictor, "uniform") == 0;
-	uint32_t *counts = uniform ? NULL : global_counts(info);
-	const struct r3ring_evidence evidence = {
-		.counts = counts,
-		.age_ns = uniform ? 0 : info->age_ns,
-	};
-	int r = counts || uniform ? r3ring_demand_predict(demand, &evidence, (uint32_t)wish->tokens)
-				  : -ENOMEM;
-
-	free(counts);
-	return r;
-}
-
-/* Returns the demand, or NULL once it has refused. */
-static struct r3ring_demand *demand_of(const struct wish *wish, struct http_answer *answer)
-{
-	struct r3ring_load_snapshot *snapshot = NULL;
-	struct r3ring_demand *demand = NULL;
-	int r = r3ring_load_snapshot_create(&snapshot);
-
-	if (r == 0)
-		r = r3ring_load_read(served_load(wish->served), R3RING_LOAD_MERGED,
-				     R3RING_LOAD_STEPS, R3RING_LOAD_ANY_EPOCH, snapshot);
-	if (r == 0) {
-		const struct r3ring_load_info *info = r3ring_load_snapshot_info(snapshot);
-
-		r = r3ring_demand_create(
-			&demand,
-			&(struct r3ring_demand_shape){info->layers, info->experts, info->top_k});
-		if (r == 0)
-			r = predict_from(demand, info, wish);
-	}
-	r3ring_load_snapshot_free(snapshot);
-	if (r == 0)
-		return demand;
-	r3ring_demand_destroy(demand);
-	http_refuse(answer, MHD_HTTP_SERVICE_UNAVAILABLE, "%s: no demand can be foretold: %s",
-		    served_name(wish->served), strerror(-r));
-	return NULL;
-}
-
-static bool read_predictor(const json_t *body, struct wish *wish, struct http_answer *answer)
-{
-	wish->predictor = "global";
-	if (!api_text(body, "predictor", &wish->predictor, answer))
-		return false;
-	if (strcmp(wish->predictor, "global") == 0 || strcmp(wish->predictor, "uniform") == 0)
-		return true;
-	http_refuse(answer, MHD_HTTP_BAD_REQUEST,
-		    "\"predictor\" is \"global\" or \"uniform\", not \"%.32s\"", wish->predictor);
-	return false;
-}
-
 /* ---- answers -------------------------------------------------------------- */
-
-static json_t *tightest(const struct r3ring_reserve_answer *from)
-{
-	return json_pack("{s:i, s:i, s:i, s:o, s:f, s:o}", "layer", (int)from->layer, "gpu",
-			 (int)from->gpu, "expert", (int)from->expert, "margin",
-			 visits(from->margin), "evidence_age_ms",
-			 (double)from->evidence_age_ns / NS_PER_MS, "epoch", json_u64(from->epoch));
-}
 
 static void tell(const struct wish *wish, int r, const struct r3ring_reserve_answer *from,
 		 struct http_answer *answer)
@@ -142,13 +39,15 @@ static void tell(const struct wish *wish, int r, const struct r3ring_reserve_ans
 	switch (r) {
 	case 0:
 		answer->status = from->existed ? MHD_HTTP_OK : MHD_HTTP_CREATED;
-		answer->json = json_pack("{s:b, s:o, s:b, s:o}", "granted", 1, "reservation",
+		answer->json = json_pack("{s:b, s:s, s:o, s:b, s:o}", "granted", 1, "predictor",
+					 wish->predictor, "reservation",
 					 name_of(wish->served, from->reservation), "existed",
-					 from->existed, "tightest", tightest(from));
+					 from->existed, "tightest", wish_tightest(from));
 		return;
 	case -EBUSY:
 		answer->status = MHD_HTTP_CONFLICT;
-		answer->json = json_pack("{s:b, s:o}", "granted", 0, "tightest", tightest(from));
+		answer->json = json_pack("{s:b, s:s, s:o}", "granted", 0, "predictor",
+					 wish->predictor, "tightest", wish_tightest(from));
 		return;
 	case -EEXIST:
 		http_refuse(answer, MHD_HTTP_FORBIDDEN, "the key is another client's");
@@ -190,28 +89,28 @@ static uint64_t owner_of(const struct api *api, const struct http_request *reque
 
 void api_reserve(void *context, const struct http_request *request, struct http_answer *answer)
 {
-	static const char *const known[] = {"instance", "key",       "tokens",
-					    "ttl_ms",   "predictor", NULL};
+	static const char *const known[] = {"instance",  "key",     "tokens", "ttl_ms",
+					    "predictor", "request", NULL};
 	const struct api *api = context;
 	struct r3ring_reserve_request make = {.now_ns = now_ns()};
 	struct r3ring_reserve_answer from;
 	const char *instance = NULL;
-	struct wish wish = {.tokens = 1};
+	struct wish wish = {.api = api, .tokens = 1};
 	struct r3ring_demand *demand;
 	uint64_t ttl_ms = TTL_MS;
 
 	if (!api_only_fields(request->body, known, answer) ||
 	    !api_text(request->body, "instance", &instance, answer) ||
 	    !api_text(request->body, "key", &make.key, answer) || !check_key(make.key, answer) ||
-	    !api_number(request->body, "tokens", 1, R3RING_DEMAND_TOKENS_MAX, &wish.tokens,
-			answer) ||
 	    !api_number(request->body, "ttl_ms", 1, TTL_MS_MAX, &ttl_ms, answer) ||
-	    !read_predictor(request->body, &wish, answer))
+	    !wish_read(&wish, request->body, answer))
 		return;
+	if (!wish.request)
+		wish.request = make.key;
 	wish.served = api_instance(api, instance, answer);
-	if (!wish.served || !find_book(&wish, answer))
+	if (!wish.served || !wish_find_book(&wish, answer))
 		return;
-	demand = demand_of(&wish, answer);
+	demand = wish_demand(&wish, answer);
 	if (!demand)
 		return;
 	make.owner = owner_of(api, request);
@@ -237,12 +136,12 @@ static bool find_one(const struct api *api, const char *name, struct wish *wish,
 	}
 	snprintf(instance, sizeof(instance), "%.*s", (int)(slash - name), name);
 	wish->served = api_instance(api, instance, answer);
-	return wish->served && find_book(wish, answer);
+	return wish->served && wish_find_book(wish, answer);
 }
 
-static bool change_demand(const struct wish *wish, uint64_t id, struct http_answer *answer)
+static bool change_demand(struct wish *wish, uint64_t id, struct http_answer *answer)
 {
-	struct r3ring_demand *demand = demand_of(wish, answer);
+	struct r3ring_demand *demand = wish_demand(wish, answer);
 	struct r3ring_reserve_answer from;
 	int r;
 
@@ -257,17 +156,16 @@ static bool change_demand(const struct wish *wish, uint64_t id, struct http_answ
 void api_reservation_change(void *context, const struct http_request *request,
 			    struct http_answer *answer)
 {
-	static const char *const known[] = {"commit", "tokens", "ttl_ms", "predictor", NULL};
-	struct wish wish = {0};
+	static const char *const known[] = {"commit",    "tokens",  "ttl_ms",
+					    "predictor", "request", NULL};
+	struct wish wish = {.api = context};
 	uint64_t id = 0, ttl_ms = TTL_MS;
 	bool commit = false;
 
 	if (!api_only_fields(request->body, known, answer) ||
 	    !api_flag(request->body, "commit", &commit, answer) ||
-	    !api_number(request->body, "tokens", 1, R3RING_DEMAND_TOKENS_MAX, &wish.tokens,
-			answer) ||
 	    !api_number(request->body, "ttl_ms", 1, TTL_MS_MAX, &ttl_ms, answer) ||
-	    !read_predictor(request->body, &wish, answer) ||
+	    !wish_read(&wish, request->body, answer) ||
 	    !find_one(context, request->argument, &wish, &id, answer))
 		return;
 	if (!commit && !wish.tokens) {
@@ -312,7 +210,7 @@ static json_t *describe(const struct served *served, const struct r3ring_reserva
 	return json_pack("{s:o, s:s, s:b, s:b, s:o, s:o}", "reservation",
 			 name_of(served, info->reservation), "key", info->key, "committed",
 			 info->committed, "watched", info->owner != 0, "visits",
-			 visits((int64_t)info->units), "expires_in_ms", left);
+			 wish_visits((int64_t)info->units), "expires_in_ms", left);
 }
 
 void api_reservations(void *context, const struct http_request *request, struct http_answer *answer)
@@ -326,7 +224,7 @@ void api_reservations(void *context, const struct http_request *request, struct 
 
 	if (!wish.served || !api_query_number(request, "after", 0, UINT64_MAX, &after, answer) ||
 	    !api_query_number(request, "limit", 1, LIST_MAX, &limit, answer) ||
-	    !find_book(&wish, answer))
+	    !wish_find_book(&wish, answer))
 		return;
 	info = calloc(limit, sizeof(*info));
 	list = json_array();

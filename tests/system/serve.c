@@ -274,6 +274,114 @@ Test(serve, a_killed_clients_reservations_are_freed)
 	cr_expect(reservations_become(1));
 }
 
+/* ---- signatures ------------------------------------------------------------ */
+
+/* The engine runs a request whose prompt had two tokens. */
+static void run_request(const char *id, unsigned int steps)
+{
+	const struct r3ring_request request = {
+		.size = sizeof(request), .id = id, .prompt_tokens = 2};
+	int64_t handle = r3ring_request_begin(stage.engine.producer, &request);
+
+	cr_assert_gt(handle, 0);
+	for (unsigned int i = 0; i < steps; i++)
+		engine_step(&stage.engine, handle, 1);
+}
+
+static bool signature_comes(const char *id)
+{
+	char what[128];
+
+	snprintf(what, sizeof(what), "/v1/signature?request=%s", id);
+	for (int tries = 0; tries < 6000; tries++) {
+		struct http_reply reply = ask("GET", what, NULL);
+		bool there = reply.status == 200 &&
+			     json_integer_value(at(reply.json, "prefill_rows", NULL)) > 0;
+
+		json_decref(reply.json);
+		if (there)
+			return true;
+		poll(NULL, 0, 10);
+	}
+	return false;
+}
+
+/* By the rule that the engine makes its ids by: one row, the first of step 2. */
+Test(serve, a_requests_signature_counts_the_experts_its_tokens_went_to)
+{
+	struct http_reply reply;
+	const json_t *layer;
+	json_int_t visits = 0;
+	size_t index;
+
+	run_engine(1);
+	run_request("req-7", 1);
+	cr_assert(signature_comes("req-7"));
+	reply = ask("GET", "/v1/signature?request=req-7", NULL);
+	json_array_foreach ((json_t *)(uintptr_t)at(reply.json, "layers", NULL), index, layer) {
+		const json_t *prefill = at(layer, "prefill", NULL);
+
+		cr_expect_geq(json_integer_value(
+				      json_array_get(prefill, engine_id(2, (uint32_t)index, 0, 0))),
+			      1);
+		for (size_t expert = 0; expert < json_array_size(prefill); expert++)
+			visits += json_integer_value(json_array_get(prefill, expert));
+	}
+	cr_expect_eq(visits, ENGINE_LAYERS * ENGINE_TOP_K);
+	json_decref(reply.json);
+	reply = ask("GET", "/v1/signature?request=nobody", NULL);
+	cr_expect_eq(reply.status, 404);
+	json_decref(reply.json);
+}
+
+static void expect_predictor(const char *body, int status, const char *predictor)
+{
+	struct http_reply reply = ask("POST", "/v1/reservations", body);
+	const char *used = json_string_value(at(reply.json, "predictor", NULL));
+
+	cr_expect_eq(reply.status, status, "%s: %d", body, reply.status);
+	cr_expect(!predictor || (used && strcmp(used, predictor) == 0), "%s: %s", body,
+		  used ? used : "none");
+	json_decref(reply.json);
+}
+
+Test(serve, a_request_that_ran_is_foretold_by_its_own_routes)
+{
+	run_engine(1);
+	run_request("req-7", 1);
+	cr_assert(signature_comes("req-7"));
+	expect_predictor("{\"key\": \"req-7\"}", 201, "own");
+	expect_predictor("{\"key\": \"again\", \"request\": \"req-7\"}", 201, "own");
+	expect_predictor("{\"key\": \"other\"}", 201, "global");
+	expect_predictor("{\"key\": \"some\", \"predictor\": \"uniform\"}", 201, "uniform");
+	expect_predictor("{\"key\": \"none\", \"predictor\": \"own\"}", 404, NULL);
+}
+
+Test(serve, instances_are_ranked_for_a_request_by_the_room_they_have)
+{
+	struct http_reply reply;
+	const json_t *ranked;
+
+	start_server(
+		(const char *[]){"--gpus", "2", "--capacity", "100", "--instance", "later", NULL});
+	engine_step(&stage.engine, 0, 4);
+	for (int tries = 0;; tries++) {
+		reply = ask("POST", "/v1/score", "{\"tokens\": 1}");
+		ranked = at(reply.json, "ranked", NULL);
+		cr_assert_eq(json_array_size(ranked), 2);
+		if (json_is_true(at(json_array_get(ranked, 0), "fits", NULL)))
+			break;
+		json_decref(reply.json);
+		cr_assert_lt(tries, 6000);
+		poll(NULL, 0, 10);
+	}
+	cr_expect_str_eq(json_string_value(at(json_array_get(ranked, 0), "instance", NULL)),
+			 engine_instance(stage.daemon.dir, "prod"));
+	cr_expect(json_is_null(at(json_array_get(ranked, 1), "fits", NULL)),
+		  "nothing is known of it");
+	json_decref(reply.json);
+}
+
 Test(serve, what_is_asked_wrongly_is_refused_by_name)
 {
 	const struct {
@@ -296,6 +404,9 @@ Test(serve, what_is_asked_wrongly_is_refused_by_name)
 		{"GET", "/v1/reservations?after=-1", NULL, 400, "after"},
 		{"PATCH", "/v1/reservations/x", "{\"commit\": true}", 404, "INSTANCE/NUMBER"},
 		{"DELETE", "/v1/reservations/x/1", NULL, 404, "x"},
+		{"POST", "/v1/score", "{\"instance\": \"x\"}", 400, "instance"},
+		{"GET", "/v1/signature", NULL, 400, "request"},
+		{"GET", "/v1/load?instance=%ff%00", NULL, 404, "?"},
 		{"GET", "/v1/load?over=never", NULL, 400, "over"},
 		{"GET", "/v1/load?counts=2", NULL, 400, "counts"},
 		{"GET", "/v2", NULL, 404, "/v2"},

@@ -108,6 +108,12 @@ Test(serve_http, an_error_says_what_it_is)
 	expect("DELETE /echo HTTP/1.1\r\n" ENDS "\r\n", "405", "Allow: GET, POST");
 }
 
+Test(serve_http, an_error_that_names_what_was_sent_is_json_all_the_same)
+{
+	expect("GET /fail/%ff%0a%22 HTTP/1.1\r\n" ENDS "\r\n", "409", "\"no ??\\\"\"");
+	expect("GET /%c3%28 HTTP/1.1\r\n" ENDS "\r\n", "404", "GET /?(");
+}
+
 Test(serve_http, a_foreign_host_is_refused_before_anything_else)
 {
 	expect("GET /echo HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n", "421",

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* POST /v1/score: which instance a request fits best. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <microhttpd.h>
+
+#include "tools/serve_wish.h"
+
+struct place {
+	struct served *served;
+	struct r3ring_reserve_answer answer;
+	const char *predictor;
+	bool known; /* false: it cannot be asked now */
+};
+
+/* The one with the most room at its tightest place first; those that cannot be asked last. */
+static int by_margin(const void *a, const void *b)
+{
+	const struct place *left = a, *right = b;
+
+	if (left->known != right->known)
+		return right->known - left->known;
+	return (left->answer.margin < right->answer.margin) -
+	       (left->answer.margin > right->answer.margin);
+}
+
+static void ask(struct wish wish, struct place *place)
+{
+	struct http_answer unsaid = {0};
+	struct r3ring_demand *demand = NULL;
+	int r = -ENODATA;
+
+	wish.served = place->served;
+	if (wish_find_book(&wish, &unsaid))
+		demand = wish_demand(&wish, &unsaid);
+	if (demand)
+		r = r3ring_book_ask(wish.book, demand, &place->answer);
+	r3ring_demand_destroy(demand);
+	json_decref(unsaid.json);
+	place->known = r == 0 || r == -EBUSY;
+	place->predictor = wish.predictor;
+}
+
+static json_t *describe(const struct place *place)
+{
+	if (!place->known)
+		return json_pack("{s:s, s:n}", "instance", served_name(place->served), "fits");
+	return json_pack("{s:s, s:b, s:s, s:o}", "instance", served_name(place->served), "fits",
+			 place->answer.margin >= 0, "predictor", place->predictor, "tightest",
+			 wish_tightest(&place->answer));
+}
+
+void api_score(void *context, const struct http_request *request, struct http_answer *answer)
+{
+	static const char *const known[] = {"tokens", "predictor", "request", NULL};
+	const struct api *api = context;
+	struct wish wish = {.api = api, .tokens = 1};
+	struct place *places;
+	json_t *list;
+
+	if (!api_only_fields(request->body, known, answer) ||
+	    !wish_read(&wish, request->body, answer))
+		return;
+	places = calloc(api->count, sizeof(*places));
+	list = json_array();
+	for (uint32_t i = 0; places && i < api->count; i++) {
+		places[i].served = api->served[i];
+		ask(wish, &places[i]);
+	}
+	if (places)
+		qsort(places, api->count, sizeof(*places), by_margin);
+	for (uint32_t i = 0; places && i < api->count; i++)
+		json_array_append_new(list, describe(&places[i]));
+	answer->json = json_pack("{s:o}", "ranked", list);
+	free(places);
+}

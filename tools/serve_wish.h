@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a client wants to reserve: from its words to a demand. */
+#ifndef TOOLS_SERVE_WISH_H
+#define TOOLS_SERVE_WISH_H
+
+#include "tools/serve_api.h"
+
+struct wish {
+	const struct api *api;
+	struct served *served;
+	struct r3ring_book *book;
+	const char *predictor; /* as was asked for; then the one that was used */
+	const char *request;   /* text id; NULL: none is named */
+	uint64_t tokens;
+};
+
+/* Takes "predictor", "request" and "tokens" of a body; what is not there stays as it is. Refuses,
+ * and returns false, what is wrong. */
+bool wish_read(struct wish *wish, const json_t *body, struct http_answer *answer);
+
+/* Finds the instance's book. Refuses, and returns false, where there can be none. */
+bool wish_find_book(struct wish *wish, struct http_answer *answer);
+
+/* What is expected of it, by the predictor. NULL once it has refused; else the caller's. */
+struct r3ring_demand *wish_demand(struct wish *wish, struct http_answer *answer);
+
+/* The book's answer in JSON; units as visits of tokens. */
+json_t *wish_tightest(const struct r3ring_reserve_answer *answer);
+json_t *wish_visits(int64_t units);
+
+#endif
