@@ -70,6 +70,12 @@ static void ask_later(struct r3ring_reader *reader, uint64_t now)
 		follower->again_ns = most;
 }
 
+/* No daemon has said anything; the next one may know more. */
+static bool is_no_answer(int rc)
+{
+	return rc == -ECONNREFUSED || rc == -EPIPE || rc == -ETIMEDOUT;
+}
+
 /* There is no answer, or one that helps nobody: @rc says which. */
 static void not_found(struct r3ring_reader *reader, int rc, bool ended, uint64_t now)
 {
@@ -81,7 +87,7 @@ static void not_found(struct r3ring_reader *reader, int rc, bool ended, uint64_t
 		follower->ask_at_ns = now;
 		return;
 	}
-	if (follower->named) {
+	if (follower->named && !is_no_answer(rc)) {
 		/* That one is gone already; is there a newer one? */
 		follower->gone = follower->named;
 		follower->named = 0;

@@ -179,6 +179,29 @@ Test(reader_follow, a_successor_that_is_gone_is_passed_over_for_the_newest)
 	fake_channel_close(&third);
 }
 
+Test(reader_follow, a_successor_that_no_daemon_was_there_to_give_is_asked_for_again)
+{
+	struct fake_channel third;
+	struct r3ring_reader *reader = open_reader(false);
+
+	fake_channel_open(&third, 3, 64, 65536);
+	fake_channel_put_schema(&second);
+	fake_channel_put_schema(&third);
+	fake_channel_end(&second, R3RING_CLOSED_NEXT, 3);
+	fake_daemon_stop(served);
+	fake_channel_end(&first, R3RING_CLOSED_NEXT, 2);
+	expect(reader, R3RING_CLOSED, 1, 1);
+	expect_end(reader);
+	served = fake_daemon_start(dir);
+	fake_daemon_serve(served, &second);
+	fake_daemon_serve(served, &third);
+	expect(reader, R3RING_SCHEMA, 2, 1);
+	expect(reader, R3RING_CLOSED, 2, 2);
+	expect(reader, R3RING_SCHEMA, 3, 1);
+	r3ring_reader_close(reader);
+	fake_channel_close(&third);
+}
+
 Test(reader_follow, generations_that_vanished_behind_a_crashed_one_are_told_as_missed)
 {
 	struct fake_channel fifth;
