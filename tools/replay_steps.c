@@ -149,13 +149,6 @@ static int capture(struct replay_channel *channel, const struct r3ring_record *e
 	return code ? code : capture_rows(channel);
 }
 
-static uint64_t valid_rows(const struct r3ring_step_record *head)
-{
-	uint32_t end = head->valid_end < head->row_end ? head->valid_end : head->row_end;
-
-	return end > head->row_begin ? end - head->row_begin : 0;
-}
-
 /* Returns 1, 0 (it has more spans than a producer takes, and is lost), or an errno. */
 static int begin_step(struct replay_channel *channel)
 {
@@ -180,12 +173,12 @@ static int begin_step(struct replay_channel *channel)
 	if (number < 0 && number != -EMSGSIZE)
 		return replay_fail(channel, (int)number);
 	channel->shared->report->lost_steps += number < 0;
-	channel->shared->report->lost_rows += number < 0 ? valid_rows(head) : 0;
+	channel->shared->report->lost_rows += number < 0 ? r3ring_step_valid_rows(head) : 0;
 	if (number < 0)
 		return 0;
 	channel->under_way[channel->runs++ % REPLAY_WINDOW] = channel->number;
 	channel->shared->report->steps++;
-	channel->shared->report->rows += valid_rows(head);
+	channel->shared->report->rows += r3ring_step_valid_rows(head);
 	return 1;
 }
 
