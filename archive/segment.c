@@ -64,7 +64,7 @@ static int read_at(const struct archive_segment *segment, void *to, size_t bytes
 
 static int make_room(struct archive_room *room, size_t bytes)
 {
-	size_t capacity = (bytes + ARCHIVE_ALIGN - 1) / ARCHIVE_ALIGN * ARCHIVE_ALIGN;
+	size_t capacity = (bytes + ARCHIVE_ALIGN) / ARCHIVE_ALIGN * ARCHIVE_ALIGN; /* never 0 */
 	void *grown;
 
 	if (capacity <= room->capacity)

@@ -136,6 +136,23 @@ Test(archive_reader, a_rotated_archive_begins_with_what_its_first_segment_says_a
 	builder_close(&builder);
 }
 
+Test(archive_reader, takes_blocks_without_entries)
+{
+	struct archive_tally tally;
+
+	builder_open(&builder, 3);
+	builder_segment(&builder);
+	builder_block(&builder, 0);
+	builder_ready(&builder);
+	story_begin(&story, &builder, 0, "small/0");
+	builder_block(&builder, 0);
+	builder_segment_end(&builder, true);
+	tally = archive_tally(builder.dir);
+	cr_expect_eq(tally.damaged, 0, "%s", tally.text);
+	cr_expect_eq(tally.records, 1);
+	builder_close(&builder);
+}
+
 /* ---- refusals ---------------------------------------------------------- */
 
 static void expect_refused(int code, const char *why)
