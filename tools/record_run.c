@@ -12,6 +12,7 @@
 #include <r3ring/atomic.h>
 
 #include "tools/record.h"
+#include "tools/record_index.h"
 
 #define LOOK_MS 100 /* how often it looks for a signal, the idle limit and old blocks */
 #define MS_NS 1000000ull
@@ -25,6 +26,7 @@ struct record_loop {
 	struct r3ring_instance *instance;
 	struct record_channels channels;
 	struct record_progress progress;
+	struct record_index *index;
 	uint32_t wanted; /* bytes of a record that had no room */
 	uint64_t begun_ns;
 	uint64_t last_ns; /* when something last came, or it attached */
@@ -176,6 +178,7 @@ static void look_around(struct record_loop *loop, uint64_t now)
 	if (now - loop->progress.shown_ns < LOOK_MS * MS_NS)
 		return;
 	archive_writer_get_stats(loop->writer, &loop->report->archive);
+	record_index_segments(loop->index, loop->report->archive.segment);
 	loop->report->ns = now - loop->begun_ns;
 	tell_removed(loop);
 	record_progress_show(&loop->progress, loop->report);
@@ -280,6 +283,18 @@ static int record(struct record_loop *loop, struct r3ring_instance_start *starts
 
 /* ---- from open to close ------------------------------------------------- */
 
+/* It is made of what is recorded, and can be made again: no reason to fail. */
+static void finish_index(struct record_loop *loop)
+{
+	struct r3ring_error why = {0};
+
+	if (record_index_finish(loop->index, loop->options->archive.dir, &why))
+		fprintf(stderr,
+			"r3ring record: the index is not up to date: %s; r3ring verify --reindex "
+			"makes it\n",
+			why.text);
+}
+
 /* The first error is the one that counts. */
 static int close_archive(struct record_loop *loop, int code)
 {
@@ -290,6 +305,7 @@ static int close_archive(struct record_loop *loop, int code)
 	archive_writer_get_stats(loop->writer, &loop->report->archive);
 	tell_removed(loop);
 	archive_writer_close(loop->writer, NULL);
+	finish_index(loop);
 	if (code == 0 && r < 0)
 		*loop->err = why;
 	return code ? code : r;
@@ -304,6 +320,7 @@ static int record_into(struct record_loop *loop)
 	if (r < 0)
 		return r;
 	tell_resumption(loop);
+	loop->index = record_index_start(loop->options->archive.dir);
 	resumption = archive_writer_resumption(loop->writer);
 	starts = calloc(resumption->count + 1, sizeof(*starts));
 	r = starts ? record(loop, starts)

@@ -5,7 +5,11 @@
 
 #include "tools/replay.h"
 
-#define REPLAY_WINDOW 3u    /* steps under way: the buffer holds four of the largest */
+/*
+ * Steps under way. The buffer holds four of the largest: these, one whose end is told before
+ * its room is given back, and what is left over where one does not fit the buffer's end.
+ */
+#define REPLAY_WINDOW 2u
 #define REPLAY_NUMBERS 256u /* steps that late spans may still be of */
 
 /* Numbers of a step. */
