@@ -33,8 +33,10 @@ void archive_channels_destroy(struct archive_channels *channels)
 
 	if (!channels)
 		return;
-	HASH_ITER (hh, channels->known, known, next) {
-		HASH_DEL(channels->known, known);
+	known = channels->known;
+	HASH_CLEAR(hh, channels->known);
+	for (; known; known = next) {
+		next = known->hh.next;
 		free(known);
 	}
 	free(channels->table);
