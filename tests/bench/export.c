@@ -7,10 +7,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -182,18 +182,49 @@ struct watched {
 	double *peak; /* MiB, shared */
 };
 
-static int export_watched(void *arg)
+/* A line of /proc/self/status, in MiB. */
+static double status_of(const char *name)
 {
-	const struct watched *watched = arg;
-	struct rusage usage;
-	int rc = export_it(watched->place, watched->lives);
+	char line[128];
+	double kib = 0;
+	FILE *status = fopen("/proc/self/status", "r");
 
-	getrusage(RUSAGE_SELF, &usage);
-	*watched->peak = (double)usage.ru_maxrss / 1024;
+	while (status && fgets(line, sizeof(line), status))
+		if (!strncmp(line, name, strlen(name)))
+			kib = strtod(line + strlen(name), NULL);
+	if (status)
+		fclose(status);
+	return kib / 1024;
+}
+
+/* The peak begins anew at what is there now. */
+static int forget_peak(void)
+{
+	int fd = open("/proc/self/clear_refs", O_WRONLY);
+	int rc = fd >= 0 && write(fd, "5", 1) == 1 ? 0 : -ENOTSUP;
+
+	if (fd >= 0)
+		close(fd);
 	return rc;
 }
 
-/* A child's peak, the file's pages not among it. */
+static int export_watched(void *arg)
+{
+	const struct watched *watched = arg;
+	double before;
+	int rc;
+
+	malloc_trim(0);
+	rc = forget_peak();
+	if (rc)
+		return rc;
+	before = status_of("VmRSS:");
+	rc = export_it(watched->place, watched->lives);
+	*watched->peak = status_of("VmHWM:") - before;
+	return rc;
+}
+
+/* What a child needs at most beyond what it has from its parent. */
 static int peak_of(uint32_t lives, double *peak)
 {
 	struct place place = {0};
