@@ -100,6 +100,22 @@ static bool is_contradicted(const struct cell *cell)
 	return false;
 }
 
+/* Whether any reader has these ids, of whatever attempt. Spans that came too late for their
+ * step the account leaves out, and what an evicted request is run again. */
+static bool is_told(const struct cell *cell)
+{
+	const struct sim_row *rows[2 * SIM_CHANNELS];
+
+	for (uint32_t attempt = 0; attempt <= cell->request->attempts; attempt++) {
+		uint32_t count = rows_told(cell, (int32_t)attempt, rows);
+
+		for (uint32_t i = 0; i < count; i++)
+			if (ids_are(cell, rows[i]))
+				return true;
+	}
+	return cell->sim->config.late_steps || cell->sim->config.max_bytes;
+}
+
 static bool is_pass(const struct cell *cell, const struct truth *truth, int32_t attempt)
 {
 	struct passes passes = {.truth = truth, .attempt = attempt};
@@ -132,7 +148,7 @@ static bool spans_may_be_lost(const struct sim *sim)
 	const struct sim_config *config = &sim->config;
 
 	return config->gap || config->unheard || config->never_late || config->late_reader ||
-	       config->engine_dies || config->daemon_dies || config->max_bytes ||
+	       config->engine_dies || config->daemon_dies || config->real || config->max_bytes ||
 	       config->late_steps;
 }
 
@@ -225,6 +241,8 @@ static void check_valid(const struct cell *cell, const struct truth *truth)
 		complain(cell, truth, "valid, but two passes contradict each other");
 	else if (!right && !may_stand_in(cell, truth) && !is_same_content(cell, truth))
 		complain(cell, truth, "WRONG");
+	else if (!is_told(cell))
+		complain(cell, truth, "valid, though nobody can know it");
 	else if (right && cell->given->attempt[cell->position] != truth->attempt && cell->known)
 		complain(cell, truth, "of another attempt");
 	else if (right && cell->known &&
@@ -269,6 +287,10 @@ static bool cause_is_true(const struct cell *cell, const struct truth *truth)
 {
 	const struct sim *sim = cell->sim;
 
+	/* What a real daemon loses it has causes of its own for. */
+	if (sim->config.real && cell->cause < R3RING_CAUSE_COUNT &&
+	    cell->cause != R3RING_CAUSE_CONFLICT)
+		return true;
 	switch (cell->cause) {
 	case R3RING_CAUSE_CONFLICT:
 		return is_contradicted(cell);
@@ -325,6 +347,27 @@ static bool attempts_before_are_known(const struct cell *cell, const struct trut
 	return true;
 }
 
+/* Why the end of the step that counts says the layer is missing; 0: it does not, or who knows. */
+static uint8_t cause_told(const struct cell *cell, const struct truth *truth)
+{
+	uint8_t cause = 0;
+
+	for (uint32_t i = 0; i < cell->request->lives && truth->passes == 1; i++) {
+		const struct sim_life *life = cell->request->life[i];
+
+		for (uint32_t c = 0; c < cell->sim->channels; c++) {
+			const struct sim_row *row =
+				life->seen[c] ? life->seen[c][cell->position].row : NULL;
+			const struct sim_told *told = row ? row->step->told[c] : NULL;
+
+			if (life->attempt == truth->attempt && row == truth->pass[0] && told &&
+			    told->cause[cell->layer])
+				cause = told->cause[cell->layer];
+		}
+	}
+	return cause;
+}
+
 static void check_missing(const struct cell *cell, const struct truth *truth)
 {
 	for (uint32_t k = 0; k < cell->sim->config.top_k; k++)
@@ -334,6 +377,9 @@ static void check_missing(const struct cell *cell, const struct truth *truth)
 		}
 	if (cell->known && !cell->contradicted)
 		complain(cell, truth, "missing, but it was delivered");
+	else if (is_strict(cell) && cause_told(cell, truth) &&
+		 cell->cause != R3RING_CAUSE_CONFLICT && cell->cause != cause_told(cell, truth))
+		complain(cell, truth, "missing, and not for the cause that was told");
 	else if (!cause_is_true(cell, truth))
 		complain(cell, truth, "missing for a cause that is none");
 }

@@ -102,10 +102,10 @@ static void faults_choose(struct sim_config *config, uint64_t *chance)
 
 bool sim_config_is_lossless(const struct sim_config *config)
 {
-	return !config->gap && !config->dropped && !config->unheard && !config->partial &&
-	       !config->never_late && !config->engine_dies && !config->daemon_dies &&
-	       !config->late_reader && !config->max_bytes && !config->max_keys &&
-	       !config->late_steps;
+	return !config->real && !config->gap && !config->dropped && !config->unheard &&
+	       !config->partial && !config->never_late && !config->engine_dies &&
+	       !config->daemon_dies && !config->late_reader && !config->max_bytes &&
+	       !config->max_keys && !config->late_steps;
 }
 
 void sim_config_make(struct sim_config *config, uint64_t seed)

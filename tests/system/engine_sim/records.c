@@ -120,56 +120,6 @@ static void records_end(struct sim *sim, const struct sim_life *life)
 
 /* ---- token maps --------------------------------------------------------- */
 
-struct map {
-	struct r3ring_span span[SIM_SPANS];
-	uint64_t key[SIM_KEYS];
-	uint32_t spans, keys;
-};
-
-static void map_add(struct map *map, const struct sim_step *step, const struct sim_span *span,
-		    bool with_keys)
-{
-	struct r3ring_span *told = &map->span[map->spans++];
-
-	*told = span->told;
-	if (!with_keys)
-		told->keys = 0;
-	memcpy(map->key + map->keys, step->key + span->first_key, told->keys * sizeof(*map->key));
-	map->keys += told->keys;
-}
-
-/* As the host knows it when the step begins. */
-static void map_at_first(const struct sim *sim, const struct sim_step *step, struct map *map)
-{
-	for (uint32_t i = 0; i < step->spans; i++) {
-		const struct sim_span *span = &step->span[i];
-		bool hashes = sim->config.key_kind == R3RING_KEYS_BLOCK_HASH;
-
-		map_add(map, step, span, !span->late || (!step->positions_late && !hashes));
-		if (!span->late)
-			continue;
-		map->span[i].accepted = R3RING_UNKNOWN_U32;
-		if (step->positions_late)
-			map->span[i].position += 1 + i % 3;
-	}
-}
-
-static bool names(const struct sim_step *step, const struct sim_life *life)
-{
-	for (uint32_t i = 0; i < step->spans; i++)
-		if (step->span[i].late && step->span[i].life == life)
-			return true;
-	return false;
-}
-
-/* As it learns later: all spans of the requests of which something is late. */
-static void map_later(const struct sim_step *step, struct map *map)
-{
-	for (uint32_t i = 0; i < step->spans; i++)
-		if (names(step, step->span[i].life))
-			map_add(map, step, &step->span[i], true);
-}
-
 static uint32_t keys_of(const struct r3ring_span *spans, uint32_t count)
 {
 	uint32_t keys = 0;
@@ -181,7 +131,7 @@ static uint32_t keys_of(const struct r3ring_span *spans, uint32_t count)
 
 /* Spans from the @from'th on, in records of so many; @flags of the first. */
 static void put_spans(struct sim *sim, struct sim_channel *channel, uint64_t step,
-		      const struct map *map, uint32_t from, uint32_t flags)
+		      const struct sim_map *map, uint32_t from, uint32_t flags)
 {
 	uint32_t key = keys_of(map->span, from);
 
@@ -209,24 +159,14 @@ static void put_spans(struct sim *sim, struct sim_channel *channel, uint64_t ste
 
 /* ---- steps -------------------------------------------------------------- */
 
-/* Where the device tells positions, the host may be wrong about them. */
-static void mislead(const struct sim *sim, struct map *map, const struct sim_step *step)
-{
-	for (uint32_t i = 0; sim->config.device_rows && i < map->spans; i++)
-		if (map->span[i].kind == R3RING_SPAN_COMPUTED && !step->late &&
-		    map->span[i].position)
-			map->span[i].position -= (step->number + i) % 2;
-}
-
 static void put_step(struct sim *sim, struct sim_channel *channel, const struct sim_step *step,
 		     enum sim_fate fate)
 {
-	struct map map = {0};
+	struct sim_map map = {0};
 	struct r3ring_record record = {.type = R3RING_STEP};
 	struct r3ring_step_record *head = &record.u.step.head;
 
-	map_at_first(sim, step, &map);
-	mislead(sim, &map, step);
+	sim_map_at_first(sim, step, &map);
 	*head = (struct r3ring_step_record){
 		.step = step->number,
 		.total_rows = step->total,
@@ -354,24 +294,8 @@ static void put_lost(struct sim *sim, struct sim_channel *channel, uint64_t step
 	sim_put(sim, channel, &record, 0);
 }
 
-static void trace_step(const struct sim *sim, const struct sim_step *step)
-{
-	sim_trace(sim, "engine %u: step %u, %u rows of %u, weights %u%s", step->engine->index,
-		  (unsigned int)step->number, step->rows, step->total, (unsigned int)step->weights,
-		  step->late ? ", not all known yet" : "");
-	for (uint32_t i = 0; i < step->spans; i++) {
-		const struct r3ring_span *span = &step->span[i].told;
-
-		sim_trace(sim, "\t%s, %s %u+%u, row %u, accepted %d, %u keys%s",
-			  step->span[i].life->request->id, r3ring_span_kind_name(span->kind),
-			  span->position, span->rows, span->row, (int)span->accepted, span->keys,
-			  step->span[i].late ? ", late" : "");
-	}
-}
-
 static void records_step(struct sim *sim, struct sim_step *step)
 {
-	trace_step(sim, step);
 	for (uint32_t i = 0; i < step->engine->channels; i++) {
 		struct sim_channel *channel = &sim->channel[step->engine->first_channel + i];
 		enum sim_fate fate = sim_fault_step(sim, channel);
@@ -394,9 +318,9 @@ static void records_step(struct sim *sim, struct sim_step *step)
 
 static void records_late(struct sim *sim, struct sim_step *step)
 {
-	struct map map = {0};
+	struct sim_map map = {0};
 
-	map_later(step, &map);
+	sim_map_later(step, &map);
 	step->late_spans = map.spans;
 	for (uint32_t i = 0; i < step->engine->channels; i++)
 		put_spans(sim, &sim->channel[step->engine->first_channel + i], step->number, &map,

@@ -305,6 +305,21 @@ static struct sim_step *step_new(struct sim *sim, struct sim_engine *engine)
 	return step;
 }
 
+static void trace_step(const struct sim *sim, const struct sim_step *step)
+{
+	sim_trace(sim, "engine %u: step %u, %u rows of %u, weights %u%s", step->engine->index,
+		  (unsigned int)step->number, step->rows, step->total, (unsigned int)step->weights,
+		  step->late ? ", not all known yet" : "");
+	for (uint32_t i = 0; i < step->spans; i++) {
+		const struct r3ring_span *span = &step->span[i].told;
+
+		sim_trace(sim, "\t%s, %s %u+%u, row %u, accepted %d, %u keys%s",
+			  step->span[i].life->request->id, r3ring_span_kind_name(span->kind),
+			  span->position, span->rows, span->row, (int)span->accepted, span->keys,
+			  step->span[i].late ? ", late" : "");
+	}
+}
+
 bool sim_engine_step(struct sim *sim, struct sim_engine *engine)
 {
 	struct sim_step *step;
@@ -322,6 +337,7 @@ bool sim_engine_step(struct sim *sim, struct sim_engine *engine)
 		engine->steps++;
 		step->total = step->rows + sim_below(&sim->chance, 3);
 		step->total = (step->total + shards - 1) / shards * shards;
+		trace_step(sim, step);
 		sim->port->step(sim, step);
 		sim_late_note(sim, step);
 	}

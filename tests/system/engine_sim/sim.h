@@ -13,6 +13,7 @@
  *	drafts.c    what was accepted, and what the host learns later
  *	events.c    preemption, retraction, weights, aborts, copies, deaths of engines
  *	ranks.c     channels, and which rows and layers each has
+ *	maps.c      token maps as the host knows them
  *	records.c   records by the real encoders; queue.c: to the assembler; faults.c: or not
  *	hear.c      what was delivered
  *	account.c   and so what can be known
@@ -20,6 +21,7 @@
  *	passes.c    which pass over a token counts
  *	cell.c      a cell is true or missing; and not missing where it could be known
  *	check.c     lengths, figures, conflicts, flags
+ *	producers.c instead of records.c: real producers, a real daemon, real readers
  *	run.c       a seed from beginning to end
  *
  * Nothing here includes anything of the assembler's inside.
@@ -80,6 +82,7 @@ struct sim_config {
 	/* faults, in a thousand records or steps */
 	uint32_t gap, dropped, unheard, partial, never_late, engine_dies, daemon_dies;
 	bool late_reader;
+	bool real;          /* a real daemon, which loses what it cannot keep */
 	uint32_t map_spans; /* spans of one record */
 	uint32_t skew;      /* records that ranks are apart */
 	uint32_t keyframe_every;
@@ -253,6 +256,17 @@ struct sim_step {
 	struct sim_told *told[SIM_CHANNELS];
 };
 
+struct sim_map {
+	struct r3ring_span span[SIM_SPANS];
+	uint64_t key[SIM_KEYS];
+	uint32_t spans, keys;
+};
+
+/* As the host knows it when the step begins. */
+void sim_map_at_first(const struct sim *sim, const struct sim_step *step, struct sim_map *map);
+/* As it learns later: all spans of the requests of which something is late. */
+void sim_map_later(const struct sim_step *step, struct sim_map *map);
+
 /* One step of the engine; false when it had nothing to do. */
 bool sim_engine_step(struct sim *sim, struct sim_engine *engine);
 /* How many of so many draft rows are accepted, the first one always. */
@@ -306,6 +320,11 @@ struct sim_channel {
 	uint32_t keyframe_left, keyframe;
 };
 
+struct sim_figures {
+	uint64_t requests, given, cells, valid, wrong_possible, conflicts;
+	uint64_t causes[R3RING_MISSING_CAUSES];
+};
+
 /* Where an engine's announcements go: records.c, or a real producer. */
 struct sim_port {
 	void (*open)(struct sim *sim, struct sim_engine *engine);
@@ -319,6 +338,9 @@ struct sim_port {
 };
 
 extern const struct sim_port sim_records;
+
+/* A seed through a real daemon in its own runtime directory; returns the faults. */
+uint32_t sim_run_real(uint64_t seed, bool trace, struct sim_figures *figures);
 
 void sim_ranks_make(struct sim *sim);
 /* The rows of a step that a channel runs: [*begin, *end), of these [*begin, *valid) tokens. */
@@ -402,11 +424,6 @@ uint32_t sim_check(struct sim *sim);
 void sim_given_free(struct sim_given *given);
 
 /* ---- all together ------------------------------------------------------- */
-
-struct sim_figures {
-	uint64_t requests, given, cells, valid, wrong_possible, conflicts;
-	uint64_t causes[R3RING_MISSING_CAUSES];
-};
 
 struct sim {
 	struct sim_config config;
