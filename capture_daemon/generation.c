@@ -41,13 +41,11 @@ static int make_segment(struct channel *channel, const struct r3ring_segment_opt
 }
 
 /* The first number after @last that nobody has taken. */
-static int make_next(struct channel *channel, struct r3ring_segment_options *options, uint64_t last,
-		     struct r3ring_error *err)
+static int make_next(struct channel *channel, struct r3ring_segment_options *options,
+		     char name[128], uint64_t last, struct r3ring_error *err)
 {
-	char name[128];
 	int r = -EEXIST;
 
-	options->name = name;
 	for (unsigned int i = 1; r == -EEXIST && i <= TRIES; i++) {
 		options->generation = last + i;
 		channel_segment_name(&channel->name, geteuid(), options->generation, name);
@@ -92,8 +90,10 @@ static int share_with_group(const struct channel *channel, struct r3ring_error *
 int generation_make(struct channel *channel, const struct generation_options *options,
 		    struct r3ring_error *err)
 {
+	char name[128];
 	struct r3ring_segment_options segment = {
 		.size = sizeof(segment),
+		.name = name,
 		.label = channel->text,
 		.arena_bytes = options->sizes.arena_bytes,
 		.depth = options->sizes.depth,
@@ -107,7 +107,7 @@ int generation_make(struct channel *channel, const struct generation_options *op
 	if (options->sizes.segment_bytes >= LARGE_SEGMENT)
 		log_info("channel %s: allocating a ring of %" PRIu64 " MiB", channel->text,
 			 options->sizes.segment_bytes >> 20);
-	r = make_next(channel, &segment, last_generation(channel, options), err);
+	r = make_next(channel, &segment, name, last_generation(channel, options), err);
 	if (r == 0)
 		r = store(channel, err);
 	if (r == 0)

@@ -8,17 +8,23 @@
 #include "capture_daemon/hello.h"
 #include "capture_daemon/peers.h"
 
-static int copy_message(struct hello *hello, const struct socket_inbox *inbox,
-			struct r3ring_error *err)
+/* NULL: err says why not. */
+static struct r3ring_hello_producer_message *copy_message(const struct socket_inbox *inbox,
+							  struct r3ring_error *err)
 {
-	if (inbox->len < sizeof(*hello->message))
-		return r3ring_error_set(err, -EBADMSG, "hello of %zu bytes, expected %zu",
-					inbox->len, sizeof(*hello->message));
-	hello->message = malloc(inbox->len);
-	if (!hello->message)
-		return r3ring_error_set(err, -ENOMEM, "no memory for a hello");
-	memcpy(hello->message, inbox->u.bytes, inbox->len);
-	return 0;
+	struct r3ring_hello_producer_message *copy;
+
+	if (inbox->len < sizeof(*copy)) {
+		r3ring_error_set(err, -EBADMSG, "hello of %zu bytes, expected %zu", inbox->len,
+				 sizeof(*copy));
+		return NULL;
+	}
+	copy = malloc(inbox->len);
+	if (copy)
+		memcpy(copy, inbox->u.bytes, inbox->len);
+	else
+		r3ring_error_set(err, -ENOMEM, "no memory for a hello");
+	return copy;
 }
 
 static int check_order(const struct r3ring_hello_producer_message *message,
@@ -71,27 +77,31 @@ static int check_schema(const struct r3ring_schema_record *schema, struct r3ring
 
 static int parse_schema(struct hello *hello, size_t bytes, struct r3ring_error *err)
 {
+	struct r3ring_record schema;
 	int r;
 
 	if (bytes != hello->message->schema_len)
 		return r3ring_error_set(err, -EBADMSG, "hello with %zu bytes of schema, says %u",
 					bytes, hello->message->schema_len);
-	r = r3ring_record_decode(&hello->schema, R3RING_SCHEMA, hello->message + 1, bytes, err);
+	r = r3ring_record_decode(&schema, R3RING_SCHEMA, hello->message + 1, bytes, err);
 	if (r < 0)
 		return r;
 	/* One that comes back has laid out its buffer; for others it is chosen here. */
 	if (!hello_comes_back(hello))
-		hello->schema.u.schema.head.rows_per_record = 0;
-	return check_schema(&hello->schema.u.schema.head, err);
+		schema.u.schema.head.rows_per_record = 0;
+	hello->schema = schema;
+	return check_schema(&schema.u.schema.head, err);
 }
 
 int hello_take(struct hello *hello, struct socket_inbox *inbox, struct r3ring_error *err)
 {
 	struct hello taken = {.pages_fd = -1, .buffer_fd = -1, .pidfd = -1};
-	int r = copy_message(&taken, inbox, err);
+	int r;
 
-	if (r == 0)
-		r = check_order(taken.message, err);
+	taken.message = copy_message(inbox, err);
+	if (!taken.message)
+		return err->code;
+	r = check_order(taken.message, err);
 	if (r == 0)
 		r = take_fds(&taken, inbox, err);
 	if (r == 0)

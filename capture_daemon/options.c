@@ -202,12 +202,14 @@ static int parse_patterns(const char *text, char *to, size_t capacity)
 	return parse_text(parsed, to, capacity);
 }
 
+#define PATTERNS_ALLOWED                                                                           \
+	"patterns parted by commas, none empty, with each '[' closed, such as rl-*/*,eval/0"
+
 static const char *setting_allowed(const struct setting *setting)
 {
 	static const char *const allowed[] = {
 		[SETTING_TEXT] = "a text that is not empty and not that long",
-		[SETTING_PATTERNS] = "patterns parted by commas, none empty, with each '[' closed, "
-				     "such as rl-*/*,eval/0",
+		[SETTING_PATTERNS] = PATTERNS_ALLOWED,
 		[SETTING_SIZE] = "a size such as 33554432, 32M or 1G",
 		[SETTING_RING_SIZE] = "a size from 64K to 64G, such as 32M",
 		[SETTING_COUNT] = "a number from 1 to 1000000",

@@ -8,8 +8,7 @@
 	do {                                                                                       \
 		char *argv[] = {(char *)"bench", __VA_ARGS__, NULL};                               \
                                                                                                    \
-		bench_options_parse(options, (int)(sizeof(argv) / sizeof(argv[0])) - 1, argv,      \
-				    "usage\n");                                                    \
+		bench_options_parse(options, (int)(sizeof(argv) / sizeof(argv[0])) - 1, argv, ""); \
 	} while (0)
 
 static struct bench_options options;

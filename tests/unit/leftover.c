@@ -53,7 +53,7 @@ Test(leftover, user_and_end_of_a_segment_are_read_back)
 
 static void write_entry(const char *text)
 {
-	int fd = openat(list, NAME + 1, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+	int fd = openat(list, &NAME[1], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
 
 	cr_assert_geq(fd, 0);
 	cr_assert_geq(dprintf(fd, "%s", text), 0);
