@@ -238,8 +238,8 @@ static int end_segment(struct archive_reader *reader, struct r3ring_error *err)
 			return 0;
 		archive_refuse(err, -EBADMSG, reader->segment.number, reader->segment.offset,
 			       "the archive ends without having been closed: its recorder was "
-			       "killed, or the file was cut; the next r3ring record goes on from "
-			       "here and says so");
+			       "killed, or the file was cut; r3ring verify --close ends it "
+			       "here, or the next r3ring record goes on from here");
 		return judge_end(reader);
 	}
 	reader->chain = reader->segment.chain;

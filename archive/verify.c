@@ -90,9 +90,6 @@ static void count(struct archive_verified *to, const struct archive_item *item)
 	if (!to->first_ns)
 		to->first_ns = item->time_ns;
 	switch (item->kind) {
-	case ARCHIVE_GENERATION:
-		to->generations += !item->repeated;
-		break;
 	case ARCHIVE_GAP:
 		to->gaps[item->u.gap.cause]++;
 		to->gap_records[item->u.gap.cause] += item->u.gap.lost;
@@ -149,6 +146,14 @@ static const struct r3ring_record *decode(struct verifying *v, struct account *a
 	return NULL;
 }
 
+/* One that goes on from a segment that is not here counts, too. */
+static bool is_new_generation(const struct account *account, const struct archive_item *item)
+{
+	return item->kind == ARCHIVE_GENERATION &&
+	       (!account->said ||
+		memcmp(account->uuid, item->u.generation.uuid, sizeof(account->uuid)) != 0);
+}
+
 static int take_channels_entry(struct verifying *v, const struct archive_item *item)
 {
 	struct account *account = account_of(v, item);
@@ -160,6 +165,7 @@ static int take_channels_entry(struct verifying *v, const struct archive_item *i
 	if (!account)
 		return r3ring_error_set(v->err, -ENOMEM, "no memory for one more channel");
 	decoded = decode(v, account, item, &record);
+	v->verified->generations += is_new_generation(account, item);
 	if (item->kind == ARCHIVE_RECORD || item->kind == ARCHIVE_SKIPPED)
 		count_record(v->verified, item, decoded);
 	code = account_take(account, item, decoded, &why);

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "archive/close.h"
 #include "archive/index.h"
 #include "tools/arguments.h"
 #include "tools/commands.h"
@@ -26,6 +27,8 @@ static const char usage[] =
 	"Looks at every byte of the archive in DIR, at the accounts of its channels, and at its\n"
 	"index, and says what is not true of it, with the place.\n"
 	"\n"
+	"  --close    first gives it the end that a killed recorder did not: what is not whole\n"
+	"             there is cut\n"
 	"  --reindex  makes the index anew from the segments first\n"
 	"  --json     a report as a JSON object\n"
 	"  --help     this text\n"
@@ -34,7 +37,7 @@ static const char usage[] =
 
 struct command_line {
 	const char *dir;
-	bool reindex, json, help;
+	bool close, reindex, json, help;
 };
 
 /* What was told, and how far it is. */
@@ -92,6 +95,7 @@ static void tell_problem(void *ctx, const char *text)
 static int parse(int argc, char **argv, struct command_line *line)
 {
 	static const struct option options[] = {
+		{"close", no_argument, NULL, 'c'},
 		{"reindex", no_argument, NULL, 'r'},
 		{"json", no_argument, NULL, 'j'},
 		{"help", no_argument, NULL, 'h'},
@@ -100,6 +104,7 @@ static int parse(int argc, char **argv, struct command_line *line)
 	int option;
 
 	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+		line->close |= option == 'c';
 		line->reindex |= option == 'r';
 		line->json |= option == 'j';
 		line->help |= option == 'h';
@@ -120,6 +125,26 @@ static int complain(int code, const struct r3ring_error *err)
 {
 	fprintf(stderr, "r3ring verify: %s\n", err->text[0] ? err->text : strerror(-code));
 	return TOOL_FAILED;
+}
+
+/* Both change what is verified. */
+static int prepare(const struct command_line *line, struct r3ring_error *err)
+{
+	uint64_t cut;
+	int code = line->close ? archive_close(line->dir, &cut, err) : 0;
+
+	if (code < 0)
+		return code;
+	if (code)
+		fprintf(stderr,
+			"r3ring verify: closed; %" PRIu64 " bytes that were not whole are cut\n",
+			cut);
+	if (line->reindex)
+		code = archive_index_rebuild(line->dir, err);
+	else if (code)
+		code = archive_index_update(line->dir, err);
+	/* What is damaged is told with all the rest. */
+	return code == -EBADMSG ? 0 : code;
 }
 
 static int report(const struct command_line *line, const struct archive_verified *verified,
@@ -148,10 +173,9 @@ static int run(const struct command_line *line)
 		.problem = tell_problem, .progress = show_progress, .ctx = &telling};
 	struct archive_verified verified;
 	struct r3ring_error err = {0};
-	int code = line->reindex ? archive_index_rebuild(line->dir, &err) : 0;
+	int code = prepare(line, &err);
 
-	/* What is damaged is told below, with all the rest. */
-	if (!code || code == -EBADMSG)
+	if (!code)
 		code = archive_verify(line->dir, &hooks, &verified, &err);
 	clear_progress(&telling);
 	if (code) {

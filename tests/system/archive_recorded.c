@@ -191,6 +191,31 @@ Test(archive_recorded, what_a_killed_recorder_left_is_told_until_the_next_one_go
 	stop();
 }
 
+Test(archive_recorded, what_a_killed_recorder_left_can_be_closed_without_an_engine)
+{
+	struct builder_bytes whole;
+
+	start();
+	start_recorder("closed");
+	cr_assert_eq(
+		use_tool(ARGS("produce", "--instance", name_of("closed"), "--model", "gpt-oss-20b",
+			      "--text", TEXT, "--requests", "1", "--hidden", "16")),
+		0, "%s", tool.err);
+	expect_true();
+	/* As if killed while it wrote its last block. */
+	whole = builder_read(builder_path(&archive, "00000001.r3seg"));
+	cr_assert_eq(truncate(builder_path(&archive, "00000001.r3seg"), (off_t)whole.len - 40), 0);
+	free(whole.at);
+	test_daemon_stop(&daemon_a);
+	cr_expect_eq(use_tool(ARGS("verify", archive.dir)), 1);
+	cr_expect_eq(use_tool(ARGS("verify", archive.dir, "--close")), 0, "%s%s", tool.err,
+		     tool.out);
+	cr_expect(strstr(tool.err, "closed; 88 bytes that were not whole are cut"), "%s", tool.err);
+	cr_expect_eq(use_tool(ARGS("verify", archive.dir, "--close")), 0, "%s", tool.err);
+	cr_expect_null(strstr(tool.err, "closed"), "%s", tool.err);
+	stop();
+}
+
 Test(archive_recorded, verify_says_what_is_wrong_and_where)
 {
 	struct builder_bytes bytes;
