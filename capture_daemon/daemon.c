@@ -211,6 +211,9 @@ int daemon_run(struct daemon *daemon)
 
 /* ---- closing ------------------------------------------------------------ */
 
+/* Never freed: a GPU may still write to their rings until the process is gone. */
+static struct channel *left_to_the_end;
+
 static void close_channel(struct channel *channel)
 {
 	drain_stop(&channel->drain, 0);
@@ -218,6 +221,7 @@ static void close_channel(struct channel *channel)
 	/* Its ring is left to the next daemon as it is. */
 	if (channel->drain.gpu_lost) {
 		DL_DELETE(channel->daemon->channels, channel);
+		DL_APPEND(left_to_the_end, channel);
 		return;
 	}
 	/* The producer lives, or may: it goes on with its requests under the next daemon. */
