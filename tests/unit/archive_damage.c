@@ -48,7 +48,7 @@ static const char *segment_path(unsigned int number)
 
 /* Told, with its segment, and nothing made up; what is behind it is there, and what is
  * not has been counted where something of the channel is known. */
-static void expect_told(unsigned int segment, size_t offset)
+static struct archive_tally expect_told(unsigned int segment, size_t offset)
 {
 	struct archive_tally tally = archive_tally(builder.dir);
 	const char *name = segment_path(segment) + strlen(builder.dir) + 1;
@@ -65,6 +65,7 @@ static void expect_told(unsigned int segment, size_t offset)
 		cr_assert_eq(tally.records + tally.lost, RECORDS,
 			     "segment %u, byte %zu: %lu and %lu", segment, offset, tally.records,
 			     tally.lost);
+	return tally;
 }
 
 static void cut_everywhere(int level)
@@ -149,11 +150,12 @@ static void append(struct builder_bytes *to, const struct builder_bytes *from,
 }
 
 /* Writes segment 2 with its blocks in another order; -1: none. */
-static void reorder(const int *order, unsigned int count)
+static void reorder(const int *order, unsigned int count, const char *told)
 {
 	struct builder_bytes whole = builder_read(segment_path(2));
 	struct builder_bytes changed = {.at = malloc(2 * whole.len), .len = 128};
 	struct block_place places[8];
+	struct archive_tally tally;
 
 	cr_assert_eq(find_blocks(&whole, places), count);
 	memcpy(changed.at, whole.at, 128);
@@ -162,7 +164,8 @@ static void reorder(const int *order, unsigned int count)
 			append(&changed, &whole, &places[order[i]]);
 	}
 	builder_write(segment_path(2), changed.at, changed.len);
-	expect_told(2, 0);
+	tally = expect_told(2, 0);
+	cr_expect(strstr(tally.text, told), "%s: %s", told, tally.text);
 	builder_write(segment_path(2), whole.at, whole.len);
 	free(changed.at);
 	free(whole.at);
@@ -170,12 +173,33 @@ static void reorder(const int *order, unsigned int count)
 
 Test(archive_damage, blocks_that_are_left_out_exchanged_or_said_twice_are_told)
 {
-	static const int orders[][3] = {{-1, 1, 2}, {0, -1, 2}, {0, 1, -1}, {1, 0, 2},
-					{0, 2, 1},  {0, 0, 2},  {0, 1, 1},  {-1, -1, -1}};
+	static const int orders[][3] = {{-1, 1, 2}, {0, -1, 2}, {1, 0, 2},
+					{0, 2, 1},  {0, 0, 2},  {0, 1, 1}};
+	static const int cut[] = {0, 1, -1}, none[] = {-1, -1, -1};
 
 	tell(3);
 	for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++)
-		reorder(orders[i], 3);
+		reorder(orders[i], 3, "another one is in its place");
+	reorder(cut, 3, "does not follow");
+	reorder(none, 3, "does not follow");
+	builder_close(&builder);
+}
+
+Test(archive_damage, what_is_behind_the_end_of_a_segment_is_told)
+{
+	static const uint8_t more[64];
+	struct builder_bytes bytes;
+	struct archive_tally tally;
+
+	tell(0);
+	bytes = builder_read(segment_path(3));
+	bytes.at = realloc(bytes.at, bytes.len + sizeof(more));
+	memcpy(bytes.at + bytes.len, more, sizeof(more));
+	builder_write(segment_path(3), bytes.at, bytes.len + sizeof(more));
+	tally = expect_told(3, bytes.len);
+	cr_expect(strstr(tally.text, "was closed here, and yet"), "%s", tally.text);
+	cr_expect_eq(tally.records, RECORDS);
+	free(bytes.at);
 	builder_close(&builder);
 }
 
