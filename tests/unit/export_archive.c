@@ -16,17 +16,24 @@ static char archive[96];
 static struct archive_writer *writer;
 static int channel;
 
-static void open_archive(void)
+/* Layers from @layer_end on are not kept; 0: all are. */
+static void open_writer(uint32_t layer_end)
 {
-	struct archive_writer_options options = {.dir = archive, .workers = 1};
+	struct archive_writer_options options = {
+		.dir = archive, .workers = 1, .layer_end = layer_end};
 	const uint8_t uuid[16] = {1};
 
-	trial_open();
-	snprintf(archive, sizeof(archive), "%s-archive", trial.dir);
 	cr_assert_eq(archive_writer_open(&writer, &options, &trial.err), 0, "%s", trial.err.text);
 	channel = archive_writer_channel(writer, "test/0");
 	cr_assert_geq(channel, 0);
 	cr_assert_eq(archive_writer_generation(writer, (uint16_t)channel, 1, uuid), 0);
+}
+
+static void open_archive(void)
+{
+	trial_open();
+	snprintf(archive, sizeof(archive), "%s-archive", trial.dir);
+	open_writer(0);
 	trial.options.format = "safetensors";
 	trial.options.out = trial.out;
 }
@@ -117,6 +124,23 @@ Test(export_archive, what_a_recorder_lost_is_missing_for_that)
 	cr_assert_not_null(strstr(trial.err.text, "positions 0 to 1 of layer 0 are missing: gap"),
 			   "%s", trial.err.text);
 	cr_assert_eq(trial_files(), 0);
+}
+
+Test(export_archive, layers_that_were_not_recorded_are_missing_until_they_are_left_out)
+{
+	stop_recording();
+	remove_archive();
+	open_writer(2);
+	record_two();
+	stop_recording();
+	cr_assert_eq(export_it(), -ENODATA);
+	cr_assert_not_null(strstr(trial.err.text, "of layer 2 are missing"), "%s", trial.err.text);
+	trial.options.layer_end = 2;
+	cr_assert_eq(export_it(), 0, "%s", trial.err.text);
+	trial_read();
+	cr_assert_eq(safetensors_tensor(&trial.file, "routes").shape[1], 2);
+	for (uint32_t row = 0; row < 3; row++)
+		cr_assert(trial_is("routes", row, 1, 1, row, 1));
 }
 
 Test(export_archive, only_the_instance_that_is_asked_for_is_exported)
