@@ -104,6 +104,11 @@ static void print_summary(const struct export_line *line, const struct export_su
 	if (summary->joined)
 		fprintf(stderr, "  %" PRIu64 " last rows are from the next turn\n",
 			summary->joined);
+	if (summary->turns_forgotten)
+		fprintf(stderr,
+			"  %" PRIu64 " turns that waited for a next one were forgotten for want of "
+			"room: their last rows are padded\n",
+			summary->turns_forgotten);
 	print_left_out(summary);
 }
 
@@ -122,7 +127,7 @@ static json_t *json_summary(const struct export_line *line, const struct export_
 {
 	return json_pack(
 		"{s:s, s:o, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, "
-		"s:{s:o, s:o, s:o, s:o, s:o}, s:o, s:o, s:o}",
+		"s:o, s:{s:o, s:o, s:o, s:o, s:o}, s:o, s:o, s:o}",
 		"format", summary->format, "output",
 		json_text(line->options.out, strlen(line->options.out)), "dtype",
 		export_dtype_name(summary->dtype), "rows_rule", export_rows_name(summary->rule),
@@ -133,9 +138,10 @@ static json_t *json_summary(const struct export_line *line, const struct export_
 		(int)summary->experts, "requests", json_u64(summary->requests), "rows",
 		json_u64(summary->rows), "cells", json_u64(summary->cells), "filled",
 		json_filled(summary), "padded", json_u64(summary->padded), "joined",
-		json_u64(summary->joined), "left_out", "unfinished", json_u64(summary->unfinished),
-		"aborted", json_u64(summary->aborted), "guessed", json_u64(summary->guessed),
-		"evicted", json_u64(summary->evicted), "not_asked", json_u64(summary->not_asked),
+		json_u64(summary->joined), "turns_forgotten", json_u64(summary->turns_forgotten),
+		"left_out", "unfinished", json_u64(summary->unfinished), "aborted",
+		json_u64(summary->aborted), "guessed", json_u64(summary->guessed), "evicted",
+		json_u64(summary->evicted), "not_asked", json_u64(summary->not_asked),
 		"rows_of_no_request", json_u64(summary->unattributed), "conflicts",
 		json_u64(summary->conflicts), "bytes", json_u64(summary->bytes));
 }

@@ -106,6 +106,7 @@ struct export_summary {
 	uint64_t filled[R3RING_MISSING_CAUSES]; /* cells by cause, instead of what was lost */
 	uint64_t padded;                        /* cells */
 	uint64_t joined;                        /* rows that a next turn supplied */
+	uint64_t turns_forgotten;               /* that waited for a next turn, for want of room */
 	uint64_t unfinished, aborted, guessed, evicted; /* requests left out for it */
 	uint64_t not_asked;                             /* requests of other ids or times */
 	uint64_t unattributed;   /* rows of requests nobody announced: before a keyframe */

@@ -40,25 +40,29 @@ void export_sessions_destroy(struct export_sessions *sessions)
 int export_sessions_put(struct export_sessions *sessions, const char *name,
 			const struct export_turn *turn)
 {
+	const size_t bytes = strlen(name) + 1;
 	struct session *session;
 	unsigned int before;
+	int forgotten = 0;
 
 	HASH_FIND_STR(sessions->first, name, session);
 	if (session) {
 		session->turn = *turn;
 		return 0;
 	}
-	if (HASH_COUNT(sessions->first) >= EXPORT_SESSIONS_MAX)
+	if (HASH_COUNT(sessions->first) >= EXPORT_SESSIONS_MAX) {
 		forget(sessions, sessions->first);
-	session = malloc(sizeof(*session) + strlen(name) + 1);
+		forgotten = 1;
+	}
+	session = malloc(sizeof(*session) + bytes);
 	if (!session)
 		return -ENOMEM;
 	session->turn = *turn;
-	strcpy(session->name, name);
+	memcpy(session->name, name, bytes);
 	before = HASH_COUNT(sessions->first);
 	HASH_ADD_STR(sessions->first, name, session);
 	if (HASH_COUNT(sessions->first) > before)
-		return 0;
+		return forgotten;
 	free(session);
 	return -ENOMEM;
 }

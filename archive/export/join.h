@@ -21,7 +21,8 @@ struct export_sessions;
 struct export_sessions *export_sessions_create(void);
 void export_sessions_destroy(struct export_sessions *sessions);
 
-/* Keeps a turn that waits for its last row. Returns 0 or -ENOMEM. */
+/* Keeps a turn that waits for its last row. Returns 0, 1 (the oldest was forgotten for it), or
+ * -ENOMEM. */
 int export_sessions_put(struct export_sessions *sessions, const char *session,
 			const struct export_turn *turn);
 

@@ -147,6 +147,7 @@ static int join_after(struct exporter *exporter, const struct r3ring_assembled *
 	uint8_t cause = 0;
 	const struct r3ring_assembled_rows last = {.cause = &cause};
 	const struct r3ring_assembled_rows before = {.weight_version = &turn.weight_version};
+	int rc;
 
 	if (!exporter->sessions || !info->session[0] || info->tokens < 2 || !range.rows ||
 	    range.position + range.rows != info->tokens)
@@ -155,8 +156,10 @@ static int join_after(struct exporter *exporter, const struct r3ring_assembled *
 	    cause != R3RING_MISSING_NOT_FED ||
 	    r3ring_assembled_read(assembled, info->tokens - 2, 1, 0, 1, &before))
 		return 0;
-	if (export_sessions_put(exporter->sessions, info->session, &turn))
-		return r3ring_error_set(err, -ENOMEM, "no memory");
+	rc = export_sessions_put(exporter->sessions, info->session, &turn);
+	if (rc < 0)
+		return r3ring_error_set(err, rc, "no memory");
+	exporter->summary.turns_forgotten += (uint64_t)rc;
 	return 0;
 }
 

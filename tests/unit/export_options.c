@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which requests, rows and layers an output has, and what stands where a route is missing. */
+#include <stdio.h>
 #include <string.h>
 
+#include "archive/export/join.h"
 #include "tests/unit/export_fixture.h"
 
 TestSuite(export_options, .init = trial_open, .fini = trial_close);
@@ -465,4 +467,24 @@ Test(export_options, a_turn_of_another_session_supplies_nothing)
 	trial_finish();
 	trial_read();
 	expect_row(4, 0xFFFF, 0xFFFF);
+}
+
+Test(export_options, turns_that_wait_are_forgotten_beyond_a_bound_and_that_is_told)
+{
+	struct export_sessions *sessions = export_sessions_create();
+	struct export_turn turn = {.tokens = 1};
+	char name[16];
+
+	for (uint32_t i = 0; i < EXPORT_SESSIONS_MAX; i++) {
+		snprintf(name, sizeof(name), "%u", i);
+		turn.row = i;
+		cr_assert_eq(export_sessions_put(sessions, name, &turn), 0);
+	}
+	cr_assert_eq(export_sessions_put(sessions, "0", &turn), 0);
+	cr_assert_eq(export_sessions_put(sessions, "more", &turn), 1);
+	cr_assert_eq(export_sessions_take(sessions, "0", &turn), 0);
+	cr_assert_eq(export_sessions_take(sessions, "1", &turn), 1);
+	cr_assert_eq(turn.row, 1);
+	cr_assert_eq(export_sessions_take(sessions, "1", &turn), 0);
+	export_sessions_destroy(sessions);
 }
