@@ -7,8 +7,8 @@
 #ifndef DAEMON_CARRIED_H
 #define DAEMON_CARRIED_H
 
-#include "record/live.h"
 #include "capture_daemon/runtime_dir.h"
+#include "record/live.h"
 
 /*
  * Leaves @live of a channel's @generation; a death meanwhile leaves what was there before.

@@ -13,8 +13,8 @@
 #include <r3ring/record.h>
 #include <r3ring/ring.h>
 
-#include "record/live.h"
 #include "capture_daemon/stall.h"
+#include "record/live.h"
 
 /* One thread at a time. */
 struct publisher {
