@@ -128,7 +128,7 @@ static void feed_spans(struct load_channel *channel, const struct r3ring_record 
 		return;
 	load_rows_learn(channel, step, record);
 	if (ends_map(step, record->u.spans.head.flags))
-		step->spans_follow = false;
+		load_rows_map_ended(channel, step);
 }
 
 static int feed_step(struct r3ring_load *load, struct load_channel *channel,

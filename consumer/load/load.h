@@ -24,8 +24,8 @@
 
 #include <r3ring/load.h>
 
-#include "consumer/load/cells.h"
 #include "consumer/hold.h"
+#include "consumer/load/cells.h"
 
 #define LOAD_BUCKETS 8u /* of a window: it moves on by an eighth */
 #define LOAD_IMAGES 4u  /* places of a board */
@@ -224,6 +224,8 @@ int load_rows_decide(struct r3ring_load *load, struct load_channel *channel, str
 /* Spans that came later: counts held rows that they speak of. */
 void load_rows_learn(struct load_channel *channel, struct load_step *step,
 		     const struct r3ring_record *record);
+/* All of the step's map has come: a row that no span speaks of counts. */
+void load_rows_map_ended(struct load_channel *channel, struct load_step *step);
 /* What still waits is lost, but for rows that nobody claimed. */
 void load_rows_give_up(struct load_channel *channel, struct load_step *step);
 /* Counts or holds a record's ids. */

@@ -259,8 +259,13 @@ static void learn_span(struct load_channel *channel, struct load_step *step,
 	const struct load_board *board = load_board_now(channel);
 	uint32_t run = run_at_begin(channel, step, span->request);
 
-	if (span->kind != R3RING_SPAN_COMPUTED || is_open(span))
+	if (span->kind != R3RING_SPAN_COMPUTED)
 		return;
+	if (is_open(span)) {
+		/* Without memory it is as if nobody had claimed its rows. */
+		keep_span(step, span, run);
+		return;
+	}
 	for (uint32_t i = 0; i < span->rows; i++) {
 		uint64_t row = (uint64_t)span->row + i;
 
@@ -269,6 +274,27 @@ static void learn_span(struct load_channel *channel, struct load_step *step,
 			       state_of(span, i, run));
 	}
 	load_watch_ran(&channel->watch, span->request, end_of(span));
+}
+
+static bool is_claimed(const struct load_step *step, uint32_t row)
+{
+	uint64_t number = (uint64_t)step->head.row_begin + row;
+
+	for (uint32_t i = 0; i < step->spans; i++)
+		if (number >= step->span[i].span.row &&
+		    number - step->span[i].span.row < step->span[i].span.rows)
+			return true;
+	return false;
+}
+
+void load_rows_map_ended(struct load_channel *channel, struct load_step *step)
+{
+	const struct load_board *board = load_board_now(channel);
+
+	step->spans_follow = false;
+	for (uint32_t row = 0; step->waiting && row < step->rows; row++)
+		if (step->state[row] == LOAD_ROW_WAITS && !is_claimed(step, row))
+			decide(board, step, row, LOAD_ROW_COUNTS);
 }
 
 void load_rows_learn(struct load_channel *channel, struct load_step *step,

@@ -178,6 +178,41 @@ Test(load_counts, a_step_whose_map_is_in_several_records_waits_for_the_last)
 	expect_load(&expected, 0);
 }
 
+Test(load_counts, rows_that_no_span_of_a_map_that_came_late_speaks_of_count)
+{
+	const struct r3ring_span span = load_draft(1, 5, 0, 3, 1);
+	struct expected expected = {0};
+
+	feed_begin(&load_feed, 1, "a", 5, 0);
+	load_feed.flags = R3RING_STEP_SPANS_FOLLOW;
+	feed_whole(&load_feed, 1, 5, NULL, 0);
+	feed_spans(&load_feed, 1, &span, 1);
+	expect_rows(&expected, 1, 0, 1);
+	expect_rows(&expected, 1, 3, 5);
+	expect_load(&expected, 0);
+}
+
+Test(load_counts, a_draft_that_is_told_late_was_not_run_before_by_the_steps_behind_it)
+{
+	struct r3ring_span draft = load_draft(1, 5, 0, 3, R3RING_UNKNOWN_U32);
+	const struct r3ring_span next = load_span(1, 7, 0, 1);
+	struct expected expected = {0};
+
+	feed_begin(&load_feed, 1, "a", 5, 0);
+	load_feed.flags = R3RING_STEP_MAP_CONTINUED;
+	feed_step(&load_feed, 1, 3, NULL, 0, NULL, 0);
+	feed_spans_as(&load_feed, R3RING_SPANS_MORE, 1, &draft, 1, NULL, 0);
+	feed_layers(&load_feed, 1, 3, 0, FEED_LAYERS);
+	feed_step_end(&load_feed, 1, 0, R3RING_CAUSE_NONE);
+	load_feed.flags = 0;
+	feed_whole(&load_feed, 2, 1, &next, 1);
+	draft.accepted = 2;
+	feed_spans(&load_feed, 1, &draft, 1);
+	expect_rows(&expected, 1, 0, 2);
+	expect_rows(&expected, 2, 0, 1);
+	expect_load(&expected, 0);
+}
+
 /* ---- recomputation --------------------------------------------------------- */
 
 Test(load_counts, rows_that_a_preempted_request_is_fed_again_are_left_out)
