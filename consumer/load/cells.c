@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,6 +7,7 @@
 
 typedef uint32_t u32x8 __attribute__((vector_size(32)));
 typedef int32_t s32x8 __attribute__((vector_size(32)));
+typedef uint16_t u16x8 __attribute__((vector_size(16)));
 typedef float f32x8 __attribute__((vector_size(32)));
 
 #define LANES 8u
@@ -48,11 +50,32 @@ void cells_decay(float *to, const uint32_t *from, float decay, size_t count)
 		a[i] = a[i] * decay + __builtin_convertvector(b[i], f32x8);
 }
 
+/* Eight at a time: asking of each id by itself costs as much as counting it. */
+static bool all_experts(const uint16_t *ids, size_t count, uint32_t experts)
+{
+	const uint16_t limit = (uint16_t)experts; /* at most 65535 */
+	u16x8 strangers = {0}, some;
+	size_t i = 0;
+
+	for (; i + 8 <= count; i += 8) {
+		memcpy(&some, ids + i, sizeof(some));
+		strangers |= (u16x8)(some >= limit);
+	}
+	for (; i < count; i++)
+		strangers[0] |= (uint16_t)(ids[i] >= limit);
+	memcpy(&some, &strangers, sizeof(some));
+	for (i = 1; i < 8; i++)
+		some[0] |= some[i];
+	return !some[0];
+}
+
 void cells_count_ids(uint32_t *layer, const uint16_t *ids, size_t count, uint32_t experts)
 {
-	for (size_t i = 0; i < count; i++) {
-		uint32_t id = ids[i];
-
-		layer[id < experts ? id : experts]++;
+	if (all_experts(ids, count, experts)) {
+		for (size_t i = 0; i < count; i++)
+			layer[ids[i]]++;
+		return;
 	}
+	for (size_t i = 0; i < count; i++)
+		layer[ids[i] < experts ? ids[i] : experts]++;
 }

@@ -48,7 +48,7 @@ void cells_subtract(uint32_t *from, const uint32_t *what, size_t count);
 /* to = to x decay + from */
 void cells_decay(float *to, const uint32_t *from, float decay, size_t count);
 
-/* Counts ids of a row's layer each; what is no expert goes to the column behind them. */
+/* Counts ids of a layer's rows; what is no expert goes to the column behind them. */
 void cells_count_ids(uint32_t *layer, const uint16_t *ids, size_t count, uint32_t experts);
 
 #endif

@@ -50,7 +50,8 @@ struct bench_group {
 
 extern const struct bench_group bench_ring, bench_copy, bench_step;
 extern const struct bench_group bench_capture, bench_drain, bench_daemon, bench_wake;
-extern const struct bench_group bench_unbound, bench_assemble, bench_export, bench_reserve;
+extern const struct bench_group bench_unbound, bench_assemble, bench_export, bench_reserve,
+	bench_load;
 extern const struct bench_group bench_record;
 
 /* ---- running (harness.c) ---------------------------------------------- */
