@@ -14,25 +14,29 @@ void load_board_free(struct load_board *board)
 		load_window_close(&board->window[i]);
 	for (uint32_t i = 0; i < LOAD_IMAGES; i++) {
 		for (uint32_t j = 0; j < LOAD_WINDOWS; j++) {
-			free(board->image[i].sum[j]);
-			free(board->image[i].since_sum[j]);
+			free(board->image[i].all[j].counts);
+			free(board->image[i].since[j].counts);
 		}
+		free(board->image[i].running);
 		free(board->image[i].average);
 	}
+	free(board->running);
 	free(board->average);
 	free(board->layer);
 	free(board);
 }
 
+/* That of the newest epoch is made when there is a second one. */
 static int image_open(struct load_image *image, size_t bytes)
 {
 	for (uint32_t i = 0; i < LOAD_WINDOWS; i++) {
-		image->sum[i] = cells_alloc(bytes);
-		if (!image->sum[i])
+		image->all[i].counts = cells_alloc(bytes);
+		if (!image->all[i].counts)
 			return -ENOMEM;
 	}
+	image->running = cells_alloc(bytes);
 	image->average = cells_alloc(bytes);
-	return image->average ? 0 : -ENOMEM;
+	return image->running && image->average ? 0 : -ENOMEM;
 }
 
 static int board_open(struct load_board *board, const struct r3ring_load_options *options,
@@ -54,21 +58,20 @@ static int board_open(struct load_board *board, const struct r3ring_load_options
 	if (r == 0)
 		r = load_window_open(&board->window[1], R3RING_LOAD_TIME, options->window_ns,
 				     &board->shape);
+	board->running = cells_alloc(bytes);
 	board->average = cells_alloc(bytes);
 	for (uint32_t i = 0; r == 0 && i < LOAD_IMAGES; i++)
 		r = image_open(&board->image[i], bytes);
-	return board->average ? r : -ENOMEM;
+	return board->running && board->average ? r : -ENOMEM;
 }
 
 uint64_t load_board_bytes(const struct load_board *board)
 {
-	uint64_t sums = LOAD_WINDOWS * (1 + LOAD_BUCKETS) + 1 + LOAD_IMAGES * (LOAD_WINDOWS + 1);
+	uint64_t sums = LOAD_WINDOWS * LOAD_BUCKETS + 2 + LOAD_IMAGES * (LOAD_WINDOWS + 2);
 
-	for (uint32_t i = 0; i < LOAD_WINDOWS; i++)
-		sums += board->window[i].since != NULL;
 	for (uint32_t i = 0; i < LOAD_IMAGES; i++)
 		for (uint32_t j = 0; j < LOAD_WINDOWS; j++)
-			sums += board->image[i].since_sum[j] != NULL;
+			sums += board->image[i].since[j].counts != NULL;
 	return sums * cells_sum_bytes(&board->shape);
 }
 
@@ -134,7 +137,8 @@ void load_board_add(const struct r3ring_load *load, struct load_board *board,
 		    const struct load_step *step)
 {
 	for (uint32_t i = 0; i < LOAD_WINDOWS; i++)
-		load_window_add(&board->window[i], &board->shape, step, board->top_k);
+		load_window_add(&board->window[i], board, step);
+	cells_add(board->running, step->counts, cells_sum_count(&board->shape));
 	cells_decay(board->average, step->counts, load->decay, cells_sum_count(&board->shape));
 	board->weight = board->weight * load->decay + 1;
 	board->epoch = step->head.eplb_epoch;
@@ -147,18 +151,16 @@ bool load_board_account(struct load_board *board, const struct r3ring_load_accou
 	return board->window[0].used;
 }
 
-static void copy_since(struct load_image *image, const struct load_board *board, uint32_t i)
+/* Most steps find the same bucket at the beginning as the image that was here before. */
+static void copy_base(struct load_base *base, const struct load_bucket *bucket, size_t bytes)
 {
-	const struct load_window *window = &board->window[i];
-	const size_t bytes = cells_sum_bytes(&board->shape);
-
-	image->mixed[i] = window->mixed;
-	if (!window->mixed || !window->since)
+	if (base->version == bucket->version)
 		return;
-	if (!image->since_sum[i])
-		image->since_sum[i] = cells_alloc(bytes);
-	if (image->since_sum[i])
-		memcpy(image->since_sum[i], window->since, bytes);
+	if (!base->counts)
+		base->counts = cells_alloc(bytes);
+	base->version = base->counts ? bucket->version : 0;
+	if (base->counts)
+		memcpy(base->counts, bucket->start, bytes);
 }
 
 static void image_fill(struct load_image *image, const struct load_board *board)
@@ -166,10 +168,19 @@ static void image_fill(struct load_image *image, const struct load_board *board)
 	const size_t bytes = cells_sum_bytes(&board->shape);
 
 	for (uint32_t i = 0; i < LOAD_WINDOWS; i++) {
-		memcpy(image->sum[i], board->window[i].sum, bytes);
-		copy_since(image, board, i);
-		load_window_sum(&board->window[i], &image->all[i], &image->since[i]);
+		const struct load_window *window = &board->window[i];
+		const struct load_bucket *all, *since;
+
+		all = load_window_begin(window, false, &image->all[i].stretch);
+		since = load_window_begin(window, true, &image->since[i].stretch);
+		copy_base(&image->all[i], all, bytes);
+		if (since == all)
+			image->since[i].version = 0;
+		else
+			copy_base(&image->since[i], since, bytes);
+		image->mixed[i] = since != all;
 	}
+	memcpy(image->running, board->running, bytes);
 	memcpy(image->average, board->average, bytes);
 	image->weight = board->weight;
 	image->epoch = board->epoch;

@@ -31,15 +31,6 @@ void cells_add(uint32_t *to, const uint32_t *from, size_t count)
 		a[i] += b[i];
 }
 
-void cells_subtract(uint32_t *from, const uint32_t *what, size_t count)
-{
-	u32x8 *a = (u32x8 *)(void *)from;
-	const u32x8 *b = (const u32x8 *)(const void *)what;
-
-	for (size_t i = 0; i < count / LANES; i++)
-		a[i] -= b[i];
-}
-
 /* A step's counts are below 2^31: rows are, and an expert is once in a row. */
 void cells_decay(float *to, const uint32_t *from, float decay, size_t count)
 {

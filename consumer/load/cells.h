@@ -44,7 +44,6 @@ static inline size_t cells_sum_bytes(const struct cells_shape *shape)
 
 /* Each of @count a multiple of 16, each pointer aligned to CELLS_ALIGN. */
 void cells_add(uint32_t *to, const uint32_t *from, size_t count);
-void cells_subtract(uint32_t *from, const uint32_t *what, size_t count);
 /* to = to x decay + from */
 void cells_decay(float *to, const uint32_t *from, float decay, size_t count);
 

@@ -113,7 +113,8 @@ struct load_stretch { /* of steps */
 };
 
 struct load_bucket {
-	uint32_t *counts; /* cells and rows */
+	uint32_t *start;  /* cells and rows: the board's running counts when it began */
+	uint64_t version; /* no other bucket of the board has it */
 	uint64_t epoch;
 	uint64_t number; /* time window: which stretch of time */
 	struct load_stretch stretch;
@@ -125,22 +126,27 @@ struct load_window {
 	uint32_t most;   /* buckets */
 	struct load_bucket bucket[LOAD_BUCKETS];
 	uint32_t first, used; /* buckets, oldest first, in a ring */
-	uint32_t *sum;        /* cells and rows, of all buckets */
-	uint32_t *since;      /* of those with the newest epoch; NULL before there were two */
-	bool mixed;           /* they are not all of that epoch */
 };
 
 /* ---- what is shown ----------------------------------------------------------- */
 
+/* Running counts when a window's oldest bucket began. */
+struct load_base {
+	uint32_t *counts; /* cells and rows; NULL: none was needed yet */
+	uint64_t version;
+	struct load_stretch stretch; /* from there on */
+};
+
+/* A window's counts are the running ones less those of its base. */
 struct load_image {
 	uint32_t hold;
 	uint64_t epoch;
-	bool mixed[LOAD_WINDOWS];
-	struct load_stretch all[LOAD_WINDOWS], since[LOAD_WINDOWS];
-	uint32_t *sum[LOAD_WINDOWS];       /* cells and rows */
-	uint32_t *since_sum[LOAD_WINDOWS]; /* NULL before there were two epochs */
-	float *average;                    /* cells and rows, sums of decayed steps */
-	float weight;                      /* that these steps have */
+	uint32_t *running; /* cells and rows */
+	struct load_base all[LOAD_WINDOWS];
+	struct load_base since[LOAD_WINDOWS]; /* of what ran with the newest epoch, */
+	bool mixed[LOAD_WINDOWS];             /* where that is not all */
+	float *average;                       /* cells and rows, sums of decayed steps */
+	float weight;                         /* that these steps have */
 };
 
 /* All that follows a schema's layer table. */
@@ -148,6 +154,8 @@ struct load_board {
 	struct cells_shape shape;
 	uint16_t top_k;
 	struct r3ring_layer_entry *layer; /* [layers] */
+	uint32_t *running;                /* cells and rows of all steps, modulo 2^32 */
+	uint64_t versions;
 	struct load_window window[LOAD_WINDOWS];
 	float *average;
 	float weight;
@@ -236,14 +244,15 @@ void load_rows_count(struct load_channel *channel, struct load_step *step, uint3
 int load_window_open(struct load_window *window, enum r3ring_load_over over, uint64_t length,
 		     const struct cells_shape *shape);
 void load_window_close(struct load_window *window);
-/* Adds a step, with everything that must leave for it. */
-void load_window_add(struct load_window *window, const struct cells_shape *shape,
-		     const struct load_step *step, uint16_t top_k);
+/* A step that is about to be added to the board's running counts. */
+void load_window_add(struct load_window *window, struct load_board *board,
+		     const struct load_step *step);
 /* What was left out or lost apart from any step that counts; only once there was one. */
 void load_window_account(struct load_window *window, const struct r3ring_load_accounts *accounts);
-/* Of all buckets, and of those that ran with the newest epoch. */
-void load_window_sum(const struct load_window *window, struct load_stretch *all,
-		     struct load_stretch *since);
+/* The bucket that the window begins with, and what it has from there on. @newest_epoch: the
+ * first of those behind which no other epoch ran. Only once a step was added. */
+const struct load_bucket *load_window_begin(const struct load_window *window, bool newest_epoch,
+					    struct load_stretch *stretch);
 void load_accounts_add(struct r3ring_load_accounts *to, const struct r3ring_load_accounts *from);
 
 /* board.c */

@@ -92,7 +92,7 @@ static struct load_image *image_enter(struct load_board *board)
 }
 
 struct part {
-	const uint32_t *sum; /* NULL for the average */
+	const uint32_t *running, *base; /* NULL for the average */
 	const float *average;
 	const struct load_stretch *stretch;
 	double scale;
@@ -103,28 +103,30 @@ static bool part_of_image(const struct asking *asking, const struct load_image *
 			  struct part *part)
 {
 	uint32_t i = asking->over == R3RING_LOAD_TIME;
+	const struct load_base *base = &image->all[i];
 
-	*part = (struct part){image->sum[i], NULL, &image->all[i], 1};
+	*part = (struct part){.stretch = &base->stretch};
 	if (asking->over == R3RING_LOAD_AVERAGE) {
-		part->sum = NULL;
 		part->average = image->average;
 		part->scale = 1.0 / (double)image->weight;
 		return true;
 	}
-	if (asking->epoch == R3RING_LOAD_ANY_EPOCH)
-		return true;
-	if (asking->epoch != image->epoch)
-		return false;
-	if (image->mixed[i]) {
-		part->sum = image->since_sum[i];
-		part->stretch = &image->since[i];
+	if (asking->epoch != R3RING_LOAD_ANY_EPOCH) {
+		if (asking->epoch != image->epoch)
+			return false;
+		if (image->mixed[i])
+			base = &image->since[i];
 	}
-	return part->sum;
+	part->running = image->running;
+	part->base = base->counts;
+	part->stretch = &base->stretch;
+	return base->version;
 }
 
 static double cell(const struct part *part, size_t at)
 {
-	return part->sum ? (double)part->sum[at] : (double)part->average[at] * part->scale;
+	return part->average ? (double)part->average[at] * part->scale
+			     : (double)(part->running[at] - part->base[at]);
 }
 
 static void add_layers(struct r3ring_load_snapshot *snapshot, const struct load_board *board,
