@@ -209,9 +209,10 @@ static int search_rest(struct segment_scan *scan, int dir_fd, struct r3ring_erro
 	struct stat status;
 	int fd = openat(dir_fd, archive_segment_name(name, scan->number),
 			O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	int r = fd < 0 || fstat(fd, &status) < 0 ? -errno : 0;
+	bool there = fd >= 0 && fstat(fd, &status) == 0;
+	int r = there ? 0 : -errno;
 
-	if (r == 0) {
+	if (there) {
 		scan->bytes = (uint64_t)status.st_size;
 		r = search_file(scan, fd);
 	}
