@@ -2,6 +2,7 @@
 /* An archive's directory. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,9 @@
 
 #include "archive/listing.h"
 #include "archive/segments.h"
+
+#define LOCK_TRIES 5u
+#define LOCK_RETRY_MS 10
 
 int segment_files_add(struct segment_files *list, uint64_t number, uint64_t bytes)
 {
@@ -84,6 +88,18 @@ int segment_files_drop_first(struct segment_files *list, int dir_fd)
 
 /* ---- the directory ------------------------------------------------------ */
 
+/* A reader that looks whether somebody writes has the lock for a moment. */
+static int take_lock(int fd)
+{
+	int r = flock(fd, LOCK_EX | LOCK_NB);
+
+	for (unsigned int i = 0; r && errno == EWOULDBLOCK && i < LOCK_TRIES; i++) {
+		poll(NULL, 0, LOCK_RETRY_MS);
+		r = flock(fd, LOCK_EX | LOCK_NB);
+	}
+	return r;
+}
+
 static int lock(int dir_fd, const char *dir, struct r3ring_error *err)
 {
 	int fd = openat(dir_fd, ARCHIVE_LOCK, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -92,7 +108,7 @@ static int lock(int dir_fd, const char *dir, struct r3ring_error *err)
 	if (fd < 0)
 		return r3ring_error_set(err, -errno, "%s/" ARCHIVE_LOCK ": %s", dir,
 					strerror(errno));
-	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+	if (take_lock(fd) == 0)
 		return fd;
 	r = errno == EWOULDBLOCK ? -EBUSY : -errno;
 	close(fd);
