@@ -398,7 +398,7 @@ stress: $(call packages,build) $(call packages,test)
 	$(Q)R3RING_CUDA_SEEDS=$(or $(CUDA_SEEDS),300) $(FAKE)/tests/run-cuda -j$(JOBS) \
 		--filter 'cuda_seeds/*'
 	$(Q)for program in $(filter-out %/kills,$(STRESS)) $(O)/testpoints/tests/stress/kills; do \
-		echo $$program; KILLS=$(KILLS) SEED=$(SEED) $$program || exit 1; done
+		echo $$program; KILLS=$(KILLS) SEED=$(SEED) SIM_SEEDS=$(or $(SIM_SEEDS),2000) $$program || exit 1; done
 
 # On a machine with a GPU; elsewhere they say that they are skipped.
 .PHONY: gpu-test gpu-bench

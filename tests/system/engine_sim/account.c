@@ -263,14 +263,17 @@ static void span_look_up(struct account *account, const struct sim_step *step,
 
 enum phase { ERASE, COMPUTE, LOOK_UP };
 
-static void step_phase(struct account *account, const struct sim_step *step, uint32_t spans,
-		       bool nowhere, enum phase phase)
+static void step_phase(struct account *account, const struct sim_step *step, bool nowhere,
+		       enum phase phase)
 {
 	const struct sim_told *told = step->told[account->channel->index];
 
-	for (uint32_t i = 0; i < spans; i++) {
+	for (uint32_t i = 0; i < step->spans; i++) {
 		const struct sim_span *span = &step->span[i];
 		bool known = span->life->named[account->channel->index] && !nowhere;
+
+		if (!((told->spans >> i) & 1))
+			continue;
 
 		if (phase == ERASE && ((!known && span->told.kind != R3RING_SPAN_CACHED) ||
 				       span->told.kind == R3RING_SPAN_EXTERNAL))
@@ -297,7 +300,7 @@ static void step_settle(struct account *account, const struct sim_step *step)
 	if (nowhere || !told->whole_map)
 		forget_slots(account);
 	for (enum phase phase = ERASE; phase <= LOOK_UP; phase++)
-		step_phase(account, step, told->spans, nowhere, phase);
+		step_phase(account, step, nowhere, phase);
 }
 
 /* ---- a channel ---------------------------------------------------------- */

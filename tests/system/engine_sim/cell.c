@@ -228,6 +228,20 @@ static bool is_strict(const struct cell *cell)
 		 (R3RING_ASSEMBLED_UNFINISHED | R3RING_ASSEMBLED_EVICTED));
 }
 
+/* Nor what was kept of one whose successor nobody heard of: its prompt, but what more? */
+static bool kept_is_known(const struct cell *cell, const struct truth *truth)
+{
+	bool named = false, sampled = false;
+
+	for (uint32_t i = 0; i < cell->request->lives; i++) {
+		const struct sim_life *life = cell->request->life[i];
+
+		named |= life->attempt == truth->attempt + 1 && life->ever_named;
+		sampled |= life->attempt == truth->attempt && cell->position >= life->prompt;
+	}
+	return truth->attempt == (int32_t)cell->request->attempts || named || !sampled;
+}
+
 static void check_valid(const struct cell *cell, const struct truth *truth)
 {
 	const struct sim_row *right = NULL;
@@ -377,8 +391,9 @@ static void check_missing(const struct cell *cell, const struct truth *truth)
 		}
 	if (cell->known && !cell->contradicted)
 		complain(cell, truth, "missing, but it was delivered");
-	else if (is_strict(cell) && cause_told(cell, truth) &&
-		 cell->cause != R3RING_CAUSE_CONFLICT && cell->cause != cause_told(cell, truth))
+	else if (is_strict(cell) && attempts_before_are_known(cell, truth) &&
+		 cause_told(cell, truth) && cell->cause != R3RING_CAUSE_CONFLICT &&
+		 cell->cause != cause_told(cell, truth))
 		complain(cell, truth, "missing, and not for the cause that was told");
 	else if (!cause_is_true(cell, truth))
 		complain(cell, truth, "missing for a cause that is none");
@@ -400,7 +415,8 @@ void sim_check_cell(struct sim *sim, const struct sim_given *given, const struct
 	};
 
 	find_known(&cell, truth);
-	cell.known &= is_strict(&cell) && attempts_before_are_known(&cell, truth);
+	cell.known &= is_strict(&cell) && attempts_before_are_known(&cell, truth) &&
+		      kept_is_known(&cell, truth);
 	if (cell.valid != (cell.cause == 0))
 		complain(&cell, truth, "valid and a cause, or neither");
 	else if (cell.valid)

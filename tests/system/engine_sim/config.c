@@ -93,7 +93,7 @@ static void faults_choose(struct sim_config *config, uint64_t *chance)
 	config->daemon_dies = rate(chance, 20);
 	config->late_reader = one_in(chance, 6);
 	if (one_in(chance, 8))
-		config->max_bytes = 20000 + sim_below(chance, 60000);
+		config->max_bytes = 4000 + sim_below(chance, 16000);
 	if (one_in(chance, 8))
 		config->max_keys = 2 + sim_below(chance, 20);
 	if (one_in(chance, 8))

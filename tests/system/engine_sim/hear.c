@@ -67,6 +67,28 @@ static struct sim_life *life_of(struct sim *sim, const struct sim_channel *chann
 	return NULL;
 }
 
+/* Which of the step's spans these are, whatever their positions are said to be. */
+static uint32_t spans_of(const struct sim_step *step, const struct r3ring_span *spans,
+			 uint32_t count)
+{
+	uint32_t said = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		for (uint32_t j = 0; j < step->spans; j++) {
+			const struct r3ring_span *span = &step->span[j].told;
+
+			if (span->request == spans[i].request && span->kind == spans[i].kind &&
+			    span->row == spans[i].row && span->rows == spans[i].rows)
+				said |= 1u << j;
+		}
+	return said;
+}
+
+static bool is_whole(const struct sim_step *step, uint32_t said)
+{
+	return said == (uint32_t)((UINT64_C(1) << step->spans) - 1);
+}
+
 /* ---- by type ------------------------------------------------------------ */
 
 static void hear_step(struct sim *sim, struct sim_channel *channel,
@@ -84,9 +106,9 @@ static void hear_step(struct sim *sim, struct sim_channel *channel,
 	*told = (struct sim_told){
 		.announced = true,
 		.generation = channel->heard_generation,
-		.spans = head->spans,
-		.whole_map = head->spans == step->spans,
+		.spans = spans_of(step, record->u.step.spans, head->spans),
 	};
+	told->whole_map = is_whole(step, told->spans);
 	note(channel, SIM_HEARD_STEP)->step = step;
 }
 
@@ -100,8 +122,8 @@ static void hear_spans(struct sim *sim, struct sim_channel *channel,
 	if (!told)
 		return;
 	if (!(head->flags & R3RING_SPANS_REPLACE)) {
-		told->spans += head->spans;
-		told->whole_map = told->spans == step->spans;
+		told->spans |= spans_of(step, record->u.spans.spans, head->spans);
+		told->whole_map = is_whole(step, told->spans);
 		return;
 	}
 	if (!(head->flags & R3RING_SPANS_MORE))

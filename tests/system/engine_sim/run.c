@@ -45,7 +45,7 @@ static void check_bound(struct sim *sim)
 
 	r3ring_assembler_get_stats(sim->assembler, &stats);
 	if (sim->config.max_bytes &&
-	    stats.bytes > sim->config.max_bytes + (sim->config.lag + 4) * step * sim->channels)
+	    stats.bytes > sim->config.max_bytes + (sim->config.lag + 3) * step * sim->channels)
 		sim_fault(sim, "%llu bytes are held, %llu allowed", (unsigned long long)stats.bytes,
 			  (unsigned long long)sim->config.max_bytes);
 	if (sim->config.max_keys && stats.keys > sim->config.max_keys * sim->channels)

@@ -234,9 +234,10 @@ struct sim_span {
 struct sim_told {
 	bool announced, whole_map, late_map, ended;
 	uint64_t generation;
-	uint32_t spans, late_spans; /* of the maps, so far */
-	uint64_t rows[SIM_LAYERS];  /* a bit each that came */
-	uint8_t cause[SIM_LAYERS];  /* of layers that the end names */
+	uint32_t spans;            /* a bit each that was said, and */
+	uint32_t late_spans;       /* how many of those learned later */
+	uint64_t rows[SIM_LAYERS]; /* a bit each that came */
+	uint8_t cause[SIM_LAYERS]; /* of layers that the end names */
 };
 
 struct sim_step {
