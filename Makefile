@@ -51,7 +51,10 @@ say = $(if $(filter 1,$(V)),@:,@printf '  %-7s %s\n' $(1) $(patsubst $(O)/%,%,$@
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Wvla -Wstrict-prototypes \
 	-Wmissing-prototypes -Wformat=2 -Wundef
 CFLAGS ?= -O2 -g
-R3RING_CPPFLAGS := -D_GNU_SOURCE -DR3RING_VERSION='"$(VERSION)"' -Iinclude -I.
+# xxHash reads by memcpy: what it does by default for gcc on ARM (a packed union) the
+# compiler may move in front of stores to the fields that are hashed.
+R3RING_CPPFLAGS := -D_GNU_SOURCE -DR3RING_VERSION='"$(VERSION)"' -DXXH_FORCE_MEMORY_ACCESS=0 \
+	-Iinclude -I.
 R3RING_CFLAGS := -std=gnu11 $(WARNINGS) -fvisibility=hidden -fPIC $(R3RING_CPPFLAGS) -pthread \
 	-MMD -MP $(CFLAGS)
 R3RING_CXXFLAGS = -std=gnu++17 $(filter-out -std=% -Wstrict-prototypes -Wmissing-prototypes, \
