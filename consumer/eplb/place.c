@@ -28,7 +28,6 @@ struct placing {
 	uint32_t experts, physical, gpus, nodes, groups;
 	struct item *item; /* [max(groups, physical)] */
 	struct pack *pack; /* [max(nodes, gpus)] */
-	double *even;      /* [experts] for a layer without load */
 	uint16_t *expert;  /* [physical / nodes] of a node's replicas, by the order made */
 	uint32_t *count;   /* [experts] replicas of each */
 	uint32_t *rank;    /* [physical / nodes] which of its expert's replicas */
@@ -88,6 +87,12 @@ static void pack_items(struct placing *p, uint32_t items, uint32_t packs)
 
 /* ---- the three steps ----------------------------------------------------- */
 
+/* NULL: of a layer without load all experts count alike. */
+static double load_of(const double *load, uint32_t expert)
+{
+	return load ? load[expert] : 1;
+}
+
 static void groups_onto_nodes(struct placing *p, const double *load)
 {
 	const uint32_t size = p->experts / p->groups, per_node = p->groups / p->nodes;
@@ -95,7 +100,7 @@ static void groups_onto_nodes(struct placing *p, const double *load)
 	for (uint32_t g = 0; g < p->groups; g++) {
 		p->item[g] = (struct item){.number = g};
 		for (uint32_t e = 0; e < size; e++)
-			p->item[g].load += load[g * size + e];
+			p->item[g].load += load_of(load, g * size + e);
 	}
 	pack_items(p, p->groups, p->nodes);
 	for (uint32_t g = 0; g < p->groups; g++) {
@@ -112,7 +117,8 @@ static uint16_t most_loaded(const struct placing *p, const uint16_t *experts, ui
 	uint16_t most = experts[0];
 
 	for (uint32_t i = 1; i < count; i++)
-		if (load[experts[i]] / p->count[experts[i]] > load[most] / p->count[most])
+		if (load_of(load, experts[i]) / p->count[experts[i]] >
+		    load_of(load, most) / p->count[most])
 			most = experts[i];
 	return most;
 }
@@ -139,8 +145,8 @@ static void replicas_onto_gpus(struct placing *p, const double *load, uint16_t *
 	const uint32_t all = p->physical / p->nodes, per_gpu = p->physical / p->gpus;
 
 	for (uint32_t i = 0; i < all; i++)
-		p->item[i] = (struct item){.number = i,
-					   .load = load[p->expert[i]] / p->count[p->expert[i]]};
+		p->item[i] = (struct item){
+			.number = i, .load = load_of(load, p->expert[i]) / p->count[p->expert[i]]};
 	pack_items(p, all, p->gpus / p->nodes);
 	for (uint32_t i = 0; i < all; i++) {
 		uint32_t place = p->item[i].pack * per_gpu + p->item[i].rank;
@@ -155,16 +161,16 @@ static void replicas_onto_gpus(struct placing *p, const double *load, uint16_t *
 static void place_layer(struct placing *p, const double *load, uint16_t *logical, uint32_t *replica)
 {
 	const uint32_t own = p->experts / p->nodes, all = p->physical / p->nodes;
+	const double *used;
 	double sum = 0;
 
 	for (uint32_t e = 0; e < p->experts; e++)
 		sum += load[e];
-	if (sum <= 0)
-		load = p->even;
-	groups_onto_nodes(p, load);
+	used = sum > 0 ? load : NULL;
+	groups_onto_nodes(p, used);
 	for (uint32_t node = 0; node < p->nodes; node++) {
-		replicate(p, p->of_node + node * own, load);
-		replicas_onto_gpus(p, load, logical + node * all, replica + node * all);
+		replicate(p, p->of_node + node * own, used);
+		replicas_onto_gpus(p, used, logical + node * all, replica + node * all);
 	}
 }
 
@@ -236,18 +242,15 @@ static int placing_prepare(struct placing *p, uint32_t layers)
 
 	p->item = calloc(larger(p->groups, all), sizeof(*p->item));
 	p->pack = calloc(larger(p->nodes, p->gpus), sizeof(*p->pack));
-	p->even = calloc(p->experts, sizeof(*p->even));
 	p->expert = calloc(all, sizeof(*p->expert));
 	p->rank = calloc(all, sizeof(*p->rank));
 	p->count = calloc(p->experts, sizeof(*p->count));
 	p->of_node = calloc(p->experts, sizeof(*p->of_node));
 	p->logical = calloc((size_t)layers * p->physical, sizeof(*p->logical));
 	p->replica = calloc((size_t)layers * p->physical, sizeof(*p->replica));
-	if (!p->item || !p->pack || !p->even || !p->expert || !p->rank || !p->count ||
-	    !p->of_node || !p->logical || !p->replica)
+	if (!p->item || !p->pack || !p->expert || !p->rank || !p->count || !p->of_node ||
+	    !p->logical || !p->replica)
 		return -ENOMEM;
-	for (uint32_t e = 0; e < p->experts; e++)
-		p->even[e] = 1;
 	return 0;
 }
 
@@ -255,7 +258,6 @@ static void placing_release(struct placing *p)
 {
 	free(p->item);
 	free(p->pack);
-	free(p->even);
 	free(p->expert);
 	free(p->rank);
 	free(p->count);
@@ -288,7 +290,7 @@ int r3ring_eplb_place(struct r3ring_eplb_map **map, const double *load, uint32_t
 		      uint32_t experts, const struct r3ring_eplb_options *options,
 		      struct r3ring_error *err)
 {
-	struct placing placing;
+	struct placing placing = {.nodes = 1};
 	int r = options_take(&placing, layers, experts, options, err);
 
 	if (r == 0)

@@ -265,7 +265,7 @@ static int read_all(const struct asking *asking, struct r3ring_load_snapshot *sn
 			add_channel(asking, snapshot, board);
 		any = board;
 	}
-	if (r == 0 && snapshot->info.channels)
+	if (r == 0 && any && snapshot->info.channels)
 		fill_info(snapshot, asking, any);
 	return r < 0 || snapshot->info.channels ? r : -ENODATA;
 }

@@ -26,9 +26,9 @@ static struct load_watched *by_id(const struct load_watch *watch, const char *id
 
 static void forget(struct load_watch *watch, struct load_watched *one)
 {
-	if (by_handle(watch, one->handle) == one)
+	if (watch->by_handle && by_handle(watch, one->handle) == one)
 		HASH_DELETE(by_handle, watch->by_handle, one);
-	if (by_id(watch, one->id, strlen(one->id)) == one)
+	if (watch->by_id && by_id(watch, one->id, strlen(one->id)) == one)
 		HASH_DELETE(by_id, watch->by_id, one);
 	free(one->id);
 	free(one);
