@@ -170,6 +170,8 @@ static void place_layer(struct placing *p, const double *load, uint16_t *logical
 	groups_onto_nodes(p, used);
 	for (uint32_t node = 0; node < p->nodes; node++) {
 		replicate(p, p->of_node + node * own, used);
+		/* Nothing is allocated below here: placing_release() frees what p holds. */
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
 		replicas_onto_gpus(p, used, logical + node * all, replica + node * all);
 	}
 }
