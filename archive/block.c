@@ -34,6 +34,11 @@ void archive_block_seal(struct archive_block_head *head)
 	head->head_hash = block_hash(head);
 }
 
+bool archive_segment_intact(const struct archive_segment_head *head)
+{
+	return head->hash == segment_hash(head);
+}
+
 bool archive_block_intact(const struct archive_block_head *head)
 {
 	return head->magic == ARCHIVE_BLOCK_MAGIC && head->head_hash == block_hash(head);

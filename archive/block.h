@@ -26,7 +26,8 @@ uint64_t archive_hash(const void *bytes, size_t count);
 void archive_segment_seal(struct archive_segment_head *head);
 void archive_block_seal(struct archive_block_head *head);
 
-/* Whether a block's head is what its writer sealed. */
+/* Whether a head is what its writer sealed. */
+bool archive_segment_intact(const struct archive_segment_head *head);
 bool archive_block_intact(const struct archive_block_head *head);
 
 /*

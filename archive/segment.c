@@ -9,10 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 #include <zstd.h>
 
+#include "archive/block.h"
 #include "archive/entry.h"
 #include "archive/listing.h"
 #include "archive/segment.h"
@@ -82,7 +81,6 @@ static int make_room(struct archive_room *room, size_t bytes)
 static int check_head(const struct archive_segment *segment, struct r3ring_error *err)
 {
 	const struct archive_segment_head *head = &segment->head;
-	uint64_t hash = XXH3_64bits(head, offsetof(struct archive_segment_head, hash));
 
 	if (memcmp(head->magic, ARCHIVE_MAGIC, sizeof(head->magic)) != 0)
 		return archive_refuse(err, -EBADMSG, segment->number, 0,
@@ -92,7 +90,7 @@ static int check_head(const struct archive_segment *segment, struct r3ring_error
 			err, -EPROTO, segment->number, 0,
 			"is of format %u, this r3ring reads up to %u: use a later one",
 			head->version, ARCHIVE_VERSION);
-	if (head->hash != hash)
+	if (!archive_segment_intact(head))
 		return archive_refuse(err, -EBADMSG, segment->number, 0,
 				      "its head does not have its hash: damaged");
 	if (head->version < 1 || head->bytes < sizeof(*head) || head->bytes > HEAD_MAX ||
@@ -190,11 +188,6 @@ void archive_segment_free(struct archive_segment *segment)
 
 /* ---- blocks ------------------------------------------------------------ */
 
-static uint64_t padded(uint64_t bytes)
-{
-	return (bytes + ARCHIVE_ALIGN - 1) / ARCHIVE_ALIGN * ARCHIVE_ALIGN;
-}
-
 static int refuse_block(const struct archive_segment *segment, struct r3ring_error *err,
 			const char *what)
 {
@@ -206,10 +199,9 @@ static int check_block_head(const struct archive_segment *segment,
 			    const struct archive_block_head *block, struct r3ring_error *err)
 {
 	static const uint32_t known = ARCHIVE_BLOCK_ZSTD | ARCHIVE_BLOCK_LAST;
-	uint64_t hash = XXH3_64bits(block, offsetof(struct archive_block_head, head_hash));
 	bool compressed = block->flags & ARCHIVE_BLOCK_ZSTD;
 
-	if (block->magic != ARCHIVE_BLOCK_MAGIC || block->head_hash != hash ||
+	if (!archive_block_intact(block) ||
 	    !archive_all_zero(block->reserved1, sizeof(block->reserved1)))
 		return refuse_block(segment, err,
 				    "has a head that does not have its hash: damaged");
@@ -266,7 +258,7 @@ static int read_head(struct archive_segment *segment, struct archive_block_head 
 static int read_stored(struct archive_segment *segment, const struct archive_block_head *block,
 		       struct r3ring_error *err)
 {
-	uint64_t bytes = padded(block->stored);
+	uint64_t bytes = archive_align(block->stored, ARCHIVE_ALIGN);
 	int code = check_extent(segment, sizeof(*block) + bytes, err);
 
 	if (!code)
@@ -276,7 +268,7 @@ static int read_stored(struct archive_segment *segment, const struct archive_blo
 			       segment->offset + sizeof(*block), err);
 	if (code)
 		return code;
-	if (XXH3_64bits(segment->stored.bytes, block->stored) != block->stored_hash ||
+	if (archive_hash(segment->stored.bytes, block->stored) != block->stored_hash ||
 	    !archive_all_zero((uint8_t *)segment->stored.bytes + block->stored,
 			      bytes - block->stored))
 		return refuse_block(segment, err, "does not have its hash: damaged");
@@ -366,7 +358,7 @@ int archive_segment_next(struct archive_segment *segment, struct r3ring_error *e
 	if (code)
 		return code;
 	segment->start = segment->offset;
-	segment->offset += sizeof(block) + padded(block.stored);
+	segment->offset += archive_block_span(&block);
 	segment->block = block;
 	segment->closed = block.flags & ARCHIVE_BLOCK_LAST;
 	segment->chain = (struct archive_chain){.number = block.number + 1,
