@@ -1,12 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/bench/worth/predictors.h"
 
 #define NEIGHBOURS 3
+
+/* What the library compares: counts as a signature has them. */
+static void as_signature(const uint32_t *counts, uint32_t cells, uint16_t *signature)
+{
+	for (uint32_t i = 0; i < cells; i++)
+		signature[i] = counts[i] < UINT16_MAX ? (uint16_t)counts[i] : UINT16_MAX;
+}
+
+/* Takes in the requests that are fitted on. Returns 0 or -ENOMEM, and frees it then. */
+static int learn(struct knowledge *knowledge)
+{
+	const struct corpus *corpus = knowledge->corpus;
+	uint32_t *visits = calloc(corpus->cells, sizeof(*visits));
+
+	if (!visits) {
+		knowledge_free(knowledge);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < corpus->count; i++) {
+		if (!knowledge->fitted[i])
+			continue;
+		memset(visits, 0, corpus->cells * sizeof(*visits));
+		corpus_count(corpus, i, 0, corpus->request[i].rows, visits);
+		as_signature(visits, corpus->cells,
+			     knowledge->signature + (size_t)i * corpus->cells);
+		for (uint32_t cell = 0; cell < corpus->cells; cell++)
+			knowledge->global[cell] += visits[cell];
+	}
+	free(visits);
+	return 0;
+}
 
 int knowledge_make(struct knowledge *knowledge, const struct corpus *corpus, const bool *fitted)
 {
@@ -19,16 +49,7 @@ int knowledge_make(struct knowledge *knowledge, const struct corpus *corpus, con
 		knowledge_free(knowledge);
 		return -ENOMEM;
 	}
-	for (uint32_t i = 0; i < corpus->count; i++) {
-		uint32_t *signature = knowledge->signature + (size_t)i * corpus->cells;
-
-		if (!fitted[i])
-			continue;
-		corpus_count(corpus, i, 0, corpus->request[i].rows, signature);
-		for (uint32_t cell = 0; cell < corpus->cells; cell++)
-			knowledge->global[cell] += signature[cell];
-	}
-	return 0;
+	return learn(knowledge);
 }
 
 void knowledge_free(struct knowledge *knowledge)
@@ -62,17 +83,29 @@ static void fill_own(const struct knowledge *knowledge, uint32_t request, uint32
 	corpus_count(knowledge->corpus, request, 0, row, counts);
 }
 
-/* Cosine of the angle between two counts of visits. */
-static double similarity(const uint32_t *a, const uint32_t *b, uint32_t cells)
+/* The fitted request most like @own that is not taken yet; the number of requests when there
+ * is none. */
+static uint32_t find_nearest(const struct knowledge *knowledge, const uint16_t *own,
+			     const bool *taken)
 {
-	double ab = 0, aa = 0, bb = 0;
+	const struct corpus *corpus = knowledge->corpus;
+	uint32_t nearest = corpus->count;
+	double most = -1;
 
-	for (uint32_t i = 0; i < cells; i++) {
-		ab += (double)a[i] * b[i];
-		aa += (double)a[i] * a[i];
-		bb += (double)b[i] * b[i];
+	for (uint32_t i = 0; i < corpus->count; i++) {
+		double near;
+
+		if (!knowledge->fitted[i] || taken[i])
+			continue;
+		near = r3ring_signature_similarity(
+			own, knowledge->signature + (size_t)i * corpus->cells,
+			corpus->trace.layer_count, corpus->trace.experts);
+		if (near > most) {
+			most = near;
+			nearest = i;
+		}
 	}
-	return aa > 0 && bb > 0 ? ab / sqrt(aa * bb) : 0;
+	return nearest;
 }
 
 /* The visits of the most similar finished requests. */
@@ -80,34 +113,24 @@ static void fill_similar(const struct knowledge *knowledge, uint32_t request, ui
 			 uint32_t *counts)
 {
 	const struct corpus *corpus = knowledge->corpus;
-	uint32_t *own = calloc(corpus->cells, sizeof(*own));
+	uint32_t *visits = calloc(corpus->cells, sizeof(*visits));
+	uint16_t *own = calloc(corpus->cells, sizeof(*own));
 	bool *taken = calloc(corpus->count, sizeof(*taken));
 
-	if (own && taken)
-		corpus_count(corpus, request, 0, row, own);
-	for (int n = 0; own && taken && n < NEIGHBOURS; n++) {
-		const uint32_t *nearest = NULL;
-		double most = -1;
-		uint32_t index = 0;
-
-		for (uint32_t i = 0; i < corpus->count; i++) {
-			const uint32_t *other = knowledge->signature + (size_t)i * corpus->cells;
-			double near = knowledge->fitted[i] && !taken[i]
-					      ? similarity(own, other, corpus->cells)
-					      : -1;
-
-			if (near > most) {
-				most = near;
-				nearest = other;
-				index = i;
-			}
-		}
-		if (!nearest)
-			break;
-		taken[index] = true;
-		for (uint32_t cell = 0; cell < corpus->cells; cell++)
-			counts[cell] += nearest[cell];
+	if (visits && own && taken) {
+		corpus_count(corpus, request, 0, row, visits);
+		as_signature(visits, corpus->cells, own);
 	}
+	for (int n = 0; visits && own && taken && n < NEIGHBOURS; n++) {
+		uint32_t nearest = find_nearest(knowledge, own, taken);
+
+		if (nearest == corpus->count)
+			break;
+		taken[nearest] = true;
+		for (uint32_t i = 0; i < corpus->cells; i++)
+			counts[i] += knowledge->signature[(size_t)nearest * corpus->cells + i];
+	}
+	free(visits);
 	free(own);
 	free(taken);
 }

@@ -3,6 +3,8 @@
 #ifndef WORTH_PREDICTORS_H
 #define WORTH_PREDICTORS_H
 
+#include <r3ring/signature.h>
+
 #include "tests/bench/worth/corpus.h"
 
 /* What was learnt from the requests that are fitted on. */
@@ -10,7 +12,7 @@ struct knowledge {
 	const struct corpus *corpus;
 	const bool *fitted;  /* [requests] */
 	uint32_t *global;    /* [cells] all their visits */
-	uint32_t *signature; /* [requests][cells] each one's */
+	uint16_t *signature; /* [requests][cells] each one's */
 };
 
 /* Returns 0 or -ENOMEM; @fitted must live as long. */
