@@ -262,7 +262,7 @@ Test(load_windows, pipeline_stages_stand_beside_one_another_in_the_models_order)
 		uint32_t rows = 3 + layer / FEED_LAYERS;
 		double ids = 0;
 
-		cr_assert_eq(info->layer[layer].layer_id, layer);
+		cr_assert_eq(info->layer[layer].layer_id, (int32_t)layer);
 		cr_assert_float_eq(info->rows[layer], rows, 1e-9);
 		for (uint32_t e = 0; e < LOAD_EXPERTS; e++)
 			ids += info->counts[layer * LOAD_EXPERTS + e];

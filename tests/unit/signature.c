@@ -331,7 +331,7 @@ Test(signature, pipeline_stages_have_their_layers_beside_one_another)
 	for (uint32_t i = 0; i < FEED_LAYERS * EXPERTS; i++)
 		cr_assert_eq(info->counts[0][i], info->counts[0][FEED_LAYERS * EXPERTS + i]);
 	for (uint32_t i = 0; i < 2 * FEED_LAYERS; i++)
-		cr_assert_eq(info->layer[i].layer_id, i);
+		cr_assert_eq(info->layer[i].layer_id, (int32_t)i);
 }
 
 /* ---- bounds ----------------------------------------------------------------------- */
