@@ -110,7 +110,7 @@ static int parse_count(const char *option, const char *value, uint64_t most, uin
 /* One of the names that @name_of gives for [1, end). */
 #define PARSE_NAME(option, value, end, name_of, wanted, result)                                    \
 	do {                                                                                       \
-		for (int i_ = 1; i_ < (int)(end); i_++)                                            \
+		for (unsigned int i_ = 1; i_ < (unsigned int)(end); i_++)                          \
 			if (!strcmp(name_of(i_), value)) {                                         \
 				*(result) = i_;                                                    \
 				return 0;                                                          \
