@@ -127,10 +127,15 @@ static void hear_spans(struct sim *sim, struct sim_channel *channel,
 		return;
 	}
 	if (!(head->flags & R3RING_SPANS_MORE))
-		told->late_spans = 0;
+		told->late_spans = told->late_said = 0;
 	told->late_spans += head->spans;
-	if (!(head->flags & R3RING_SPANS_CONTINUED))
-		told->late_map = told->late_spans == step->late_spans;
+	told->late_said |= spans_of(step, record->u.spans.spans, head->spans);
+	if (head->flags & R3RING_SPANS_CONTINUED)
+		return;
+	told->late_map = told->late_spans == step->late_spans;
+	/* Of these some may have been lost with a record of the first map. */
+	if (told->late_map)
+		told->spans |= told->late_said;
 }
 
 static void hear_layer(struct sim *sim, struct sim_channel *channel,

@@ -235,7 +235,8 @@ struct sim_told {
 	bool announced, whole_map, late_map, ended;
 	uint64_t generation;
 	uint32_t spans;            /* a bit each that was said, and */
-	uint32_t late_spans;       /* how many of those learned later */
+	uint32_t late_spans;       /* how many of those learned later, and */
+	uint32_t late_said;        /* which; they count in `spans` too once all are there */
 	uint64_t rows[SIM_LAYERS]; /* a bit each that came */
 	uint8_t cause[SIM_LAYERS]; /* of layers that the end names */
 };
