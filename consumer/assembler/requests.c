@@ -186,4 +186,8 @@ void attempt_put(struct attempt *attempt, uint32_t position, struct row *row)
 {
 	row_drop(attempt->row[position]);
 	attempt->row[position] = row;
+	if (position >= attempt->recomputed)
+		return;
+	row_drop(attempt->newest[position]);
+	attempt->newest[position] = NULL;
 }

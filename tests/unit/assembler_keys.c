@@ -4,12 +4,17 @@
 
 static struct feed channel;
 
-static void open_channel(void)
+static void open_with(const struct r3ring_assembler_options *options)
 {
-	feed_create(&channel, NULL);
+	feed_create(&channel, options);
 	channel.key_kind = R3RING_KEYS_SLOT;
 	channel.tokens_per_key = 2;
 	feed_schema(&channel);
+}
+
+static void open_channel(void)
+{
+	open_with(NULL);
 }
 
 static void close_channel(void)
@@ -429,5 +434,35 @@ Test(assembler_keys, what_failed_to_load_and_is_run_under_the_same_weights_count
 	computed(2, 1, 0, 2, NULL, 0);
 	got = finish(1, "a", 3);
 	assert_row(got, 0, 2, 0);
+	r3ring_assembled_free(got);
+}
+
+/* Another shard ran it in between, so that what this one had was not in KV for a while. */
+Test(assembler_keys, what_is_run_here_again_is_behind_its_key_again)
+{
+	const struct r3ring_assembler_options latest = {
+		.size = sizeof(latest),
+		.policy = R3RING_ROWS_LATEST,
+	};
+	const uint64_t keys[] = {100};
+	struct r3ring_assembled *got;
+
+	close_channel();
+	open_with(&latest);
+	channel.key_kind = R3RING_KEYS_BLOCK_HASH;
+	feed_begin(&channel, 1, "a", 2, 0);
+	computed(1, 1, 0, 2, NULL, 0);
+	channel.weight_version = 1;
+	channel.row_begin = channel.row_end = 2;
+	computed(2, 1, 0, 2, NULL, 0);
+	channel.weight_version = 2;
+	channel.row_begin = channel.row_end = 0;
+	computed(3, 1, 0, 1, NULL, 0);
+	computed(4, 1, 1, 1, keys, 1);
+	feed_begin(&channel, 2, "b", 3, 0);
+	cached(5, 2, 2, keys, 1);
+	got = finish(2, "b", 4);
+	assert_row(got, 0, 3, 0);
+	assert_row(got, 1, 4, 0);
 	r3ring_assembled_free(got);
 }
