@@ -13,7 +13,8 @@ struct chosen {
 	struct row *row[ROWS_MAX];
 	const struct layer_map *map[ROWS_MAX];
 	uint32_t rows;
-	uint8_t cause; /* of cells of which no row says why */
+	uint32_t passes; /* leading rows that may count; what is behind only contradicts */
+	uint8_t cause;   /* of cells of which no row says why */
 };
 
 /* ---- choosing ----------------------------------------------------------- */
@@ -54,26 +55,37 @@ static void chosen_add(const struct r3ring_assembled *assembled, struct chosen *
 	chosen->map[place] = map_of(assembled, row);
 }
 
-static void rows_of_attempt(const struct r3ring_assembled *assembled, const struct attempt *attempt,
-			    uint32_t position, struct chosen *chosen)
+/* Another pass does not stand in for what was lost of the one that counts. */
+static void add_contradictions(const struct r3ring_assembled *assembled,
+			       const struct attempt *attempt, uint32_t position,
+			       struct chosen *chosen)
 {
-	struct row *row = attempt_row(attempt, position);
+	for (uint32_t i = 0; i < attempt->contradictions && chosen->rows < ROWS_MAX; i++) {
+		struct row *row = attempt->contradiction[i].row;
 
-	if (row && chosen->rows < ROWS_MAX)
-		chosen_add(assembled, chosen, row);
-	for (uint32_t i = 0; i < attempt->contradictions && chosen->rows < ROWS_MAX; i++)
-		if (attempt->contradiction[i].position == position)
-			chosen_add(assembled, chosen, attempt->contradiction[i].row);
+		if (attempt->contradiction[i].position != position)
+			continue;
+		chosen->row[chosen->rows] = row;
+		chosen->map[chosen->rows++] = map_of(assembled, row);
+	}
 }
 
 static bool rows_of_pass(const struct r3ring_assembled *assembled, const struct pass *pass,
 			 uint32_t position, struct chosen *chosen)
 {
-	for (const struct part *part = assembled->request->part; part; part = part->next) {
-		const struct attempt *attempt = part_find_attempt(part, pass->number);
+	const struct part *part;
+	const struct attempt *attempt;
 
+	for (part = assembled->request->part; part; part = part->next) {
+		attempt = part_find_attempt(part, pass->number);
+		if (attempt && attempt_row(attempt, position) && chosen->rows < ROWS_MAX)
+			chosen_add(assembled, chosen, attempt_row(attempt, position));
+	}
+	chosen->passes = chosen->rows;
+	for (part = assembled->request->part; part && chosen->rows; part = part->next) {
+		attempt = part_find_attempt(part, pass->number);
 		if (attempt)
-			rows_of_attempt(assembled, attempt, position, chosen);
+			add_contradictions(assembled, attempt, position, chosen);
 	}
 	if (chosen->rows)
 		chosen->pass = pass;
@@ -160,6 +172,7 @@ static void choose(const struct r3ring_assembled *assembled, uint32_t position,
 {
 	chosen->pass = NULL;
 	chosen->rows = 0;
+	chosen->passes = 0;
 	chosen->cause = 0;
 	if (assembled->policy == R3RING_ROWS_FIRST)
 		choose_first(assembled, position, chosen);
@@ -228,6 +241,8 @@ static void cell_read(const struct r3ring_assembled *assembled, const struct cho
 		    (!row_is_no_pass(row) && row->weight_version != chosen->row[0]->weight_version))
 			continue;
 		cause = row_cell_cause(row, place);
+		if (i >= chosen->passes && !cell->ids)
+			continue;
 		if (!cause && !cell_add(cell, row, row_ids(row) + (size_t)place * top_k,
 					top_k * sizeof(uint16_t)))
 			return;
@@ -362,7 +377,7 @@ static void read_cells(const struct r3ring_assembled *assembled, const struct ra
 /* Of the first row that has a layer; what came from elsewhere ran under none here. */
 static uint64_t weights_of(const struct chosen *chosen)
 {
-	for (uint32_t i = 0; i < chosen->rows; i++)
+	for (uint32_t i = 0; i < chosen->passes; i++)
 		if (row_has_any(chosen->row[i]))
 			return chosen->row[i]->weight_version;
 	return 0;

@@ -41,13 +41,26 @@ static uint32_t cells_differing(struct row *kept, struct row *other)
 	return count;
 }
 
+/* Whether @other has a cell that @kept lost, so that a row of another channel can tell of it
+ * that the passes differ. */
+static bool has_more(struct row *kept, struct row *other)
+{
+	if (kept->pool != other->pool || kept->empty)
+		return row_has_any(other);
+	for (uint32_t layer = 0; layer < kept->pool->layers; layer++)
+		if (row_cell_valid(other, layer) && !row_cell_valid(kept, layer))
+			return true;
+	return false;
+}
+
 /* The other one is kept beside it: the row may be behind a key too, and is right there. */
 static void contradict(struct r3ring_assembler *assembler, struct attempt *attempt,
 		       uint32_t position, struct row *row)
 {
-	uint32_t cells = cells_differing(attempt_row(attempt, position), row);
+	struct row *kept = attempt_row(attempt, position);
+	uint32_t cells = cells_differing(kept, row);
 
-	if (!cells)
+	if (!cells && (assembler->onlooker.ctx || !has_more(kept, row)))
 		return;
 	assembler->stats.conflicts += cells;
 	attempt_contradict(attempt, position, row);

@@ -15,7 +15,8 @@
 
 #include "consumer/assembler/rows.h"
 
-/* A pass that does not agree with the row that an attempt has of the position. */
+/* Another pass of the same weights over a position: it does not agree with the row that the
+ * attempt has of it, or may not agree with what other channels have where that row is lost. */
 struct contradiction {
 	uint32_t position;
 	struct row *row;
@@ -92,7 +93,7 @@ static inline struct row *attempt_newest(const struct attempt *attempt, uint32_t
 	return attempt_row(attempt, position);
 }
 
-/* Puts @row (its own reference) where there was none or another. */
+/* Puts @row (its own reference) where there was none or another; it is what is in KV now. */
 void attempt_put(struct attempt *attempt, uint32_t position, struct row *row);
 
 #endif

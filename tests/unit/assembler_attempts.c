@@ -169,6 +169,25 @@ Test(assembler_attempts, two_passes_that_contradict_each_other_are_missing_and_b
 	r3ring_assembled_free(got);
 }
 
+Test(assembler_attempts, a_pass_that_contradicts_does_not_fill_what_the_first_one_lost)
+{
+	const struct r3ring_span one = {.request = 1, .rows = 2, .accepted = R3RING_UNKNOWN_U32};
+	struct r3ring_assembled *got;
+
+	feed_begin(&channel, 1, "a", 2, 0);
+	feed_step(&channel, 1, 2, &one, 1, NULL, 0);
+	feed_layers(&channel, 1, 2, 0, 1);
+	feed_layers(&channel, 1, 2, 2, 3);
+	feed_step_end(&channel, 1, 1, R3RING_CAUSE_TOO_FEW_ROWS);
+	run(2, 1, 0, 1, 1);
+	feed_end(&channel, 1, R3RING_END_FINISHED, 0, 3);
+	got = take(&channel, "a");
+	cr_assert_eq(cell_of(got, 1, 0, 0, 1, 1), R3RING_CAUSE_CONFLICT);
+	cr_assert_eq(cell_of(got, 1, 1, 0, 2, 0), R3RING_CAUSE_TOO_FEW_ROWS);
+	cr_assert_eq(cell_of(got, 1, 2, 0, 1, 1), R3RING_CAUSE_CONFLICT);
+	r3ring_assembled_free(got);
+}
+
 Test(assembler_attempts, a_text_id_that_comes_again_is_another_request)
 {
 	struct r3ring_assembled *got;

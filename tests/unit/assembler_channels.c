@@ -298,3 +298,28 @@ Test(assembler_channels, passes_of_different_weights_are_not_mixed)
 	cr_assert_eq(cell_of(got, 0, 1, 0, 1, 0), R3RING_CAUSE_TOO_FEW_ROWS);
 	r3ring_assembled_free(got);
 }
+
+/* Of the shard that lost the first pass the second one is all that is known: another shard's
+ * row of the first tells that they differ. */
+Test(assembler_channels, a_contradiction_is_told_where_the_channel_lost_the_first_pass)
+{
+	const struct r3ring_span one = rows_of(1, R3RING_SPAN_COMPUTED, 0, 1);
+	const struct r3ring_assembled_info *info;
+	struct r3ring_assembled *got;
+
+	two_shards();
+	feed_whole(&first, 1, 1, &one, 1);
+	second.flags = R3RING_STEP_DROPPED;
+	feed_step(&second, 1, 1, &one, 1, NULL, 0);
+	feed_lost(&second, 1, 1, R3RING_CAUSE_RING_FULL, 0);
+	second.flags = 0;
+	feed_whole(&second, 2, 1, &one, 1);
+	end_both();
+	got = take(&first, "a");
+	assert_missing(got, 0, R3RING_CAUSE_CONFLICT);
+	info = r3ring_assembled_get_info(got);
+	cr_assert_eq(info->conflict[0].channel[0], 0);
+	cr_assert_eq(info->conflict[0].channel[1], 1);
+	cr_assert_eq(info->conflict[0].step[1], 2);
+	r3ring_assembled_free(got);
+}
