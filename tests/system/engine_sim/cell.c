@@ -100,6 +100,24 @@ static bool is_contradicted(const struct cell *cell)
 	return false;
 }
 
+/* What was given when it was evicted later passes may hide from the account. */
+static bool passes_contradict(const struct cell *cell, const struct truth *truth)
+{
+	for (uint32_t attempt = 0; attempt <= cell->request->attempts; attempt++) {
+		struct passes passes = {.truth = truth, .attempt = (int32_t)attempt};
+		const struct sim_row *row, *other;
+
+		while ((row = sim_passes_next(&passes))) {
+			struct passes behind = passes;
+
+			while ((other = sim_passes_next(&behind)))
+				if (contradict(cell, row, other))
+					return true;
+		}
+	}
+	return false;
+}
+
 /* Whether any reader has these ids, of whatever attempt. Spans that came too late for their
  * step the account leaves out, and what an evicted request is run again. */
 static bool is_told(const struct cell *cell)
@@ -307,7 +325,9 @@ static bool cause_is_true(const struct cell *cell, const struct truth *truth)
 		return true;
 	switch (cell->cause) {
 	case R3RING_CAUSE_CONFLICT:
-		return is_contradicted(cell);
+		return is_contradicted(cell) ||
+		       (cell->given->info.flags & R3RING_ASSEMBLED_EVICTED &&
+			passes_contradict(cell, truth));
 	case R3RING_CAUSE_TOO_FEW_ROWS:
 		return sim->config.partial;
 	case R3RING_CAUSE_RING_FULL:
