@@ -117,9 +117,19 @@ static uint32_t ends_told(const struct request *request)
 	return ends;
 }
 
+/* Whether an end that was no preemption is known, on any channel. Where a keyframe that did not
+ * name it was all there was, it may have gone on since. */
+static bool has_end(const struct request *request)
+{
+	for (const struct part *part = request->part; part; part = part->next)
+		if (part->final)
+			return true;
+	return false;
+}
+
 static bool is_over(const struct r3ring_assembler *assembler, const struct request *request)
 {
-	return request->over &&
+	return has_end(request) &&
 	       ends_told(request) >=
 		       ends_needed(assembler, assembler->channel[request->part->channel]);
 }
@@ -135,7 +145,7 @@ static void let_go(struct r3ring_assembler *assembler, struct request *request, 
 	HASH_DEL(assembler->requests, request);
 	assembler->stats.requests_live--;
 	/* A rank that is silent is missing; an instance that is may have gone on. */
-	if (!request->over || ends_told(request) < assembler->options.min_ends)
+	if (!has_end(request) || ends_told(request) < assembler->options.min_ends)
 		flags |= R3RING_ASSEMBLED_UNFINISHED;
 	if (request->aborted)
 		flags |= R3RING_ASSEMBLED_ABORTED;
@@ -256,7 +266,6 @@ static void part_over(struct r3ring_assembler *assembler, struct channel *channe
 
 	part_delist(channel, part);
 	part->final = final;
-	request->over |= final;
 	give_if_over(assembler, request);
 }
 

@@ -54,7 +54,6 @@ struct part {
 struct request {
 	char *text[4]; /* id, session, turn, sample */
 	struct part *part;
-	bool over; /* an end that was no preemption was seen, on any channel */
 	bool aborted;
 	void *seen;                    /* the onlooker's */
 	struct request *older, *newer; /* by the last time that something was said of it */

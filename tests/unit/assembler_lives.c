@@ -199,6 +199,27 @@ Test(assembler_lives, what_a_keyframe_names_no_more_may_go_on_with_another_attem
 	r3ring_assembled_free(got);
 }
 
+/* Its end was taken from a keyframe that did not name it, and then it went on. */
+Test(assembler_lives, what_went_on_behind_a_keyframe_and_was_preempted_then_is_not_over)
+{
+	struct r3ring_assembled *got;
+
+	two_stages();
+	feed_begin(&first, 1, "a", 1, 0);
+	feed_begin(&second, 1, "a", 1, 0);
+	r3ring_assembler_gap(first.assembler, second.channel);
+	feed_keyframe(&second, 0);
+	feed_end(&first, 1, R3RING_END_PREEMPTED, 0, 2);
+	feed_begin(&second, 2, "a", 2, 1);
+	feed_begin(&first, 2, "a", 2, 1);
+	feed_end(&first, 2, R3RING_END_PREEMPTED, 1, 3);
+	feed_end(&second, 2, R3RING_END_PREEMPTED, 1, 3);
+	r3ring_assembler_flush(first.assembler);
+	got = take(&first, "a");
+	cr_assert_eq(r3ring_assembled_get_info(got)->flags, R3RING_ASSEMBLED_UNFINISHED);
+	r3ring_assembled_free(got);
+}
+
 /* The keyframe's first record was lost, what it repeats was not. */
 Test(assembler_lives, a_begin_that_is_repeated_begins_nothing_anew)
 {
