@@ -8,6 +8,7 @@
 
 #define FAULTS_PRINTED 1u
 #define ROUNDS_MOST 20000u
+#define LATE_STEPS 64u /* that the assembler lets wait where its options do not say */
 
 void sim_trace(const struct sim *sim, const char *format, ...)
 {
@@ -36,7 +37,18 @@ void sim_fault(struct sim *sim, const char *format, ...)
 
 /* ---- the assembler ------------------------------------------------------ */
 
-/* What it may hold beyond its bound: steps that wait for their maps, and the newest. */
+/* How many steps may wait for their maps in a channel: for one that was lost as many as the
+ * assembler lets wait. */
+static uint32_t steps_waiting(const struct sim_config *config)
+{
+	bool lost = config->lag && (config->gap || config->never_late);
+
+	if (!lost)
+		return config->lag;
+	return config->late_steps ? config->late_steps : LATE_STEPS;
+}
+
+/* What it may hold beyond its bound: steps that wait, and the newest. */
 static void check_bound(struct sim *sim)
 {
 	struct r3ring_assembler_stats stats;
@@ -45,7 +57,8 @@ static void check_bound(struct sim *sim)
 
 	r3ring_assembler_get_stats(sim->assembler, &stats);
 	if (sim->config.max_bytes &&
-	    stats.bytes > sim->config.max_bytes + (sim->config.lag + 3) * step * sim->channels)
+	    stats.bytes > sim->config.max_bytes +
+				  (steps_waiting(&sim->config) + 3) * step * sim->channels)
 		sim_fault(sim, "%llu bytes are held, %llu allowed", (unsigned long long)stats.bytes,
 			  (unsigned long long)sim->config.max_bytes);
 	if (sim->config.max_keys && stats.keys > sim->config.max_keys * sim->channels)
