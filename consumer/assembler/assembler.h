@@ -68,6 +68,7 @@ struct step {
 	struct map late;   /* of a replacement that is not whole yet */
 	bool late_open;
 	bool ended;
+	bool over; /* its generation is: nothing more is said of it */
 };
 
 struct item {

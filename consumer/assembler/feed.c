@@ -171,6 +171,19 @@ static void end_former_steps(struct channel *channel)
 	}
 }
 
+/* Nor are spans, whoever waits for them. */
+static void end_generation(struct channel *channel)
+{
+	struct item *item;
+
+	end_former_steps(channel);
+	DL_FOREACH(channel->items, item)
+	{
+		if (item->type == ITEM_STEP)
+			item->step.over = true;
+	}
+}
+
 static int feed_step(struct channel *channel, const struct r3ring_record *record)
 {
 	struct item *item;
@@ -280,7 +293,7 @@ static int feed_place(struct channel *channel, const struct r3ring_view *view,
 	int r = 0;
 
 	if (view->generation != channel->generation) {
-		end_former_steps(channel);
+		end_generation(channel);
 		channel->keyframe_left = 0;
 		channel->generation = view->generation;
 		r = append_plain(channel, ITEM_GENERATION);

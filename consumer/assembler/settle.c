@@ -53,7 +53,8 @@ static bool step_ready(const struct r3ring_assembler *assembler, const struct ch
 
 	if (!step->ended)
 		return false;
-	if (step_map_settled(step) || channel->waiting > assembler->options.late_steps)
+	if (step_map_settled(step) || step->over ||
+	    channel->waiting > assembler->options.late_steps)
 		return true;
 	return !map_may_come(item);
 }

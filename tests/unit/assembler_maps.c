@@ -238,3 +238,28 @@ Test(assembler_maps, failure_50_a_waiting_step_takes_nothing_of_the_next_generat
 		cr_assert_neq(cell_of(got, position, 0, 9, 1, 0), 0);
 	r3ring_assembled_free(got);
 }
+
+/* Its engine died before it learned how many drafts were accepted. */
+Test(assembler_maps, no_step_waits_for_its_map_beyond_its_generation)
+{
+	struct r3ring_span draft = computed(1, 0, 0, 2);
+	const struct r3ring_span one = computed(1, 0, 0, 1);
+	struct r3ring_assembler_stats stats;
+	struct r3ring_assembled *got;
+
+	draft.flags = R3RING_SPAN_DRAFT;
+	feed_begin(&channel, 1, "a", 1, 0);
+	feed_whole(&channel, 1, 2, &draft, 1);
+	r3ring_assembler_get_stats(channel.assembler, &stats);
+	cr_assert_eq(stats.spans_late, 0);
+	channel.generation = 2;
+	channel.seq = 0;
+	feed_schema(&channel);
+	r3ring_assembler_get_stats(channel.assembler, &stats);
+	cr_assert_eq(stats.spans_late, 1);
+	feed_begin(&channel, 1, "b", 1, 0);
+	feed_whole(&channel, 1, 1, &one, 1);
+	got = finish(1, "b", 2);
+	assert_row(got, 0, 1, 0);
+	r3ring_assembled_free(got);
+}
