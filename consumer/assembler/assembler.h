@@ -7,6 +7,7 @@
  *	settle.c    items in the ring's order
  *	lives.c     requests begin, go on, end; keyframes; eviction
  *	place.c     a step's rows get positions in requests and keys
+ *	place_again.c  and others, when spans come later than that
  *	give.c      a request that is ready: which rows count, and their union
  *	rows.c requests.c keys.c    what they work on
  *
@@ -167,11 +168,12 @@ void requests_flush(struct r3ring_assembler *assembler);
 
 /* place.c */
 void step_place(struct r3ring_assembler *assembler, struct channel *channel, struct step *step);
-/* Spans that replace those of a step that was settled already. */
-void spans_place_again(struct r3ring_assembler *assembler, struct channel *channel,
-		       const struct r3ring_record *record);
 void keys_copy(struct channel *channel, const struct r3ring_record *record,
 	       uint64_t weight_version);
+
+/* place_again.c: spans that replace those of a step that was settled already */
+void spans_place_again(struct r3ring_assembler *assembler, struct channel *channel,
+		       const struct r3ring_record *record);
 
 /* give.c: makes an assembled request of it and frees what is not needed any more. */
 void request_give(struct r3ring_assembler *assembler, struct request *request, uint32_t flags);

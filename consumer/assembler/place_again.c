@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Spans that come later than their step was settled: its rows leave the positions they got
+ * and are placed again.
+ */
+#include <stdlib.h>
+
+#include "consumer/assembler/assembler.h"
+
+/* The part's rows of a step, out of their positions again. Returns how many. */
+static uint32_t take_back(struct part *part, struct step *step, uint64_t generation)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < part->attempts; i++) {
+		struct attempt *attempt = &part->attempt[i];
+
+		for (uint32_t position = 0; position < attempt->positions; position++) {
+			struct row *placed = attempt->row[position];
+
+			if (!placed || placed->step != step->head.step ||
+			    placed->generation != generation || placed->pool != step->pool ||
+			    placed->number >= step->rows)
+				continue;
+			row_drop(step->row[placed->number]);
+			step->row[placed->number] = placed;
+			step->head.weight_version = placed->weight_version;
+			attempt->row[position] = NULL;
+			count++;
+		}
+	}
+	return count;
+}
+
+/* Its keys may be others' since: what it set under wrong ones goes, and nothing is set. */
+static uint32_t keys_leave(struct channel *channel, struct step *step)
+{
+	uint32_t count =
+		key_store_forget_step(&channel->keys, step->head.step, channel->generation);
+
+	for (uint32_t i = 0; i < step->map.spans; i++)
+		step->map.span[i].keys = 0;
+	return count;
+}
+
+void spans_place_again(struct r3ring_assembler *assembler, struct channel *channel,
+		       const struct r3ring_record *record)
+{
+	struct r3ring_record plain = *record;
+	struct step step = {
+		.head = {.step = record->u.spans.head.step},
+		.pool = channel->pool,
+		.rows = channel->schema.max_rows,
+		.map_known = true,
+	};
+	uint32_t known;
+
+	step.row = calloc(step.rows, sizeof(*step.row));
+	if (!step.row)
+		return;
+	/* Of several records each counts by itself: their rows have places already. */
+	plain.u.spans.head.flags = 0;
+	step_spans(&step, &plain);
+	known = keys_leave(channel, &step);
+	for (uint32_t i = 0; step.map_known && i < step.map.spans; i++) {
+		struct part *part = part_of(channel, step.map.span[i].request);
+
+		if (part)
+			known += take_back(part, &step, channel->generation);
+	}
+	if (known)
+		step_place(assembler, channel, &step);
+	step_release(&step);
+}
