@@ -111,6 +111,8 @@ static void put(const struct placing *placing, uint32_t position, struct row *ro
 	if (kept && !row_is_no_pass(kept)) {
 		if (kept->weight_version == row->weight_version) {
 			contradict(assembler, attempt, position, row);
+			if (!assembler->onlooker.ctx)
+				attempt_recompute(attempt, position, row);
 			return;
 		}
 	}
@@ -155,8 +157,7 @@ static void ran_elsewhere(const struct placing *placing, uint32_t position)
 	struct row *kept = attempt_row(placing->attempt, position);
 	struct row *unknown;
 
-	if (!kept || kept->weight_version == placing->step->head.weight_version ||
-	    placing->assembler->onlooker.ctx)
+	if (!kept || placing->assembler->onlooker.ctx)
 		return;
 	unknown = row_take_empty(placing->step->pool, R3RING_MISSING_UNKNOWN_KEY);
 	if (unknown)

@@ -30,7 +30,7 @@ struct attempt {
 	uint32_t positions; /* of `row` */
 	uint32_t capacity;
 	struct row **row;    /* [positions] NULL: nothing is known of it */
-	struct row **newest; /* [recomputed] of new weights, which do not count; NULL: as `row` */
+	struct row **newest; /* [recomputed] run again, which do not count; NULL: as `row` */
 	uint32_t recomputed;
 	struct contradiction *contradiction; /* [contradictions] in the order of their coming */
 	uint32_t contradictions;

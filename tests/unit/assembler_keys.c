@@ -466,3 +466,39 @@ Test(assembler_keys, what_is_run_here_again_is_behind_its_key_again)
 	assert_row(got, 1, 4, 0);
 	r3ring_assembled_free(got);
 }
+
+/* Three positions are run, the last one twice; what its key held is forgotten, and told anew
+ * by the span of the next position. */
+static struct r3ring_assembled *run_twice(bool here)
+{
+	const uint64_t keys[] = {100, 101};
+
+	feed_begin(&channel, 1, "a", 3, 0);
+	computed(1, 1, 0, 3, keys, 2);
+	channel.row_begin = channel.row_end = here ? 0 : 1;
+	computed(2, 1, 2, 1, keys + 1, 1);
+	channel.row_begin = channel.row_end = 0;
+	feed_lost(&channel, 3, 3, R3RING_CAUSE_QUEUE_FULL, 1);
+	computed(4, 1, 3, 1, keys + 1, 1);
+	feed_begin(&channel, 2, "b", 5, 0);
+	cached(5, 2, 4, keys, 2);
+	return finish(2, "b", 6);
+}
+
+Test(assembler_keys, a_second_pass_is_what_is_in_kv)
+{
+	struct r3ring_assembled *got = run_twice(true);
+
+	assert_row(got, 2, 2, 0);
+	assert_row(got, 3, 4, 0);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_keys, what_another_shard_ran_again_is_not_what_this_one_ran)
+{
+	struct r3ring_assembled *got = run_twice(false);
+
+	assert_missing(got, 2, R3RING_MISSING_UNKNOWN_KEY);
+	assert_row(got, 3, 4, 0);
+	r3ring_assembled_free(got);
+}

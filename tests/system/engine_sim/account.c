@@ -136,6 +136,8 @@ static void see(struct account *account, const struct sim_span *span, uint32_t p
 	if (seen->known == SIM_ROW) {
 		if (seen->row->pass.weights == row->pass.weights) {
 			seen->other = row;
+			seen->newest = row;
+			seen->elsewhere = false;
 			return;
 		}
 		if (account->sim->config.policy == R3RING_ROWS_FIRST) {
@@ -202,13 +204,10 @@ static void keys_set(struct account *account, const struct sim_step *step,
 	}
 }
 
-/* Another shard ran the row, under new weights. */
-static void ran_elsewhere(const struct account *account, struct sim_seen *seen)
+/* Another shard ran the row again. */
+static void ran_elsewhere(struct sim_seen *seen)
 {
-	uint64_t weights = seen->known == SIM_ROW ? seen->row->pass.weights : seen->weights;
-
-	if (seen->known != SIM_NOTHING && weights != account->weights)
-		seen->elsewhere = true;
+	seen->elsewhere = seen->known != SIM_NOTHING;
 }
 
 static void span_compute(struct account *account, const struct sim_step *step,
@@ -225,8 +224,7 @@ static void span_compute(struct account *account, const struct sim_step *step,
 		if (row)
 			see(account, span, span->told.position + i, SIM_ROW, row);
 		else
-			ran_elsewhere(account,
-				      &seen_of(account, span->life)[span->told.position + i]);
+			ran_elsewhere(&seen_of(account, span->life)[span->told.position + i]);
 	}
 	for (uint32_t i = 0; unknown && i < span->told.rows; i++)
 		see(account, span, span->told.position + i, SIM_NO_SPANS, NULL);

@@ -147,20 +147,24 @@ static void prefill(struct sim *sim, struct sim_step *step, struct sim_life *lif
 	compute(sim, step, life, rows, rows, false);
 }
 
-/* A pass over a token that was run already, which comes to other routes. */
+/* A pass over a token that was run already, which comes to other routes, and fills KV anew. */
 static void contradict(struct sim *sim, struct sim_step *step, struct sim_life *life, uint32_t rows)
 {
+	const uint32_t tokens = sim->config.block_tokens;
 	uint32_t position = sim_below(&sim->chance, life->computed);
 	struct sim_fill *fill = &life->fill[position];
+	struct sim_span *span;
 	struct sim_row *row;
 
 	if (life->untold || step->rows + rows + 1 > sim->config.max_rows || !fill->pass ||
 	    fill->again || fill->pass->life != life || fill->pass->pass.weights != step->weights)
 		return;
-	span_add(step, life, R3RING_SPAN_COMPUTED, position, 1);
+	span = span_add(step, life, R3RING_SPAN_COMPUTED, position, 1);
+	span_keys(sim, step, span, 1);
 	row = row_add(sim, step, life, position, true);
 	row->pass.run += UINT64_C(1) << 32;
 	fill->again = row;
+	life->engine->block[life->block[position / tokens]].row[position % tokens] = row;
 }
 
 static void decode(struct sim *sim, struct sim_step *step, struct sim_life *life, uint32_t place)
