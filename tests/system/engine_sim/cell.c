@@ -295,17 +295,35 @@ static bool is_bad(const struct cell *cell, const struct truth *truth)
 	return false;
 }
 
-/* A rank that has the layer never knew of the request: nothing says that anything was run. */
-static bool is_unheard_of(const struct cell *cell, const struct truth *truth)
+/* Whether some reader was never told how many of the attempt's drafts were accepted there. */
+static bool accepted_is_unknown(const struct cell *cell, uint16_t attempt)
 {
 	for (uint32_t i = 0; i < cell->request->lives; i++) {
 		const struct sim_life *life = cell->request->life[i];
+
+		for (uint32_t c = 0; c < cell->sim->channels && life->attempt == attempt; c++)
+			if (life->seen[c] && life->seen[c][cell->position].known == SIM_NO_SPANS)
+				return true;
+	}
+	return false;
+}
+
+/* A rank that has the layer never knew of the attempt, that counts or that was taken to count
+ * since nobody knows what it accepted: nothing says that anything was run. */
+static bool is_unheard_of(const struct cell *cell, const struct truth *truth)
+{
+	uint16_t said = cell->given->attempt[cell->position];
+
+	for (uint32_t i = 0; i < cell->request->lives; i++) {
+		const struct sim_life *life = cell->request->life[i];
+		bool is_meant = life->attempt == truth->attempt ||
+				(life->attempt == said && accepted_is_unknown(cell, life->attempt));
 
 		for (uint32_t c = 0; c < life->engine->channels; c++) {
 			const struct sim_channel *channel =
 				&cell->sim->channel[life->engine->first_channel + c];
 
-			if (life->attempt == truth->attempt && !channel->copy && !channel->draft &&
+			if (is_meant && !channel->copy && !channel->draft &&
 			    cell->layer >= channel->first_layer &&
 			    cell->layer < channel->first_layer + channel->layers &&
 			    !life->heard_of[channel->index])
@@ -369,13 +387,9 @@ static bool attempts_before_are_known(const struct cell *cell, const struct trut
 			if (life->attempt != attempt)
 				continue;
 			named |= life->ever_named;
-			/* Nor how many of its drafts were accepted. */
-			for (uint32_t c = 0; c < cell->sim->channels; c++)
-				if (life->seen[c] &&
-				    life->seen[c][cell->position].known == SIM_NO_SPANS)
-					return false;
 		}
-		if (!named)
+		/* Nor how many of its drafts were accepted. */
+		if (!named || accepted_is_unknown(cell, (uint16_t)attempt))
 			return false;
 	}
 	return true;
