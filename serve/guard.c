@@ -119,6 +119,6 @@ int guard_read_token(struct guard *guard, const char *path, struct r3ring_error 
 		token[got - 1] = '\0';
 	r = check_token(token, path, err);
 	if (!r)
-		strcpy(guard->token, token);
+		snprintf(guard->token, sizeof(guard->token), "%s", token);
 	return r;
 }

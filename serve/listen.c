@@ -29,6 +29,7 @@ static bool is_port(const char *text)
 static bool split(const char *text, char host[256], const char **port)
 {
 	const char *colon = strrchr(text, ':'), *begin = text, *end = colon;
+	int len;
 
 	if (!colon || !is_port(colon + 1))
 		return false;
@@ -40,13 +41,11 @@ static bool split(const char *text, char host[256], const char **port)
 	} else if (memchr(text, ':', (size_t)(colon - text))) {
 		return false;
 	}
-	if (end - begin >= 256)
-		return false;
-	snprintf(host, 256, "%.*s", (int)(end - begin), begin);
-	if (!host[0])
-		strcpy(host, DEFAULT_HOST);
 	*port = colon + 1;
-	return true;
+	len = (int)(end - begin);
+	if (len == 0)
+		return snprintf(host, 256, "%s", DEFAULT_HOST) > 0;
+	return snprintf(host, 256, "%.*s", len, begin) < 256;
 }
 
 static bool is_loopback(const struct sockaddr *address)
@@ -78,7 +77,7 @@ static int bind_address(const struct addrinfo *address)
 
 static void name_place(int fd, struct listen_place *place)
 {
-	struct sockaddr_storage bound;
+	struct sockaddr_storage bound = {0};
 	socklen_t len = sizeof(bound);
 	char port[16] = "?";
 
@@ -154,7 +153,7 @@ int listen_on_path(const char *path, struct listen_place *place, struct r3ring_e
 					"%s: a socket's path has at most %zu "
 					"bytes",
 					path, sizeof(address.sun_path) - 1);
-	strcpy(address.sun_path, path);
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return r3ring_error_set(err, -errno, "%s: %s", path, strerror(errno));

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
 #include <string.h>
 
 #include <microhttpd.h>
@@ -21,11 +22,9 @@ static const char *match(const char *pattern, const char *path)
 
 static void add_method(char allowed[64], const char *method)
 {
-	if (strlen(allowed) + strlen(method) + 3 > 64)
-		return;
-	if (allowed[0])
-		strcat(allowed, ", ");
-	strcat(allowed, method);
+	size_t used = strlen(allowed);
+
+	snprintf(allowed + used, 64 - used, "%s%s", used ? ", " : "", method);
 }
 
 static bool takes(const struct http_route *route, const char *method)
@@ -52,7 +51,7 @@ const struct http_route *route_find(const struct http_route *routes, size_t coun
 			return NULL;
 		}
 		if (takes(&routes[i], method)) {
-			strcpy(argument, rest);
+			snprintf(argument, HTTP_ARGUMENT_MAX + 1, "%s", rest);
 			return &routes[i];
 		}
 		*status = MHD_HTTP_METHOD_NOT_ALLOWED;

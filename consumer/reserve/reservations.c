@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a reservation is made, lives and goes. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,7 +95,7 @@ static struct reservation *new_reservation(const struct r3ring_reserve_request *
 	}
 	made->owner = request->owner;
 	made->expires_ns = request->ttl_ns ? request->now_ns + request->ttl_ns : 0;
-	strcpy(made->key, request->key);
+	snprintf(made->key, sizeof(made->key), "%s", request->key);
 	return made;
 }
 
@@ -340,7 +341,7 @@ uint32_t r3ring_book_list(struct r3ring_book *book, uint64_t after,
 			.units = reservation->demand->units,
 			.evidence_age_ns = reservation->demand->age_ns,
 		};
-		strcpy(info[count++].key, reservation->key);
+		memcpy(info[count++].key, reservation->key, sizeof(reservation->key));
 	}
 	pthread_mutex_unlock(&book->lock);
 	return count;
