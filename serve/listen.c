@@ -48,15 +48,17 @@ static bool split(const char *text, char host[256], const char **port)
 	return snprintf(host, 256, "%.*s", len, begin) < 256;
 }
 
-static bool is_loopback(const struct sockaddr *address)
+static bool is_loopback(const struct sockaddr_storage *address)
 {
-	if (address->sa_family == AF_INET)
-		return ntohl(((const struct sockaddr_in *)(const void *)address)
-				     ->sin_addr.s_addr) >>
-			       24 ==
-		       127;
-	return IN6_IS_ADDR_LOOPBACK(
-		&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr);
+	struct sockaddr_in four;
+	struct sockaddr_in6 six;
+
+	if (address->ss_family == AF_INET) {
+		memcpy(&four, address, sizeof(four));
+		return ntohl(four.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	}
+	memcpy(&six, address, sizeof(six));
+	return memcmp(&six.sin6_addr, &in6addr_loopback, sizeof(in6addr_loopback)) == 0;
 }
 
 static int bind_address(const struct addrinfo *address)
@@ -84,7 +86,7 @@ static void name_place(int fd, struct listen_place *place)
 	if (getsockname(fd, (struct sockaddr *)&bound, &len) == 0) {
 		getnameinfo((struct sockaddr *)&bound, len, NULL, 0, port, sizeof(port),
 			    NI_NUMERICSERV);
-		place->loopback = is_loopback((struct sockaddr *)&bound);
+		place->loopback = is_loopback(&bound);
 	}
 	snprintf(place->name, sizeof(place->name), strchr(place->host, ':') ? "[%s]:%s" : "%s:%s",
 		 place->host, port);
