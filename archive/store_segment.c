@@ -151,8 +151,38 @@ static int make_segment(struct store *store)
 	return r;
 }
 
-/* Whatever the policy: only the newest segment may ever be other than whole. */
-static int end_segment(struct store *store)
+/* A block without entries: it says that its segment was closed, and that all before it had
+ * been synced, so that damage there is never taken for the end of a recorder that died. */
+static int write_last(struct store *store)
+{
+	struct archive_block_head head = {
+		.magic = ARCHIVE_BLOCK_MAGIC,
+		.flags = ARCHIVE_BLOCK_LAST,
+		.number = store->written.block + 1,
+		.records = store->written.records,
+		.previous_hash = store->written.hash,
+		.synced = store->synced_block,
+		.stored_hash = archive_hash("", 0),
+	};
+	struct timespec now;
+	ssize_t count;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	head.time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	archive_block_seal(&head);
+	count = pwrite(store->fd, &head, sizeof(head), (off_t)store->written_to);
+	if (count != (ssize_t)sizeof(head))
+		return count < 0 ? -errno : -ENOSPC;
+	store->written.block = head.number;
+	store->written.hash = head.head_hash;
+	store->written.flags = head.flags;
+	store->written_to += LAST_SPAN;
+	store->offset = store->written_to;
+	store->given = store->written;
+	return 0;
+}
+
+static int close_segment(struct store *store)
 {
 	struct segment_file *file;
 	int r = fdatasync(store->fd) < 0 ? -errno : 0;
@@ -174,6 +204,18 @@ static int end_segment(struct store *store)
 	return 0;
 }
 
+/* Whatever the policy: only the newest segment may ever be other than whole. */
+static int end_segment(struct store *store)
+{
+	int r = fdatasync(store->fd) < 0 ? -errno : 0;
+
+	if (r < 0)
+		return r;
+	store->synced_block = store->written.block;
+	r = write_last(store);
+	return r < 0 ? r : close_segment(store);
+}
+
 bool store_begin_segment(struct store *store)
 {
 	int r = store->fd >= 0 ? end_segment(store) : 0;
@@ -191,29 +233,6 @@ bool store_begin_segment(struct store *store)
 }
 
 /* ---- the end ------------------------------------------------------------ */
-
-static int write_last(struct store *store)
-{
-	struct archive_block_head head = {
-		.magic = ARCHIVE_BLOCK_MAGIC,
-		.flags = ARCHIVE_BLOCK_LAST,
-		.number = store->written.block + 1,
-		.records = store->written.records,
-		.previous_hash = store->written.hash,
-		.synced = store->synced_block,
-		.stored_hash = archive_hash("", 0),
-	};
-	struct timespec now;
-	ssize_t count;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	head.time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	archive_block_seal(&head);
-	count = pwrite(store->fd, &head, sizeof(head), (off_t)store->written_to);
-	if (count == (ssize_t)sizeof(head))
-		return 0;
-	return count < 0 ? -errno : -ENOSPC;
-}
 
 /* A segment with nothing whole in it is none. */
 static void cut(struct store *store)
@@ -236,9 +255,6 @@ static void cut(struct store *store)
  * this one did not end in good order, and nothing else. */
 static void mark_after_failure(struct store *store)
 {
-	if (store->fd < 0 || store->written.flags & ARCHIVE_BLOCK_LAST)
-		return;
-	store->offset = store->written_to + LAST_SPAN;
 	if (write_last(store) == 0)
 		return;
 	store->offset = store->written_to;
@@ -250,15 +266,17 @@ void store_finish(struct store *store)
 {
 	int r;
 
-	if (store->fd < 0)
-		return;
-	if (store_failed(store)) {
-		cut(store);
-		mark_after_failure(store);
+	if (store->fd >= 0 && !store_failed(store)) {
+		r = end_segment(store);
+		if (r < 0)
+			store_fail(store, r, "ending the archive");
 	}
+	if (store->fd >= 0)
+		cut(store);
 	if (store->fd < 0)
 		return;
-	r = end_segment(store);
+	mark_after_failure(store);
+	r = close_segment(store);
 	if (r < 0)
 		store_fail(store, r, "ending the archive");
 }

@@ -37,8 +37,6 @@ void writer_hand_on(struct archive_writer *writer, bool last)
 	if (!writer->repeating &&
 	    blocks_segment_bytes(&writer->blocks) >= writer->options.segment_bytes)
 		last = true;
-	if (last)
-		block->head.flags |= ARCHIVE_BLOCK_LAST;
 	writer->segment_over = last;
 	writer->block = NULL;
 	blocks_give(&writer->blocks, block);

@@ -216,7 +216,9 @@ Test(archive_resume, a_segment_that_has_not_said_all_again_goes)
 	cr_assert_eq(archive_fixture_close(&archive), 0);
 	free(image);
 	read_image(2);
-	for (size_t bytes = 0; bytes < image_bytes; bytes += 97) {
+	/* Up to its end mark: what is in front of that is whole. */
+	for (size_t bytes = 0; bytes < image_bytes - sizeof(struct archive_block_head);
+	     bytes += 97) {
 		struct r3ring_error err = {0};
 
 		write_image(2, image, bytes);
@@ -325,6 +327,22 @@ Test(archive_resume, damage_where_it_had_been_synced_is_refused_and_left_alone)
 	expect_damage_at(whole.blocks[0].offset + 60);
 	expect_damage_at(whole.blocks[1].offset + 5000);
 	expect_damage_at(end - 200);
+}
+
+/* Whatever was synced while it was written: the end mark says that all was. */
+Test(archive_resume, damage_in_an_archive_that_was_closed_is_refused_and_left_alone)
+{
+	archive.options.sync = ARCHIVE_SYNC_NEVER;
+	cr_assert_eq(archive_fixture_open(&archive, NULL), 0);
+	archive_fixture_fill(&archive, RECORDS);
+	cr_assert_eq(archive_fixture_close(&archive), 0);
+	read_image(1);
+	archive_walk(&whole, archive.dir);
+	cr_assert_gt(whole.block_count, 2);
+	for (size_t i = 0; i + 1 < whole.block_count; i++) {
+		expect_damage_at(whole.blocks[i].offset + 8);
+		expect_damage_at(whole.blocks[i].offset + sizeof(struct archive_block_head) + 50);
+	}
 }
 
 Test(archive_resume, an_archive_of_other_layers_is_refused)
