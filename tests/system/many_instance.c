@@ -424,12 +424,15 @@ Test(many_instance, a_channel_goes_on_behind_where_it_was_left_off)
 {
 	struct r3ring_instance_start start = {.channel = NULL, .seq = 5};
 	struct r3ring_reader_stats stats;
+	struct listener listener;
 	struct r3ring_view view;
 	char buffer[4096] __attribute__((aligned(64)));
 
 	ranks_open_all(&ranks);
 	ranks_run(&ranks, 0, 1);
-	cr_assert(ranks_published(&ranks, 0));
+	listener_open(&listener, ranks.daemon.dir, ranks_channel(&ranks, "0"));
+	cr_assert(listener_read_until(&listener, listener_has_step, 1));
+	listener_close(&listener);
 	open_instance(&(struct r3ring_instance_options){.from = R3RING_FROM_FIRST});
 	cr_assert_eq(r3ring_instance_get_stats(instance, 0, &stats), 0);
 	start.channel = strdup(r3ring_instance_channel(instance, 0));
