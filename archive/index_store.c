@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -184,18 +185,32 @@ static int prepare(struct index_store *store, bool anew, struct r3ring_error *er
 	return code ? code : check_version(store, err);
 }
 
+/* For its owner alone, as the segments are: it names requests. SQLite would ask the umask. */
+static int make_file(const char *path, struct r3ring_error *err)
+{
+	int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+	if (fd < 0)
+		return r3ring_error_set(err, -errno, "%s: %s", path, strerror(errno));
+	close(fd);
+	return 0;
+}
+
 static int open_file(struct index_store *store, const char *path, bool anew,
 		     struct r3ring_error *err)
 {
-	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW | (anew ? SQLITE_OPEN_CREATE : 0);
+	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW;
 	int code = 0;
 
-	if (anew)
+	if (anew) {
 		code = remove_files(path, err);
-	else if (access(path, F_OK))
+		if (!code)
+			code = make_file(path, err);
+	} else if (access(path, F_OK)) {
 		code = r3ring_error_set(err, -errno,
 					ARCHIVE_INDEX " is not there: make it with r3ring verify "
 						      "--reindex");
+	}
 	if (!code)
 		code = index_sql_fail(store, sqlite3_open_v2(path, &store->db, flags, NULL), err);
 	return code ? code : prepare(store, anew, err);

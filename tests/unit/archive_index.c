@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <sqlite3.h>
@@ -110,6 +111,18 @@ Test(archive_index, says_of_each_request_what_there_is_and_where)
 		      "2|small/0|1|a|-|3|0\n"
 		      "2|small/1|7|a|-|-|0\n");
 	expect_answer("SELECT number, state, records FROM segments", "1|1|15\n2|1|26\n");
+	builder_close(&builder);
+}
+
+Test(archive_index, is_for_its_owner_alone_as_the_segments_are)
+{
+	struct stat status;
+
+	umask(0);
+	tell();
+	update();
+	cr_assert_eq(stat(builder_path(&builder, "index.sqlite"), &status), 0);
+	cr_expect_eq(status.st_mode & 0777, 0600);
 	builder_close(&builder);
 }
 
