@@ -431,7 +431,7 @@ static bool all_computed(const struct step *step)
 /* Whose span each is, NULL for nobody's; without memory for that, the spans are lost. */
 static struct part **parts_of(const struct channel *channel, struct step *step)
 {
-	struct part **parts = malloc((step->map.spans + 1) * sizeof(*parts));
+	struct part **parts = calloc(step->map.spans + 1, sizeof(*parts));
 
 	if (!parts) {
 		requests_gap(channel, R3RING_MISSING_SPANS);
