@@ -180,7 +180,7 @@ static bool is_wanted(const struct archive_reader *reader, const struct archive_
 int archive_reader_take(struct archive_reader *reader, struct archive_item *item,
 			struct r3ring_error *err)
 {
-	struct archive_item taken;
+	struct archive_item taken = {0};
 	struct archive_entry entry;
 	const uint8_t *payload = reader->segment.entries + reader->at + sizeof(entry);
 	int code;

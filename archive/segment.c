@@ -344,7 +344,7 @@ static int read_end(struct archive_segment *segment, struct r3ring_error *err)
 
 int archive_segment_next(struct archive_segment *segment, struct r3ring_error *err)
 {
-	struct archive_block_head block;
+	struct archive_block_head block = {0};
 	int code;
 
 	if (segment->closed)
