@@ -104,7 +104,9 @@ static int board_make(struct r3ring_load *load, struct load_channel *channel,
 		load_board_free(board);
 		return -ENOMEM;
 	}
-	channel->board[channel->boards++] = board;
+	channel->board[channel->boards] = board;
+	/* Pairs with the acquire in snapshot.c, boards_of(): the board is made. */
+	r3ring_store_release_u32(&channel->boards, channel->boards + 1);
 	return 0;
 }
 
@@ -136,8 +138,11 @@ int load_board_take(struct r3ring_load *load, struct load_channel *channel,
 void load_board_add(const struct r3ring_load *load, struct load_board *board,
 		    const struct load_step *step)
 {
+	const struct load_stretch stretch = load_stretch_of(board, step);
+
 	for (uint32_t i = 0; i < LOAD_WINDOWS; i++)
 		load_window_add(&board->window[i], board, step);
+	load_stretch_add(&board->ever, &stretch);
 	cells_add(board->running, step->counts, cells_sum_count(&board->shape));
 	cells_decay(board->average, step->counts, load->decay, cells_sum_count(&board->shape));
 	board->weight = board->weight * load->decay + 1;
@@ -148,6 +153,8 @@ bool load_board_account(struct load_board *board, const struct r3ring_load_accou
 {
 	for (uint32_t i = 0; i < LOAD_WINDOWS; i++)
 		load_window_account(&board->window[i], accounts);
+	if (board->window[0].used)
+		load_accounts_add(&board->ever.accounts, accounts);
 	return board->window[0].used;
 }
 
@@ -183,6 +190,7 @@ static void image_fill(struct load_image *image, const struct load_board *board)
 	memcpy(image->running, board->running, bytes);
 	memcpy(image->average, board->average, bytes);
 	image->weight = board->weight;
+	image->ever = board->ever;
 	image->epoch = board->epoch;
 }
 

@@ -147,6 +147,7 @@ struct load_image {
 	bool mixed[LOAD_WINDOWS];             /* where that is not all */
 	float *average;                       /* cells and rows, sums of decayed steps */
 	float weight;                         /* that these steps have */
+	struct load_stretch ever;
 };
 
 /* All that follows a schema's layer table. */
@@ -159,7 +160,8 @@ struct load_board {
 	struct load_window window[LOAD_WINDOWS];
 	float *average;
 	float weight;
-	uint64_t epoch; /* of the newest step */
+	struct load_stretch ever; /* all steps */
+	uint64_t epoch;           /* of the newest step */
 	struct load_image image[LOAD_IMAGES];
 	uint32_t newest; /* image + 1; 0: none yet */
 };
@@ -179,7 +181,7 @@ struct load_channel {
 	uint64_t generation, seq, units; /* of the last record */
 	struct r3ring_schema_record schema;
 	struct load_board *board[LOAD_BOARDS]; /* all that were */
-	uint32_t boards;
+	uint32_t boards;                       /* read by others */
 	uint32_t board_at; /* the present one + 1; 0: none yet. Read by others */
 	struct load_watch watch;
 	struct load_step *open; /* oldest first */
@@ -253,6 +255,9 @@ void load_window_account(struct load_window *window, const struct r3ring_load_ac
  * first of those behind which no other epoch ran. Only once a step was added. */
 const struct load_bucket *load_window_begin(const struct load_window *window, bool newest_epoch,
 					    struct load_stretch *stretch);
+/* What a step, or a stretch behind @to, adds to it. */
+struct load_stretch load_stretch_of(const struct load_board *board, const struct load_step *step);
+void load_stretch_add(struct load_stretch *to, const struct load_stretch *from);
 void load_accounts_add(struct r3ring_load_accounts *to, const struct r3ring_load_accounts *from);
 
 /* board.c */

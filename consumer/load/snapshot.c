@@ -65,14 +65,32 @@ static int channels_of(struct asking *asking, uint32_t channel)
 	return 0;
 }
 
-/* The board that is to be read of a channel; NULL: none. */
-static struct load_board *board_of(const struct asking *asking, uint32_t channel)
+/* The boards that are to be read of a channel: one, unless all that ever was is asked for.
+ * Returns how many. */
+static uint32_t boards_of(const struct asking *asking, uint32_t channel,
+			  struct load_board *board[LOAD_BOARDS])
 {
 	const struct load_channel *one = asking->load->channel[channel];
+	uint32_t boards;
 
+	if (asking->over == R3RING_LOAD_EVER) {
+		/* Pairs with the release in board.c, board_make(). */
+		boards = r3ring_load_acquire_u32(&one->boards);
+		memcpy(board, one->board, boards * sizeof(*board));
+		return boards;
+	}
 	if (asking->merged && r3ring_load_relaxed_u32(&one->ended))
-		return NULL;
-	return load_board_now(one);
+		return 0;
+	board[0] = load_board_now(one);
+	return board[0] != NULL;
+}
+
+/* Where there is no more than one. */
+static struct load_board *board_of(const struct asking *asking, uint32_t channel)
+{
+	struct load_board *board[LOAD_BOARDS];
+
+	return boards_of(asking, channel, board) ? board[0] : NULL;
 }
 
 /* ---- images --------------------------------------------------------------------- */
@@ -92,7 +110,7 @@ static struct load_image *image_enter(struct load_board *board)
 }
 
 struct part {
-	const uint32_t *running, *base; /* NULL for the average */
+	const uint32_t *running, *base; /* NULL for the average; base: NULL for all that was */
 	const float *average;
 	const struct load_stretch *stretch;
 	double scale;
@@ -111,13 +129,17 @@ static bool part_of_image(const struct asking *asking, const struct load_image *
 		part->scale = 1.0 / (double)image->weight;
 		return true;
 	}
+	part->running = image->running;
+	if (asking->over == R3RING_LOAD_EVER) {
+		part->stretch = &image->ever;
+		return true;
+	}
 	if (asking->epoch != R3RING_LOAD_ANY_EPOCH) {
 		if (asking->epoch != image->epoch)
 			return false;
 		if (image->mixed[i])
 			base = &image->since[i];
 	}
-	part->running = image->running;
 	part->base = base->counts;
 	part->stretch = &base->stretch;
 	return base->version;
@@ -125,8 +147,10 @@ static bool part_of_image(const struct asking *asking, const struct load_image *
 
 static double cell(const struct part *part, size_t at)
 {
-	return part->average ? (double)part->average[at] * part->scale
-			     : (double)(part->running[at] - part->base[at]);
+	if (part->average)
+		return (double)part->average[at] * part->scale;
+	return part->base ? (double)(part->running[at] - part->base[at])
+			  : (double)part->running[at];
 }
 
 static void add_layers(struct r3ring_load_snapshot *snapshot, const struct load_board *board,
@@ -206,10 +230,11 @@ static int unite_layers(const struct asking *asking, struct r3ring_layer_entry *
 
 	*layers = 0;
 	for (uint32_t i = asking->first; r == 0 && i < asking->end; i++) {
-		const struct load_board *board = board_of(asking, i);
+		struct load_board *board[LOAD_BOARDS];
+		uint32_t boards = boards_of(asking, i, board);
 
-		if (board)
-			r = layers_add(layer, layers, board->layer, board->shape.layers);
+		for (uint32_t j = 0; r == 0 && j < boards; j++)
+			r = layers_add(layer, layers, board[j]->layer, board[j]->shape.layers);
 	}
 	layers_sort(*layer, *layers);
 	return r;
@@ -234,8 +259,9 @@ static int make_room(struct r3ring_load_snapshot *snapshot, uint32_t experts)
 	return 0;
 }
 
-static void add_channel(const struct asking *asking, struct r3ring_load_snapshot *snapshot,
-			struct load_board *board)
+/* @stretch: receives, on top of what it has, the board's. */
+static void add_board(const struct asking *asking, struct r3ring_load_snapshot *snapshot,
+		      struct load_board *board, struct load_stretch *stretch, uint64_t *epoch)
 {
 	struct load_image *image = image_enter(board);
 	struct part part;
@@ -243,10 +269,27 @@ static void add_channel(const struct asking *asking, struct r3ring_load_snapshot
 	if (!image)
 		return;
 	if (part_of_image(asking, image, &part)) {
+		bool newer = part.stretch->to_ns >= stretch->to_ns;
+		uint64_t to_ns = newer ? part.stretch->to_ns : stretch->to_ns;
+
 		add_layers(snapshot, board, &part);
-		add_stretch(&snapshot->info, part.stretch, image->epoch);
+		load_stretch_add(stretch, part.stretch);
+		stretch->to_ns = to_ns;
+		*epoch = newer ? image->epoch : *epoch;
 	}
 	hold_leave(&image->hold);
+}
+
+static void add_channel(const struct asking *asking, struct r3ring_load_snapshot *snapshot,
+			struct load_board *const *board, uint32_t boards)
+{
+	struct load_stretch stretch = {0};
+	uint64_t epoch = 0;
+
+	for (uint32_t i = 0; i < boards; i++)
+		add_board(asking, snapshot, board[i], &stretch, &epoch);
+	if (stretch.steps)
+		add_stretch(&snapshot->info, &stretch, epoch);
 }
 
 static int read_all(const struct asking *asking, struct r3ring_load_snapshot *snapshot)
@@ -255,15 +298,16 @@ static int read_all(const struct asking *asking, struct r3ring_load_snapshot *sn
 	int r = unite_layers(asking, &snapshot->layer, &snapshot->layers);
 
 	for (uint32_t i = asking->first; r == 0 && i < asking->end; i++) {
-		struct load_board *board = board_of(asking, i);
+		struct load_board *board[LOAD_BOARDS];
+		uint32_t boards = boards_of(asking, i, board);
 
-		if (!board)
+		if (!boards)
 			continue;
 		if (!any)
-			r = make_room(snapshot, board->shape.experts);
+			r = make_room(snapshot, board[0]->shape.experts);
 		if (r == 0)
-			add_channel(asking, snapshot, board);
-		any = board;
+			add_channel(asking, snapshot, board, boards);
+		any = board[0];
 	}
 	if (r == 0 && any && snapshot->info.channels)
 		fill_info(snapshot, asking, any);
@@ -277,8 +321,8 @@ int r3ring_load_read(const struct r3ring_load *load, uint32_t channel, enum r3ri
 	int r = channels_of(&asking, channel);
 
 	snapshot->info = (struct r3ring_load_info){0};
-	if (r == 0 && (over > R3RING_LOAD_AVERAGE ||
-		       (over == R3RING_LOAD_AVERAGE && epoch != R3RING_LOAD_ANY_EPOCH)))
+	if (r == 0 && (over > R3RING_LOAD_EVER ||
+		       (over >= R3RING_LOAD_AVERAGE && epoch != R3RING_LOAD_ANY_EPOCH)))
 		r = -EINVAL;
 	return r < 0 ? r : read_all(&asking, snapshot);
 }

@@ -48,7 +48,7 @@ void load_accounts_add(struct r3ring_load_accounts *to, const struct r3ring_load
 	to->gaps += from->gaps;
 }
 
-static void stretch_add(struct load_stretch *to, const struct load_stretch *from)
+void load_stretch_add(struct load_stretch *to, const struct load_stretch *from)
 {
 	if (!to->steps) {
 		to->from_step = from->from_step;
@@ -128,10 +128,9 @@ static struct load_bucket *bucket_for(struct load_window *window, struct load_bo
 	return bucket;
 }
 
-void load_window_add(struct load_window *window, struct load_board *board,
-		     const struct load_step *step)
+struct load_stretch load_stretch_of(const struct load_board *board, const struct load_step *step)
 {
-	const struct load_stretch stretch = {
+	return (struct load_stretch){
 		.steps = 1,
 		.from_step = step->head.step,
 		.to_step = step->head.step,
@@ -140,8 +139,14 @@ void load_window_add(struct load_window *window, struct load_board *board,
 		.ids = (uint64_t)step->rows * board->top_k,
 		.accounts = step->accounts,
 	};
+}
 
-	stretch_add(&bucket_for(window, board, step, stretch.ids)->stretch, &stretch);
+void load_window_add(struct load_window *window, struct load_board *board,
+		     const struct load_step *step)
+{
+	const struct load_stretch stretch = load_stretch_of(board, step);
+
+	load_stretch_add(&bucket_for(window, board, step, stretch.ids)->stretch, &stretch);
 }
 
 void load_window_account(struct load_window *window, const struct r3ring_load_accounts *accounts)
@@ -167,6 +172,6 @@ const struct load_bucket *load_window_begin(const struct load_window *window, bo
 		begin--;
 	*stretch = (struct load_stretch){0};
 	for (uint32_t i = begin; i < window->used; i++)
-		stretch_add(stretch, &const_bucket(window, i)->stretch);
+		load_stretch_add(stretch, &const_bucket(window, i)->stretch);
 	return const_bucket(window, begin);
 }

@@ -119,6 +119,9 @@ enum r3ring_load_over {
 				  * EPLB map */
 	R3RING_LOAD_TIME = 1,    /* the newest options.window_ns */
 	R3RING_LOAD_AVERAGE = 2, /* a step's mean: each weighs half of the one half_life later */
+	R3RING_LOAD_EVER = 3,    /* all steps, of ended channels and former generations too; counts
+				  * modulo 2^32 a channel: of use as a difference to an earlier
+				  * read. The accounts are whole */
 };
 
 /* Why a cell (a row's ids in a layer) is no load. */
@@ -187,7 +190,8 @@ R3RING_API void r3ring_load_snapshot_free(struct r3ring_load_snapshot *snapshot)
  * @epoch:   R3RING_LOAD_ANY_EPOCH; or that of an EPLB map: then only steps that ran with it,
  *           of channels whose newest step did.
  *
- * Returns 0, -EINVAL (no such channel or window; an epoch of the average), -ENODATA (no
+ * Returns 0, -EINVAL (no such channel or window; an epoch of the average or of
+ * all), -ENODATA (no
  * step was counted yet, or none with that epoch), -ENOMEM. On failure the snapshot is empty:
  * of no channels.
  */

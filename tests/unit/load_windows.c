@@ -295,3 +295,52 @@ Test(load_windows, a_channel_that_has_ended_is_in_the_sum_no_more)
 	expect_rows(&expected, 1, 0, 5);
 	expect_load(&expected, R3RING_LOAD_MERGED);
 }
+
+/* ---- all that ever was ------------------------------------------------------------- */
+
+Test(load_windows, all_steps_ever_are_counted_whatever_left_the_windows)
+{
+	struct expected expected = {0};
+	const struct r3ring_load_info *info;
+
+	load_feed.lost_cells = 7;
+	for (uint64_t step = 1; step <= 60; step++) {
+		/* More epochs than a window has buckets. */
+		load_feed.epoch = step / 3 + 1;
+		feed_whole(&load_feed, step, 3, NULL, 0);
+		expect_rows(&expected, step, 0, 3);
+		if (step % 20 == 0)
+			feed_lost(&load_feed, step + 1, step + 1, R3RING_CAUSE_RING_FULL, 0);
+	}
+	info = read_over(R3RING_LOAD_MERGED, R3RING_LOAD_EVER, R3RING_LOAD_ANY_EPOCH);
+	expect_info(info, &expected);
+	cr_assert_eq(info->steps, 60);
+	cr_assert_eq(info->accounts.counted, 60 * 3 * FEED_LAYERS);
+	cr_assert_eq(info->accounts.lost[R3RING_CAUSE_RING_FULL], 3 * 7);
+	cr_assert_eq(r3ring_load_read(load_feed.load, 0, R3RING_LOAD_EVER, 1, snapshot), -EINVAL);
+}
+
+Test(load_windows, all_steps_ever_are_those_of_ended_channels_and_of_former_layers_too)
+{
+	struct feed other = feed_load_channel(&load_feed, "test/1");
+	const struct r3ring_load_info *info;
+
+	feed_schema(&other);
+	feed_whole(&load_feed, 1, 3, NULL, 0);
+	feed_whole(&other, 1, 5, NULL, 0);
+	feed_closed(&other);
+	/* Again, with other layers. */
+	other.generation++;
+	other.seq = 0;
+	other.units = 0;
+	other.first_layer = FEED_LAYERS;
+	feed_schema(&other);
+	feed_whole(&other, 1, 4, NULL, 0);
+	info = read_over(R3RING_LOAD_MERGED, R3RING_LOAD_EVER, R3RING_LOAD_ANY_EPOCH);
+	cr_assert_eq(info->layers, 2 * FEED_LAYERS);
+	for (uint32_t layer = 0; layer < info->layers; layer++)
+		cr_assert_float_eq(info->rows[layer], layer < FEED_LAYERS ? 8 : 4, 1e-9);
+	cr_assert_eq(info->channels, 2);
+	cr_assert_eq(info->steps, 2, "of one channel at most");
+	cr_assert_eq(info->accounts.counted, 12 * FEED_LAYERS);
+}
