@@ -541,6 +541,10 @@ format-check: $(call packages,lint)
 lint: $(call packages,lint) $(call packages,build) $(call packages,test) compile_commands.json
 	$(Q)scripts/lint.sh $(JOBS)
 
+.PHONY: house-rules
+house-rules:
+	$(Q)scripts/house-rules.sh
+
 .PHONY: docs
 docs:
 	$(Q)scripts/check-docs.sh $(O)/docs
@@ -609,7 +613,7 @@ help:
 	@echo 'build          all, tests and benchmarks, without running them'
 	@echo 'format         formats the C files'
 	@echo 'format-check   says which are not formatted'
-	@echo 'lint           static analysis and house rules'
+	@echo 'lint           static analysis and house rules; house-rules: these alone'
 	@echo 'docs           renders the manual pages, checks them and all links'
 	@echo 'install        to PREFIX (/usr/local), below DESTDIR'
 	@echo 'uninstall      removes exactly what install put there'
