@@ -8,7 +8,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 breaches=$(mktemp) || exit 1
 trap 'rm -f "$breaches"' EXIT
-libraries='ring record channel kernels device producer consumer'
+libraries='ring record channel kernels device producer consumer monitor'
 
 files()
 {
@@ -66,7 +66,7 @@ may_include()
 	directory=$1
 	allowed=$2
 	forbid "$directory may include of ours: ${allowed:-nothing but include/ and itself}" \
-		"^#include \"(ring|record|channel|kernels|device|producer|consumer|capture_daemon|tools)/" \
+		"^#include \"(ring|record|channel|kernels|device|producer|consumer|capture_daemon|archive|monitor|serve|tools)/" \
 		$(files "$directory/*.c" "$directory/*.h")
 	[ -z "$allowed" ] && allowed=$directory || allowed="$directory|$allowed"
 	grep -vE "^$directory/.*#include \"($allowed)/" "$breaches" > "$breaches.kept"
@@ -79,6 +79,9 @@ may_include kernels 'channel'
 may_include device 'channel|kernels'
 may_include producer 'ring|record|channel|kernels|device'
 may_include consumer 'ring|record|channel'
+may_include archive 'record|channel|consumer'
+may_include monitor 'channel|consumer'
+may_include serve 'channel|consumer|monitor'
 may_include capture_daemon 'ring|record|channel|kernels|device'
 forbid 'the ring knows nothing of MoE' '#include <r3ring/(record|proto|producer|reader|bind)\.h>' \
 	$(files 'ring/*.c' 'ring/*.h')

@@ -1,40 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
-
-#include <r3ring/atomic.h>
-#include <r3ring/instance.h>
 
 #include "serve/served.h"
 
-#define WAIT_MS 100
-#define RETRY_MS 500
 #define EXPIRE_NS 50000000ull
 
 struct served {
-	struct served_options options;
-	char *name;
-	pthread_t thread;
-	uint32_t stopping; /* set by whoever closes; the joining orders the rest */
-	struct r3ring_load *load;
-	struct r3ring_signatures *signatures;
-
-	/* The follower's own. */
-	struct r3ring_instance *reader;
-	struct r3ring_requests **requests; /* [named] what its handles mean, by channel */
-	uint32_t named;
-	void *buffer;
-	size_t capacity;
-	uint64_t expired_ns; /* when it last looked for reservations that outlived their time */
-
+	struct follower *follower;
+	uint32_t gpus, capacity; /* as served_options */
+	uint64_t
+		expired_ns; /* when the follower's thread last looked for reservations that outlived
+			      * their time */
 	pthread_mutex_t lock; /* of what follows */
-	struct served_status status;
-	char (*channel)[128];  /* [status.channels] */
-	uint32_t expert_ranks; /* size of the expert parallelism, as a schema said */
 	struct r3ring_book *book;
 };
 
@@ -54,7 +34,7 @@ static struct r3ring_eplb_map *newest_map(const struct served *served, uint64_t 
 	struct r3ring_eplb_map *map = NULL;
 
 	if (epoch)
-		r3ring_load_map(served->load, R3RING_LOAD_MERGED, epoch, &map);
+		r3ring_load_map(follower_load(served->follower), R3RING_LOAD_MERGED, epoch, &map);
 	return map;
 }
 
@@ -65,13 +45,21 @@ static int check_known(const struct served *served, uint32_t gpus, struct r3ring
 			err, -EINVAL,
 			"%s: how many GPUs it has is not known: its ranks tell of no "
 			"expert parallelism and no EPLB map; say so with --gpus",
-			served->name);
-	if (!served->options.capacity)
+			served_name(served));
+	if (!served->capacity)
 		return r3ring_error_set(err, -EINVAL,
 					"%s: what its GPUs have room for is not known; say so with "
 					"--capacity",
-					served->name);
+					served_name(served));
 	return 0;
+}
+
+static uint32_t expert_ranks(const struct served *served)
+{
+	struct follower_status status;
+
+	follower_get_status(served->follower, &status);
+	return status.expert_ranks;
 }
 
 static int make_book(struct served *served, const struct r3ring_load_info *info,
@@ -81,13 +69,13 @@ static int make_book(struct served *served, const struct r3ring_load_info *info,
 	struct r3ring_book_options options = {
 		.size = sizeof(options),
 		.shape = {.layers = info->layers, .experts = info->experts, .top_k = info->top_k},
-		.gpus = map ? map->gpus : served->options.gpus,
-		.capacity = served->options.capacity,
+		.gpus = map ? map->gpus : served->gpus,
+		.capacity = served->capacity,
 	};
 	int r;
 
 	if (!options.gpus)
-		options.gpus = served->expert_ranks;
+		options.gpus = expert_ranks(served);
 	r = check_known(served, options.gpus, err);
 	if (r == 0)
 		r = r3ring_book_create(&served->book, &options, err);
@@ -106,12 +94,13 @@ int served_book(struct served *served, struct r3ring_book **book, struct r3ring_
 	if (!served->book) {
 		r = r3ring_load_snapshot_create(&snapshot);
 		if (r == 0) {
-			r = r3ring_load_read(served->load, R3RING_LOAD_MERGED, R3RING_LOAD_STEPS,
-					     R3RING_LOAD_ANY_EPOCH, snapshot);
+			r = r3ring_load_read(follower_load(served->follower), R3RING_LOAD_MERGED,
+					     R3RING_LOAD_STEPS, R3RING_LOAD_ANY_EPOCH, snapshot);
 			if (r == 0)
 				r = make_book(served, r3ring_load_snapshot_info(snapshot), err);
 			else
-				r3ring_error_set(err, r, "%s: no step was seen yet", served->name);
+				r3ring_error_set(err, r, "%s: no step was seen yet",
+						 served_name(served));
 			r3ring_load_snapshot_free(snapshot);
 		}
 	}
@@ -131,53 +120,7 @@ static struct r3ring_book *book_of(struct served *served)
 	return book;
 }
 
-static bool stopping(const struct served *served)
-{
-	return r3ring_load_relaxed_u32(&served->stopping);
-}
-
-/* ---- following ------------------------------------------------------------ */
-
-static void set_state(struct served *served, enum served_state state, const char *error)
-{
-	pthread_mutex_lock(&served->lock);
-	served->status.state = state;
-	snprintf(served->status.error, sizeof(served->status.error), "%s", error);
-	pthread_mutex_unlock(&served->lock);
-}
-
-static void note_channel(struct served *served, uint32_t channel, const char *name)
-{
-	char(*names)[128];
-
-	pthread_mutex_lock(&served->lock);
-	names = realloc(served->channel, (channel + 1) * sizeof(*names));
-	if (names) {
-		served->channel = names;
-		snprintf(names[channel], sizeof(*names), "%s", name);
-		served->status.channels = channel + 1;
-	}
-	pthread_mutex_unlock(&served->lock);
-}
-
-/* The names of the handles of a channel; NULL without memory. */
-static struct r3ring_requests *names_of(struct served *served, uint32_t channel)
-{
-	struct r3ring_requests **requests;
-
-	if (channel < served->named)
-		return served->requests[channel];
-	requests = realloc(served->requests, (channel + 1) * sizeof(*requests));
-	if (!requests)
-		return NULL;
-	served->requests = requests;
-	for (; served->named <= channel; served->named++) {
-		requests[served->named] = r3ring_requests_create();
-		note_channel(served, served->named,
-			     r3ring_instance_channel(served->reader, served->named));
-	}
-	return requests[channel];
-}
+/* ---- what the follower tells ------------------------------------------------ */
 
 /* What the book has to know of a record, once its names are known. */
 static void tell_book(struct served *served, const struct r3ring_requests *names,
@@ -213,92 +156,19 @@ static void take_map(struct served *served, uint64_t epoch)
 	r3ring_eplb_map_free(map);
 }
 
-static void note_ranks(struct served *served, const struct r3ring_schema_record *schema)
+static void take_record(void *context, const struct r3ring_requests *names,
+			const struct r3ring_record *record)
 {
-	pthread_mutex_lock(&served->lock);
-	if (schema->rank.ep.size > served->expert_ranks)
-		served->expert_ranks = schema->rank.ep.size;
-	pthread_mutex_unlock(&served->lock);
+	struct served *served = context;
+
+	tell_book(served, names, record);
+	if (record->type == R3RING_STEP)
+		take_map(served, record->u.step.head.eplb_epoch);
 }
 
-static void take(struct served *served, const struct r3ring_view *view)
+static void expire(void *context)
 {
-	uint32_t channel = r3ring_instance_current(served->reader);
-	struct r3ring_requests *names = names_of(served, channel);
-	struct r3ring_record record;
-	const char *name;
-	int index;
-
-	if (!names || r3ring_record_decode(&record, view->type, view->data, view->len, NULL) < 0)
-		return;
-	/* What is out of memory is lost to those that are fed, which say so. */
-	name = r3ring_instance_channel(served->reader, channel);
-	index = r3ring_load_channel(served->load, name);
-	if (index >= 0)
-		r3ring_load_feed(served->load, (uint32_t)index, view, &record);
-	index = r3ring_signatures_channel(served->signatures, name);
-	if (index >= 0)
-		r3ring_signatures_feed(served->signatures, (uint32_t)index, view, &record);
-	tell_book(served, names, &record);
-	r3ring_requests_feed(names, view, &record);
-	if (record.type == R3RING_SCHEMA)
-		note_ranks(served, &record.u.schema.head);
-	else if (record.type == R3RING_STEP)
-		take_map(served, record.u.step.head.eplb_epoch);
-}
-
-/* Room for the largest record of any channel. */
-static bool make_room(struct served *served)
-{
-	size_t most = r3ring_instance_max_record(served->reader);
-	void *buffer;
-
-	if (most <= served->capacity)
-		return true;
-	most = (most + 63) / 64 * 64;
-	buffer = aligned_alloc(64, most);
-	if (!buffer)
-		return false;
-	free(served->buffer);
-	served->buffer = buffer;
-	served->capacity = most;
-	return true;
-}
-
-/* Takes what there is. Returns 0, or what the reader said last. */
-static int take_all(struct served *served)
-{
-	struct r3ring_view view;
-	uint64_t got = 0, gaps = 0;
-	int r = 1;
-
-	while (!stopping(served) && (r == 1 || r == -EOVERFLOW || r == -EBADMSG)) {
-		if (!make_room(served))
-			return -ENOMEM;
-		r = r3ring_instance_read(served->reader, &view, served->buffer, served->capacity);
-		if (r == 1) {
-			take(served, &view);
-			got++;
-		} else if (r == -EOVERFLOW || r == -EBADMSG) {
-			struct r3ring_requests *names =
-				names_of(served, r3ring_instance_current(served->reader));
-
-			if (names)
-				r3ring_requests_gap(names);
-			gaps++;
-		} else if (r == -EMSGSIZE) {
-			r = 1;
-		}
-	}
-	pthread_mutex_lock(&served->lock);
-	served->status.records += got;
-	served->status.gaps += gaps;
-	pthread_mutex_unlock(&served->lock);
-	return r;
-}
-
-static void expire(struct served *served)
-{
+	struct served *served = context;
 	struct r3ring_book *book = book_of(served);
 	uint64_t now = now_ns();
 
@@ -308,67 +178,12 @@ static void expire(struct served *served)
 	r3ring_book_expire(book, now);
 }
 
-static void nap(uint32_t ms)
-{
-	const struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
-
-	clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
-}
-
-static int attach(struct served *served)
-{
-	const struct r3ring_instance_options options = {
-		.size = sizeof(options),
-		.runtime_dir = served->options.runtime_dir,
-		.instance = served->name,
-		.models = R3RING_TARGET_CHANNELS,
-		.mode = R3RING_LATEST,
-		.from = R3RING_FROM_KEYFRAME,
-	};
-	struct r3ring_error err = {0};
-	int r = r3ring_instance_open(&served->reader, &options, &err);
-
-	set_state(served, r ? SERVED_WAITING : SERVED_LIVE, r ? err.text : "");
-	return r;
-}
-
-static void *follow(void *arg)
-{
-	struct served *served = arg;
-
-	while (!stopping(served)) {
-		int r;
-
-		expire(served);
-		if (!served->reader && attach(served)) {
-			nap(RETRY_MS);
-			continue;
-		}
-		take_all(served);
-		r = r3ring_instance_wait(served->reader, WAIT_MS);
-		if (r == -EOWNERDEAD)
-			set_state(served, SERVED_SILENT, "");
-		else if (r == 1)
-			set_state(served, SERVED_LIVE, "");
-	}
-	return NULL;
-}
-
 /* ---- opening and closing -------------------------------------------------- */
 
 static void free_served(struct served *served)
 {
-	r3ring_instance_close(served->reader);
-	for (uint32_t i = 0; i < served->named; i++)
-		r3ring_requests_destroy(served->requests[i]);
-	free(served->requests);
-	free(served->channel);
-	free(served->buffer);
 	r3ring_book_destroy(served->book);
-	r3ring_signatures_destroy(served->signatures);
-	r3ring_load_destroy(served->load);
 	pthread_mutex_destroy(&served->lock);
-	free(served->name);
 	free(served);
 }
 
@@ -376,65 +191,41 @@ int served_open(struct served **served, const struct served_options *options,
 		struct r3ring_error *err)
 {
 	struct served *made = calloc(1, sizeof(*made));
-	int r = -ENOMEM;
+	struct follower_options follow = {
+		.instance = options->instance,
+		.runtime_dir = options->runtime_dir,
+		.load = options->load,
+		.hooks = {.context = made, .record = take_record, .turn = expire},
+	};
+	int r;
 
 	if (!made)
 		return r3ring_error_set(err, -ENOMEM, "no memory to follow %s", options->instance);
 	pthread_mutex_init(&made->lock, NULL);
-	made->options = *options;
-	made->name = strdup(options->instance);
-	if (made->name)
-		r = r3ring_load_create(&made->load, &options->load, err);
-	if (r == 0)
-		r = r3ring_signatures_create(&made->signatures, NULL, err);
-	if (r == 0)
-		r = -pthread_create(&made->thread, NULL, follow, made);
-	if (r) {
+	made->gpus = options->gpus;
+	made->capacity = options->capacity;
+	r = follower_open(&made->follower, &follow, err);
+	if (r)
 		free_served(made);
-		return r3ring_error_set(err, r, "%s cannot be followed: %s", options->instance,
-					strerror(-r));
-	}
-	*served = made;
-	return 0;
+	else
+		*served = made;
+	return r;
 }
 
 void served_close(struct served *served)
 {
 	if (!served)
 		return;
-	r3ring_store_relaxed_u32(&served->stopping, 1);
-	pthread_join(served->thread, NULL);
+	follower_close(served->follower);
 	free_served(served);
 }
 
-/* ---- looking -------------------------------------------------------------- */
+struct follower *served_follower(const struct served *served)
+{
+	return served->follower;
+}
 
 const char *served_name(const struct served *served)
 {
-	return served->name;
-}
-
-const struct r3ring_load *served_load(const struct served *served)
-{
-	return served->load;
-}
-
-const struct r3ring_signatures *served_signatures(const struct served *served)
-{
-	return served->signatures;
-}
-
-void served_get_status(struct served *served, struct served_status *status)
-{
-	pthread_mutex_lock(&served->lock);
-	*status = served->status;
-	pthread_mutex_unlock(&served->lock);
-}
-
-void served_channel_name(struct served *served, uint32_t channel, char name[128])
-{
-	pthread_mutex_lock(&served->lock);
-	snprintf(name, 128, "%s",
-		 channel < served->status.channels ? served->channel[channel] : "");
-	pthread_mutex_unlock(&served->lock);
+	return follower_name(served->follower);
 }

@@ -12,7 +12,7 @@
 #include <jansson.h>
 
 #include "channel/socket.h"
-#include "tools/daemon_status.h"
+#include "monitor/daemon_status.h"
 #include "tools/doctor.h"
 
 #define SOCKET_PATH_MAX 107 /* sun_path without its NUL, unix(7) */

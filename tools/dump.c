@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "monitor/daemon_status.h"
 #include "tools/arguments.h"
 #include "tools/commands.h"
-#include "tools/daemon_status.h"
 #include "tools/dump.h"
 #include "tools/dump_source.h"
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "monitor/daemon_status.h"
 #include "tools/arguments.h"
 #include "tools/commands.h"
-#include "tools/daemon_status.h"
 #include "tools/plan.h"
 
 static const char usage[] =

@@ -12,9 +12,9 @@
 
 #include <r3ring/atomic.h>
 
+#include "monitor/daemon_status.h"
 #include "tools/arguments.h"
 #include "tools/commands.h"
-#include "tools/daemon_status.h"
 #include "tools/produce.h"
 
 #define TRACE_RATE 200.0 /* a recording costs no computing: this is a fast engine's pace */

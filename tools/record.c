@@ -7,9 +7,9 @@
 
 #include "channel/size_text.h"
 #include "channel/socket.h"
+#include "monitor/daemon_status.h"
 #include "tools/arguments.h"
 #include "tools/commands.h"
-#include "tools/daemon_status.h"
 #include "tools/record.h"
 
 #define LEVEL 3

@@ -11,9 +11,9 @@
 
 #include <r3ring/atomic.h>
 
+#include "monitor/daemon_status.h"
 #include "tools/arguments.h"
 #include "tools/commands.h"
-#include "tools/daemon_status.h"
 #include "tools/plain_text.h"
 #include "tools/quantity.h"
 #include "tools/replay.h"

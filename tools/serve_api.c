@@ -55,20 +55,20 @@ void api_about(void *context, const struct http_request *request, struct http_an
 /* ---- instances ------------------------------------------------------------ */
 
 static const char *const states[] = {
-	[SERVED_WAITING] = "waiting",
-	[SERVED_LIVE] = "live",
-	[SERVED_SILENT] = "silent",
+	[FOLLOWER_WAITING] = "waiting",
+	[FOLLOWER_LIVE] = "live",
+	[FOLLOWER_SILENT] = "silent",
 };
 
 static json_t *describe(struct served *served)
 {
-	struct served_status status;
+	struct follower_status status;
 	json_t *channels = json_array();
 	char name[128];
 
-	served_get_status(served, &status);
+	follower_get_status(served_follower(served), &status);
 	for (uint32_t i = 0; i < status.channels; i++) {
-		served_channel_name(served, i, name);
+		follower_channel_name(served_follower(served), i, name);
 		json_array_append_new(channels, json_string(name));
 	}
 	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "instance", served_name(served), "state",
@@ -178,8 +178,8 @@ void api_load(void *context, const struct http_request *request, struct http_ans
 		return;
 	r = r3ring_load_snapshot_create(&snapshot);
 	if (r == 0)
-		r = r3ring_load_read(served_load(served), R3RING_LOAD_MERGED, over, epoch,
-				     snapshot);
+		r = r3ring_load_read(follower_load(served_follower(served)), R3RING_LOAD_MERGED,
+				     over, epoch, snapshot);
 	if (r == 0)
 		answer->json = load_of(r3ring_load_snapshot_info(snapshot), counts != 0);
 	else

@@ -62,7 +62,8 @@ void api_signature(void *context, const struct http_request *request, struct htt
 		return;
 	}
 	for (uint32_t i = 0; !answer->json && i < api->count; i++) {
-		if (r3ring_signatures_get(served_signatures(api->served[i]), id, signature) == 0)
+		if (r3ring_signatures_get(follower_signatures(served_follower(api->served[i])), id,
+					  signature) == 0)
 			answer->json =
 				describe(api->served[i], r3ring_signature_get_info(signature));
 	}

@@ -93,8 +93,9 @@ static bool find_own(const struct wish *wish, struct evidence *to)
 	if (!wish->request || r3ring_signature_create(&signature) < 0)
 		return false;
 	for (uint32_t i = 0; !found && i < wish->api->count; i++) {
-		if (r3ring_signatures_get(served_signatures(wish->api->served[i]), wish->request,
-					  signature) == 0 &&
+		if (r3ring_signatures_get(
+			    follower_signatures(served_follower(wish->api->served[i])),
+			    wish->request, signature) == 0 &&
 		    is_usable(r3ring_signature_get_info(signature), to))
 			found = add_signature(r3ring_signature_get_info(signature), to);
 	}
@@ -160,8 +161,9 @@ struct r3ring_demand *wish_demand(struct wish *wish, struct http_answer *answer)
 	int r = r3ring_load_snapshot_create(&snapshot);
 
 	if (r == 0)
-		r = r3ring_load_read(served_load(wish->served), R3RING_LOAD_MERGED,
-				     R3RING_LOAD_STEPS, R3RING_LOAD_ANY_EPOCH, snapshot);
+		r = r3ring_load_read(follower_load(served_follower(wish->served)),
+				     R3RING_LOAD_MERGED, R3RING_LOAD_STEPS, R3RING_LOAD_ANY_EPOCH,
+				     snapshot);
 	if (r == 0)
 		r = predict(wish, r3ring_load_snapshot_info(snapshot), &demand);
 	r3ring_load_snapshot_free(snapshot);

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 
+#include "monitor/daemon_status.h"
 #include "tests/cuda/gpu_rig.h"
 #include "tests/support/channel_status.h"
 #include "tests/support/held_call.h"
-#include "tools/daemon_status.h"
 
 #define ROWS 8u
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "monitor/daemon_status.h"
 #include "tests/support/channel_status.h"
-#include "tools/daemon_status.h"
 
 #define LOOKS 4000
 #define LOOK_MS 5

@@ -9,9 +9,9 @@
 
 #include <jansson.h>
 
+#include "monitor/daemon_status.h"
 #include "tests/support/channel_status.h"
 #include "tests/support/tool_stage.h"
-#include "tools/daemon_status.h"
 
 #define LOOKS 2000 /* of 5 ms each: ten seconds */
 #define LOOK_MS 5

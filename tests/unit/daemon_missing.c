@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "channel/socket.h"
-#include "tools/daemon_status.h"
+#include "monitor/daemon_status.h"
 
 Test(daemon_status, a_daemon_that_this_user_may_not_connect_to_is_none)
 {

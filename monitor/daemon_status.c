@@ -4,12 +4,13 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <r3ring/proto.h>
 
 #include "channel/socket.h"
-#include "tools/daemon_status.h"
+#include "monitor/daemon_status.h"
 
 #define ANSWER_TIMEOUT_MS 5000
 #define CHANNELS_MAX 4096 /* more is no daemon of ours */
@@ -27,10 +28,25 @@ static json_t *message_object(const struct socket_inbox *inbox)
 	return NULL;
 }
 
-static int receive_object(int fd, struct socket_inbox *inbox, json_t **object,
-			  struct r3ring_error *err)
+static int64_t now_ms(void)
 {
-	int code = socket_hear(fd, inbox, ANSWER_TIMEOUT_MS, err);
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* A conversation that ends in time, in however many messages the answer comes. */
+struct conversation {
+	int fd;
+	int64_t deadline_ms;
+};
+
+static int receive_object(const struct conversation *with, struct socket_inbox *inbox,
+			  json_t **object, struct r3ring_error *err)
+{
+	int64_t left = with->deadline_ms - now_ms();
+	int code = socket_hear(with->fd, inbox, left > 0 ? (int)left : 0, err);
 
 	if (code)
 		return code;
@@ -44,13 +60,14 @@ static int receive_object(int fd, struct socket_inbox *inbox, json_t **object,
 }
 
 /* Fills @status with what the daemon sends until it is done. */
-static int receive_all(int fd, json_t *status, json_t *channels, struct r3ring_error *err)
+static int receive_all(const struct conversation *with, json_t *status, json_t *channels,
+		       struct r3ring_error *err)
 {
 	struct socket_inbox inbox;
 	json_t *object = NULL;
 
 	for (unsigned int i = 0; i <= CHANNELS_MAX; i++) {
-		int code = receive_object(fd, &inbox, &object, err);
+		int code = receive_object(with, &inbox, &object, err);
 
 		if (code)
 			return code;
@@ -67,7 +84,7 @@ static int receive_all(int fd, json_t *status, json_t *channels, struct r3ring_e
 				CHANNELS_MAX);
 }
 
-static int ask(int fd, json_t **status, struct r3ring_error *err)
+static int ask(const struct conversation *with, json_t **status, struct r3ring_error *err)
 {
 	struct r3ring_message request = {.type = R3RING_MSG_GET_STATUS};
 	json_t *channels = json_array();
@@ -75,13 +92,13 @@ static int ask(int fd, json_t **status, struct r3ring_error *err)
 	int code = answer ? 0 : -ENOMEM;
 
 	if (!code)
-		code = socket_send(fd, &request, sizeof(request), NULL, 0, NULL, 0);
+		code = socket_send(with->fd, &request, sizeof(request), NULL, 0, NULL, 0);
 	/* A daemon that refuses at once and hangs up leaves its reason to be read. */
 	if (code && code != -EPIPE)
 		r3ring_error_set(err, code, "asking the daemon for its status: %s",
 				 strerror(-code));
 	else
-		code = receive_all(fd, answer, channels, err);
+		code = receive_all(with, answer, channels, err);
 	json_decref(channels);
 	if (code)
 		json_decref(answer);
@@ -90,16 +107,23 @@ static int ask(int fd, json_t **status, struct r3ring_error *err)
 	return code;
 }
 
-int daemon_status_get(json_t **status, struct r3ring_error *err)
+int daemon_status_ask(const char *runtime_dir, int timeout_ms, json_t **status,
+		      struct r3ring_error *err)
 {
-	int fd = socket_connect(NULL, err);
+	struct conversation with = {.deadline_ms = now_ms() + timeout_ms};
 	int code;
 
-	if (fd < 0)
-		return fd;
-	code = ask(fd, status, err);
-	close(fd);
+	with.fd = socket_connect(runtime_dir, err);
+	if (with.fd < 0)
+		return with.fd;
+	code = ask(&with, status, err);
+	close(with.fd);
 	return code;
+}
+
+int daemon_status_get(json_t **status, struct r3ring_error *err)
+{
+	return daemon_status_ask(NULL, ANSWER_TIMEOUT_MS, status, err);
 }
 
 bool daemon_is_missing(int code)

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <r3ring/atomic.h>
+#include <r3ring/instance.h>
+
+#include "monitor/follower.h"
+
+#define WAIT_MS 100
+#define RETRY_MS 500
+
+struct follower {
+	char *name;
+	char *runtime_dir; /* NULL: as readers find it */
+	struct follower_hooks hooks;
+	pthread_t thread;
+	uint32_t stopping; /* set by whoever closes; the joining orders the rest */
+	struct r3ring_load *load;
+	struct r3ring_signatures *signatures;
+
+	/* The thread's own. */
+	struct r3ring_instance *reader;
+	struct r3ring_requests **requests; /* [named] what its handles mean, by channel */
+	uint32_t named;
+	void *buffer;
+	size_t capacity;
+
+	pthread_mutex_t lock; /* of what follows */
+	struct follower_status status;
+	char (*channel)[128]; /* [status.channels] */
+};
+
+static bool stopping(const struct follower *follower)
+{
+	return r3ring_load_relaxed_u32(&follower->stopping);
+}
+
+/* ---- following ------------------------------------------------------------ */
+
+static void set_state(struct follower *follower, enum follower_state state, const char *error)
+{
+	pthread_mutex_lock(&follower->lock);
+	follower->status.state = state;
+	snprintf(follower->status.error, sizeof(follower->status.error), "%s", error);
+	pthread_mutex_unlock(&follower->lock);
+}
+
+static void note_channel(struct follower *follower, uint32_t channel, const char *name)
+{
+	char(*names)[128];
+
+	pthread_mutex_lock(&follower->lock);
+	names = realloc(follower->channel, (channel + 1) * sizeof(*names));
+	if (names) {
+		follower->channel = names;
+		snprintf(names[channel], sizeof(*names), "%s", name);
+		follower->status.channels = channel + 1;
+	}
+	pthread_mutex_unlock(&follower->lock);
+}
+
+/* The names of the handles of a channel; NULL without memory. */
+static struct r3ring_requests *names_of(struct follower *follower, uint32_t channel)
+{
+	struct r3ring_requests **requests;
+
+	if (channel < follower->named)
+		return follower->requests[channel];
+	requests = realloc(follower->requests, (channel + 1) * sizeof(*requests));
+	if (!requests)
+		return NULL;
+	follower->requests = requests;
+	for (; follower->named <= channel; follower->named++) {
+		requests[follower->named] = r3ring_requests_create();
+		note_channel(follower, follower->named,
+			     r3ring_instance_channel(follower->reader, follower->named));
+	}
+	return requests[channel];
+}
+
+static void note_ranks(struct follower *follower, const struct r3ring_schema_record *schema)
+{
+	pthread_mutex_lock(&follower->lock);
+	if (schema->rank.ep.size > follower->status.expert_ranks)
+		follower->status.expert_ranks = schema->rank.ep.size;
+	pthread_mutex_unlock(&follower->lock);
+}
+
+static void take(struct follower *follower, const struct r3ring_view *view)
+{
+	uint32_t channel = r3ring_instance_current(follower->reader);
+	struct r3ring_requests *names = names_of(follower, channel);
+	struct r3ring_record record;
+	const char *name;
+	int index;
+
+	if (!names || r3ring_record_decode(&record, view->type, view->data, view->len, NULL) < 0)
+		return;
+	/* What is out of memory is lost to those that are fed, which say so. */
+	name = r3ring_instance_channel(follower->reader, channel);
+	index = r3ring_load_channel(follower->load, name);
+	if (index >= 0)
+		r3ring_load_feed(follower->load, (uint32_t)index, view, &record);
+	index = r3ring_signatures_channel(follower->signatures, name);
+	if (index >= 0)
+		r3ring_signatures_feed(follower->signatures, (uint32_t)index, view, &record);
+	if (record.type == R3RING_SCHEMA)
+		note_ranks(follower, &record.u.schema.head);
+	if (follower->hooks.record)
+		follower->hooks.record(follower->hooks.context, names, &record);
+	r3ring_requests_feed(names, view, &record);
+}
+
+/* Room for the largest record of any channel. */
+static bool make_room(struct follower *follower)
+{
+	size_t most = r3ring_instance_max_record(follower->reader);
+	void *buffer;
+
+	if (most <= follower->capacity)
+		return true;
+	most = (most + 63) / 64 * 64;
+	buffer = aligned_alloc(64, most);
+	if (!buffer)
+		return false;
+	free(follower->buffer);
+	follower->buffer = buffer;
+	follower->capacity = most;
+	return true;
+}
+
+/* Takes what there is. Returns 0, or what the reader said last. */
+static int take_all(struct follower *follower)
+{
+	struct r3ring_view view;
+	uint64_t got = 0, gaps = 0;
+	int r = 1;
+
+	while (!stopping(follower) && (r == 1 || r == -EOVERFLOW || r == -EBADMSG)) {
+		if (!make_room(follower))
+			return -ENOMEM;
+		r = r3ring_instance_read(follower->reader, &view, follower->buffer,
+					 follower->capacity);
+		if (r == 1) {
+			take(follower, &view);
+			got++;
+		} else if (r == -EOVERFLOW || r == -EBADMSG) {
+			struct r3ring_requests *names =
+				names_of(follower, r3ring_instance_current(follower->reader));
+
+			if (names)
+				r3ring_requests_gap(names);
+			gaps++;
+		} else if (r == -EMSGSIZE) {
+			r = 1;
+		}
+	}
+	pthread_mutex_lock(&follower->lock);
+	follower->status.records += got;
+	follower->status.gaps += gaps;
+	pthread_mutex_unlock(&follower->lock);
+	return r;
+}
+
+static void nap(uint32_t ms)
+{
+	const struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
+
+	clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
+}
+
+static int attach(struct follower *follower)
+{
+	const struct r3ring_instance_options options = {
+		.size = sizeof(options),
+		.runtime_dir = follower->runtime_dir,
+		.instance = follower->name,
+		.models = R3RING_TARGET_CHANNELS,
+		.mode = R3RING_LATEST,
+		.from = R3RING_FROM_KEYFRAME,
+	};
+	struct r3ring_error err = {0};
+	int r = r3ring_instance_open(&follower->reader, &options, &err);
+
+	set_state(follower, r ? FOLLOWER_WAITING : FOLLOWER_LIVE, r ? err.text : "");
+	return r;
+}
+
+static void *follow(void *arg)
+{
+	struct follower *follower = arg;
+
+	while (!stopping(follower)) {
+		int r;
+
+		if (follower->hooks.turn)
+			follower->hooks.turn(follower->hooks.context);
+		if (!follower->reader && attach(follower)) {
+			nap(RETRY_MS);
+			continue;
+		}
+		take_all(follower);
+		r = r3ring_instance_wait(follower->reader, WAIT_MS);
+		if (r == -EOWNERDEAD)
+			set_state(follower, FOLLOWER_SILENT, "");
+		else if (r == 1)
+			set_state(follower, FOLLOWER_LIVE, "");
+	}
+	return NULL;
+}
+
+/* ---- opening and closing -------------------------------------------------- */
+
+static void free_follower(struct follower *follower)
+{
+	r3ring_instance_close(follower->reader);
+	for (uint32_t i = 0; i < follower->named; i++)
+		r3ring_requests_destroy(follower->requests[i]);
+	free(follower->requests);
+	free(follower->channel);
+	free(follower->buffer);
+	r3ring_signatures_destroy(follower->signatures);
+	r3ring_load_destroy(follower->load);
+	pthread_mutex_destroy(&follower->lock);
+	free(follower->runtime_dir);
+	free(follower->name);
+	free(follower);
+}
+
+static int make_parts(struct follower *follower, const struct follower_options *options,
+		      struct r3ring_error *err)
+{
+	int r;
+
+	follower->name = strdup(options->instance);
+	if (!follower->name)
+		return -ENOMEM;
+	if (options->runtime_dir) {
+		follower->runtime_dir = strdup(options->runtime_dir);
+		if (!follower->runtime_dir)
+			return -ENOMEM;
+	}
+	r = r3ring_load_create(&follower->load, &options->load, err);
+	if (r == 0)
+		r = r3ring_signatures_create(&follower->signatures, NULL, err);
+	return r;
+}
+
+int follower_open(struct follower **follower, const struct follower_options *options,
+		  struct r3ring_error *err)
+{
+	struct follower *made = calloc(1, sizeof(*made));
+	int r;
+
+	if (!made)
+		return r3ring_error_set(err, -ENOMEM, "no memory to follow %s", options->instance);
+	pthread_mutex_init(&made->lock, NULL);
+	made->hooks = options->hooks;
+	r = make_parts(made, options, err);
+	if (r == 0)
+		r = -pthread_create(&made->thread, NULL, follow, made);
+	if (r) {
+		free_follower(made);
+		return r3ring_error_set(err, r, "%s cannot be followed: %s", options->instance,
+					strerror(-r));
+	}
+	*follower = made;
+	return 0;
+}
+
+void follower_close(struct follower *follower)
+{
+	if (!follower)
+		return;
+	r3ring_store_relaxed_u32(&follower->stopping, 1);
+	pthread_join(follower->thread, NULL);
+	free_follower(follower);
+}
+
+/* ---- looking -------------------------------------------------------------- */
+
+const char *follower_name(const struct follower *follower)
+{
+	return follower->name;
+}
+
+const struct r3ring_load *follower_load(const struct follower *follower)
+{
+	return follower->load;
+}
+
+const struct r3ring_signatures *follower_signatures(const struct follower *follower)
+{
+	return follower->signatures;
+}
+
+void follower_get_status(struct follower *follower, struct follower_status *status)
+{
+	pthread_mutex_lock(&follower->lock);
+	*status = follower->status;
+	pthread_mutex_unlock(&follower->lock);
+}
+
+void follower_channel_name(struct follower *follower, uint32_t channel, char name[128])
+{
+	pthread_mutex_lock(&follower->lock);
+	snprintf(name, 128, "%s",
+		 channel < follower->status.channels ? follower->channel[channel] : "");
+	pthread_mutex_unlock(&follower->lock);
+}

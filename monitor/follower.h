@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An engine that is followed: a thread reads the newest records of an instance's channels,
+ * be it there already or not, and keeps its load and its requests' signatures up to date.
+ * It reads as any lossy reader does and never holds a writer up.
+ */
+#ifndef MONITOR_FOLLOWER_H
+#define MONITOR_FOLLOWER_H
+
+#include <r3ring/load.h>
+#include <r3ring/reader.h>
+#include <r3ring/signature.h>
+
+struct follower;
+
+/* For who wants to know more than load and signatures; the follower's thread calls. */
+struct follower_hooks {
+	void *context;
+	/* A record, once load and signatures have it; @names: what its channel's handles mean,
+	 * before the record itself is known to them. NULL: none. */
+	void (*record)(void *context, const struct r3ring_requests *names,
+		       const struct r3ring_record *record);
+	/* Several times a second. NULL: none. */
+	void (*turn)(void *context);
+};
+
+struct follower_options {
+	const char *instance;
+	const char *runtime_dir; /* NULL: as readers find it */
+	struct r3ring_load_options load;
+	struct follower_hooks hooks;
+};
+
+/*
+ * Begins to follow @options->instance; names are copied.
+ * Returns 0, -EINVAL (an option, named), -ENOMEM. Pairs with follower_close(), after which
+ * no hook is called.
+ */
+int follower_open(struct follower **follower, const struct follower_options *options,
+		  struct r3ring_error *err);
+void follower_close(struct follower *follower);
+
+const char *follower_name(const struct follower *follower);
+
+enum follower_state {
+	FOLLOWER_WAITING, /* no daemon, or it has no such instance */
+	FOLLOWER_LIVE,
+	FOLLOWER_SILENT, /* no sign of life from any of its channels */
+};
+
+struct follower_status {
+	enum follower_state state;
+	char error[R3RING_ERROR_TEXT]; /* why it waits, "" otherwise */
+	uint32_t channels;
+	uint32_t expert_ranks; /* size of the expert parallelism, as a schema said; 0: none did */
+	uint64_t records;
+	uint64_t gaps; /* how often records were gone before they were read */
+};
+
+/* Any thread. */
+void follower_get_status(struct follower *follower, struct follower_status *status);
+
+/* Name of a channel, "" beyond what there are. Any thread. */
+void follower_channel_name(struct follower *follower, uint32_t channel, char name[128]);
+
+/* To be read by any thread. */
+const struct r3ring_load *follower_load(const struct follower *follower);
+const struct r3ring_signatures *follower_signatures(const struct follower *follower);
+
+#endif
