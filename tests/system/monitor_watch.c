@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pictures of a real daemon, also of one that hangs, dies and comes back. */
+#include <criterion/criterion.h>
+
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+#include "monitor/daemon_watch.h"
+#include "tests/support/tool_stage.h"
+
+#define LOOKS 4000 /* of 5 ms */
+
+static struct tool_stage stage;
+
+static void start(void)
+{
+	tool_stage_start(&stage, NULL);
+	tool_stage_open(&stage, "seen");
+}
+
+static void stop(void)
+{
+	tool_stage_close(&stage);
+}
+
+TestSuite(monitor_watch, .init = start, .fini = stop);
+
+/* Looks until the watch's newest picture is of that state, and has so many steps. */
+static bool watch_sees(struct daemon_watch *watch, enum picture_state state, uint64_t steps)
+{
+	for (int looks = 0; looks < LOOKS; looks++) {
+		struct daemon_picture *before, *now;
+		const struct picture_channel *channel;
+		bool seen;
+
+		daemon_watch_look(watch, &before, &now);
+		channel = daemon_picture_find(now, tool_stage_channel(&stage, "seen"));
+		seen = now && now->state == state &&
+		       (!steps || (channel && channel->steps == steps));
+		daemon_picture_put(before);
+		daemon_picture_put(now);
+		if (seen)
+			return true;
+		poll(NULL, 0, 5);
+	}
+	return false;
+}
+
+Test(monitor_watch, a_picture_has_what_the_engine_ran)
+{
+	const struct picture_channel *channel;
+	struct daemon_picture *picture;
+
+	tool_stage_run(&stage, "seen", 3);
+	picture = daemon_picture_take(stage.daemon.dir, 60000);
+	cr_assert_not_null(picture);
+	cr_assert_eq(picture->state, PICTURE_LIVE, "%s", picture->error);
+	channel = daemon_picture_find(picture, tool_stage_channel(&stage, "seen"));
+	cr_assert_not_null(channel);
+	cr_expect_eq(channel->steps, 3);
+	cr_expect_eq(channel->rows, 3 * TOOL_STAGE_ROWS);
+	cr_expect_eq(channel->bound_count, 0);
+	cr_expect_eq(channel->unbound_count, ENGINE_LAYERS, "this engine binds nothing");
+	cr_expect_eq(channel->unbound[0], ENGINE_FIRST_LAYER);
+	cr_expect_eq(channel->lost.all_steps, 0);
+	cr_expect_geq(channel->records, 3 * (2 + ENGINE_LAYERS));
+	daemon_picture_put(picture);
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+Test(monitor_watch, a_daemon_that_hangs_is_not_waited_for_beyond_the_time)
+{
+	struct daemon_picture *picture;
+	int64_t began;
+
+	kill(stage.daemon.pid, SIGSTOP);
+	began = now_ms();
+	picture = daemon_picture_take(stage.daemon.dir, 200);
+	cr_expect_lt(now_ms() - began, 5000);
+	kill(stage.daemon.pid, SIGCONT);
+	cr_assert_not_null(picture);
+	cr_expect_eq(picture->state, PICTURE_NO_ANSWER);
+	cr_expect(strstr(picture->error, "did not answer"), "%s", picture->error);
+	daemon_picture_put(picture);
+}
+
+Test(monitor_watch, a_daemon_that_dies_is_said_to_be_gone_and_found_again)
+{
+	struct daemon_watch *watch;
+	struct daemon_picture *before, *now;
+
+	cr_assert_eq(daemon_watch_start(&watch, stage.daemon.dir, 20, NULL), 0);
+	tool_stage_run(&stage, "seen", 3);
+	cr_expect(watch_sees(watch, PICTURE_LIVE, 3));
+	test_daemon_kill(&stage.daemon);
+	cr_expect(watch_sees(watch, PICTURE_NO_DAEMON, 0));
+	daemon_watch_look(watch, &before, &now);
+	cr_expect(before && before->state == PICTURE_LIVE);
+	cr_expect(now && strstr(now->error, "no daemon"));
+	daemon_picture_put(before);
+	daemon_picture_put(now);
+	test_daemon_restart(&stage.daemon, NULL);
+	cr_expect(watch_sees(watch, PICTURE_LIVE, 3), "totals go on");
+	daemon_watch_stop(watch);
+}
