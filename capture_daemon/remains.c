@@ -232,23 +232,50 @@ static void note_record(struct remains *remains, const struct r3ring_record *rec
 	}
 }
 
+/* ---- reading a ring ------------------------------------------------------ */
+
+/* A ring that nobody writes, read once from front to end. */
+struct walk {
+	struct r3ring_cursor *cursor;
+	uint64_t calls; /* that an honest ring can take at most: each of them gets behind a slot */
+};
+
+static int walk_open(struct walk *walk, const struct r3ring_segment *segment,
+		     enum r3ring_cursor_start from, uint64_t seq)
+{
+	walk->calls =
+		2ull << r3ring_segment_get_header(segment)->regions[R3RING_REGION_DESCS].count_log2;
+	return r3ring_cursor_open(&walk->cursor, segment, R3RING_LOSSY, from, seq);
+}
+
+/* Returns 1 with a record, 0 at the end, -EBADMSG where there is none. */
+static int walk_next(struct walk *walk, struct r3ring_view *view)
+{
+	while (walk->calls--) {
+		int r = r3ring_cursor_next(walk->cursor, view);
+
+		if (r != -EOVERFLOW && r != -EBADMSG)
+			return r == 1;
+	}
+	return -EBADMSG;
+}
+
 int remains_read(struct remains *remains, const struct r3ring_segment *segment)
 {
-	struct r3ring_cursor *cursor;
 	struct r3ring_record record;
 	struct r3ring_view view;
-	int r = r3ring_cursor_open(&cursor, segment, R3RING_LOSSY, R3RING_FROM_OLDEST, 0);
+	struct walk walk;
+	int r = walk_open(&walk, segment, R3RING_FROM_OLDEST, 0);
 
 	if (r < 0)
 		return r;
-	while ((r = r3ring_cursor_next(cursor, &view)) == 1 || r == -EOVERFLOW || r == -EBADMSG) {
-		if (r == 1 &&
-		    r3ring_record_decode(&record, view.type, view.data, view.len, NULL) == 0)
+	while ((r = walk_next(&walk, &view)) == 1) {
+		if (r3ring_record_decode(&record, view.type, view.data, view.len, NULL) == 0)
 			note_record(remains, &record, &view);
 	}
-	r3ring_cursor_close(cursor);
+	r3ring_cursor_close(walk.cursor);
 	reopen_gap(remains);
-	return 0;
+	return r;
 }
 
 /* ---- a side entry ------------------------------------------------------- */
@@ -276,15 +303,14 @@ static bool is_of_entry(const struct r3ring_view *view)
 
 uint32_t remains_count_said(const struct r3ring_segment *segment, uint64_t seq)
 {
-	struct r3ring_cursor *cursor;
 	struct r3ring_view view;
+	struct walk walk;
 	uint32_t count = 0;
-	int r;
 
-	if (r3ring_cursor_open(&cursor, segment, R3RING_LOSSY, R3RING_FROM_SEQ, seq) < 0)
+	if (walk_open(&walk, segment, R3RING_FROM_SEQ, seq) < 0)
 		return 0;
-	while ((r = r3ring_cursor_next(cursor, &view)) == 1 || r == -EOVERFLOW || r == -EBADMSG)
-		count += r == 1 && is_of_entry(&view);
-	r3ring_cursor_close(cursor);
+	while (walk_next(&walk, &view) == 1)
+		count += is_of_entry(&view);
+	r3ring_cursor_close(walk.cursor);
 	return count;
 }

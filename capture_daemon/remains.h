@@ -39,7 +39,8 @@ struct remains {
 
 void remains_init(struct remains *remains);
 
-/* Reads the whole ring, which nobody writes. Returns 0 or a negative errno. */
+/* Reads the whole ring, which nobody writes. Returns 0, -EBADMSG (it claims more records than
+ * it has room for), or another negative errno. */
 int remains_read(struct remains *remains, const struct r3ring_segment *segment);
 
 /* Frees what was not taken out of it (and zeroed). */

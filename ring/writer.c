@@ -84,6 +84,13 @@ static void walk_behind_tail(struct r3ring_writer *writer, struct r3ring_desc *l
 	}
 }
 
+/* Whether a writer can have come to @end and announced @intent; with room behind them. */
+static bool is_end(const struct r3ring_segment *segment, uint64_t end, uint64_t intent)
+{
+	return end % R3RING_RECORD_ALIGN == 0 && intent % R3RING_RECORD_ALIGN == 0 &&
+	       end < RING_NUMBER_LIMIT / 2 && intent >= end && intent - end <= segment->arena_bytes;
+}
+
 /* In a new segment there is nothing to find: it begins at first_seq. */
 static int find_end(struct r3ring_writer *writer)
 {
@@ -100,8 +107,7 @@ static int find_end(struct r3ring_writer *writer)
 		return -EBADMSG;
 	writer->published_bytes = r3ring_load_relaxed_u64(&lines->published_bytes);
 	walk_behind_tail(writer, &last);
-	if (intent % R3RING_RECORD_ALIGN || intent < desc_end(&last) ||
-	    intent - desc_end(&last) > segment->arena_bytes)
+	if (!is_end(segment, desc_end(&last), intent))
 		return -EBADMSG;
 	writer->units = last.units;
 	writer->next_seq = last.seq + 1;

@@ -8,7 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "capture_daemon/remains.h"
 #include "ring/internal.h"
+#include "tests/support/record_examples.h"
 #include "tests/support/segment_image.h"
 
 #define LINES_AT R3RING_REGION_ALIGN
@@ -50,6 +52,23 @@ static void put_records(struct r3ring_writer *writer, unsigned int records)
 	}
 }
 
+/* What is longer than a record here may be is left out. */
+static void put_examples(struct r3ring_writer *writer)
+{
+	for (uint16_t type = R3RING_SCHEMA; type < R3RING_RECORD_TYPES; type++) {
+		struct r3ring_record_spec spec = {.type = type, .step = 1, .units = 1};
+		struct r3ring_record record;
+		struct example_payload payload;
+
+		example_record(&record, type, EXAMPLE_TYPICAL);
+		payload = example_payload(&record);
+		spec.len = (uint32_t)payload.len;
+		if (r3ring_writer_put(writer, &spec, payload.bytes) == -EBUSY)
+			die("segment image: putting an example");
+		free(payload.bytes);
+	}
+}
+
 static void take_image(struct segment_image *image, const struct r3ring_segment *segment)
 {
 	image->header = *(const struct r3ring_segment_header *)(const void *)segment->base;
@@ -58,30 +77,53 @@ static void take_image(struct segment_image *image, const struct r3ring_segment 
 	memcpy(image->arena, segment->arena, sizeof(image->arena));
 }
 
-void segment_image_make(struct segment_image *image, unsigned int records)
+/* Pairs with image_close(). */
+static struct r3ring_writer *image_open(struct r3ring_segment **segment)
 {
 	struct r3ring_segment_options options = {
 		.size = sizeof(options),
 		.arena_bytes = SEGMENT_IMAGE_ARENA,
 		.depth = SEGMENT_IMAGE_DEPTH,
 		.generation = 1,
-		.label = "image",
+		.label = "image/0",
 	};
-	struct r3ring_segment *segment;
 	struct r3ring_writer *writer;
 	char name[64];
 
 	snprintf(name, sizeof(name), "/r3ring-image.%d", getpid());
 	options.name = name;
-	if (r3ring_segment_create(&segment, &options, NULL))
+	if (r3ring_segment_create(segment, &options, NULL))
 		die("segment image: making a segment");
-	r3ring_segment_unlink(segment);
-	if (r3ring_writer_open(&writer, segment))
+	r3ring_segment_unlink(*segment);
+	if (r3ring_writer_open(&writer, *segment))
 		die("segment image: opening a writer");
-	put_records(writer, records);
+	return writer;
+}
+
+static void image_close(struct segment_image *image, struct r3ring_segment *segment,
+			struct r3ring_writer *writer)
+{
 	take_image(image, segment);
 	r3ring_writer_close(writer);
 	r3ring_segment_close(segment);
+}
+
+void segment_image_make(struct segment_image *image, unsigned int records)
+{
+	struct r3ring_segment *segment;
+	struct r3ring_writer *writer = image_open(&segment);
+
+	put_records(writer, records);
+	image_close(image, segment, writer);
+}
+
+void segment_image_make_capture(struct segment_image *image)
+{
+	struct r3ring_segment *segment;
+	struct r3ring_writer *writer = image_open(&segment);
+
+	put_examples(writer);
+	image_close(image, segment, writer);
 }
 
 void segment_image_seal(struct segment_image *image)
@@ -216,5 +258,46 @@ void segment_image_read(int fd, struct segment_reading *reading)
 				(enum r3ring_cursor_start)from, reading);
 	r3ring_segment_oldest(segment);
 	r3ring_segment_heartbeat(segment);
+	r3ring_segment_close(segment);
+}
+
+/* ---- adopting ---------------------------------------------------------- */
+
+/* A reader that comes then must be able to read what was written, in its place. */
+static void write_behind(struct r3ring_segment *segment, struct r3ring_writer *writer,
+			 struct segment_reading *reading)
+{
+	const struct r3ring_record_spec spec = {.len = PAYLOAD_MAX, .type = 1, .units = 1};
+	uint8_t payload[PAYLOAD_MAX] = {0};
+
+	for (unsigned int i = 0; i < 2 * SEGMENT_IMAGE_DEPTH; i++) {
+		uint64_t seq = r3ring_writer_next_seq(writer);
+		struct r3ring_desc desc;
+
+		if (seq >= RING_NUMBER_LIMIT)
+			return;
+		reading->wrong += r3ring_writer_put(writer, &spec, payload) != 0;
+		reading->wrong += desc_copy(segment, seq, &desc) != DESC_INTACT;
+		reading->wrong += r3ring_segment_tail(segment) != seq;
+	}
+}
+
+void segment_image_adopt(const char *name, struct segment_reading *reading)
+{
+	struct r3ring_segment *segment;
+	struct r3ring_writer *writer;
+	struct remains remains;
+	struct r3ring_error err;
+
+	if (r3ring_segment_adopt(&segment, name, &err))
+		return;
+	reading->opened++;
+	remains_init(&remains);
+	if (remains_read(&remains, segment) == 0 && r3ring_writer_open(&writer, segment) == 0) {
+		reading->got++;
+		write_behind(segment, writer, reading);
+		r3ring_writer_close(writer);
+	}
+	remains_free(&remains);
 	r3ring_segment_close(segment);
 }

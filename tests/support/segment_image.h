@@ -26,6 +26,9 @@ struct segment_image {
  * process when it cannot. */
 void segment_image_make(struct segment_image *image, unsigned int records);
 
+/* Likewise of one that holds what a daemon writes: a small record of every type that fits. */
+void segment_image_make_capture(struct segment_image *image);
+
 /* Makes the checksums of all descriptors right again. */
 void segment_image_seal(struct segment_image *image);
 
@@ -46,6 +49,12 @@ struct segment_reading {
 	uint64_t wrong;   /* accounts that do not add up, payloads outside of the segment */
 	unsigned int sum; /* of all bytes seen: keeps the looks from being left out */
 };
+
+/*
+ * Goes on with it as a daemon does after the death of the one that made it: adopts it,
+ * reads what was published, writes more. @name: of the segment, which is there.
+ */
+void segment_image_adopt(const char *name, struct segment_reading *reading);
 
 /* Opens it as a reader does and reads in every mode, from every start, a bounded
  * number of records; adds to @reading what came of it. */

@@ -2,6 +2,7 @@
 /* What the next daemon finds out from a dead one's ring, and when it goes on in it. */
 #include <criterion/criterion.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include "capture_daemon/channel.h"
 #include "capture_daemon/orphans.h"
 #include "capture_daemon/remains.h"
+#include "ring/internal.h"
 
 #define LAYERS 3u
 #define TOP_K 2u
@@ -149,6 +151,15 @@ Test(daemon_remains, a_step_at_work_is_known_with_every_part_that_was_told)
 	cr_expect_eq(remains.said.layer_parts[1], 2);
 	cr_expect_eq(remains.said.layer_parts[2], 0);
 	cr_expect_not(remains.said.unknown);
+}
+
+Test(daemon_remains, a_ring_that_claims_what_it_cannot_hold_is_refused_and_not_read_for_ever)
+{
+	for (uint64_t slot = 0; slot < segment->depth; slot++)
+		segment->descs[slot].seq = 1ull << 60;
+	segment->lines->tail_seq = ~0ull;
+	cr_expect_eq(remains_read(&remains, segment), -EBADMSG);
+	cr_expect_eq(remains_count_said(segment, 1), 0);
 }
 
 Test(daemon_remains, a_step_that_was_told_as_lost_is_at_work_no_more)

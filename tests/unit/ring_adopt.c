@@ -288,6 +288,26 @@ Test(ring_adopt, a_corrupt_last_record_is_not_continued)
 	expect_not_continued();
 }
 
+/* An inline record takes no bytes, but lies where the next one will begin. */
+Test(ring_adopt, a_last_record_between_two_lines_is_not_continued)
+{
+	struct r3ring_desc *last = ring_desc(ring.segment, ring_fixture_put(&ring, 8, 1, 0));
+
+	last->pos -= 1;
+	last->check = desc_checksum(last);
+	expect_not_continued();
+}
+
+Test(ring_adopt, a_position_without_room_behind_it_is_not_continued)
+{
+	struct r3ring_desc *last = ring_desc(ring.segment, ring_fixture_put(&ring, 8, 1, 0));
+
+	last->pos = RING_NUMBER_LIMIT - R3RING_RECORD_ALIGN;
+	last->check = desc_checksum(last);
+	lines()->intent_pos = last->pos;
+	expect_not_continued();
+}
+
 /* ---- dead processes ------------------------------------------------------ */
 
 static pid_t spawn_writer(void)
