@@ -4,7 +4,7 @@
  *
  *	DIR/00000001.r3seg, 00000002.r3seg, ...   segments; numbers rise by one
  *	DIR/index.sqlite                          of requests; rebuilt from the segments at will
- *	DIR/lock                                  held (flock) by whoever writes
+ *	DIR/lock                                  held (flock) by whoever writes, as DIR itself
  *
  * A segment is a head and blocks; a block is a head and entries, compressed with zstd or
  * not. Numbers are little-endian; reserved fields and padding are zero. Each head has its

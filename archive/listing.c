@@ -114,9 +114,9 @@ uint32_t archive_listing_from(const struct archive_listing *listing, uint64_t nu
 	return at;
 }
 
-bool archive_is_being_written(int dir_fd)
+static bool is_held(int dir_fd, const char *name)
 {
-	int fd = openat(dir_fd, "lock", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	bool held;
 
 	if (fd < 0)
@@ -124,4 +124,9 @@ bool archive_is_being_written(int dir_fd)
 	held = flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
 	close(fd);
 	return held;
+}
+
+bool archive_is_being_written(int dir_fd)
+{
+	return is_held(dir_fd, ARCHIVE_LOCK) || is_held(dir_fd, ".");
 }

@@ -97,27 +97,38 @@ static int take_lock(int fd)
 		poll(NULL, 0, LOCK_RETRY_MS);
 		r = flock(fd, LOCK_EX | LOCK_NB);
 	}
-	return r;
+	return r ? -errno : 0;
 }
 
+static int refuse_lock(const char *dir, int code, struct r3ring_error *err)
+{
+	if (code == -EWOULDBLOCK)
+		return r3ring_error_set(err, -EBUSY,
+					"%s: another recorder writes this archive: end it, or "
+					"record into another directory",
+					dir);
+	return r3ring_error_set(err, code, "%s/" ARCHIVE_LOCK ": %s", dir, strerror(-code));
+}
+
+/*
+ * The file, and the directory itself, since a file can be removed and made again while its
+ * lock is held. Some file systems (NFS) lock nothing that is not open for writing: there the
+ * file alone counts.
+ */
 static int lock(int dir_fd, const char *dir, struct r3ring_error *err)
 {
 	int fd = openat(dir_fd, ARCHIVE_LOCK, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	int r;
 
 	if (fd < 0)
-		return r3ring_error_set(err, -errno, "%s/" ARCHIVE_LOCK ": %s", dir,
-					strerror(errno));
-	if (take_lock(fd) == 0)
+		return refuse_lock(dir, -errno, err);
+	r = take_lock(fd);
+	if (r == 0 && take_lock(dir_fd) == -EWOULDBLOCK)
+		r = -EWOULDBLOCK;
+	if (r == 0)
 		return fd;
-	r = errno == EWOULDBLOCK ? -EBUSY : -errno;
 	close(fd);
-	if (r == -EBUSY)
-		return r3ring_error_set(err, r,
-					"%s: another recorder writes this archive: end it, or "
-					"record into another directory",
-					dir);
-	return r3ring_error_set(err, r, "%s/" ARCHIVE_LOCK ": %s", dir, strerror(-r));
+	return refuse_lock(dir, r, err);
 }
 
 int archive_dir_open(const char *dir, int *dir_fd, int *lock_fd, struct r3ring_error *err)
