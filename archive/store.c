@@ -211,6 +211,7 @@ static void *store_all(void *arg)
 		int wait_ms;
 
 		reap(store);
+		store_notice_removal(store);
 		write_all(store);
 		wait_ms = sync_if_due(store);
 		if (blocks_done(store->blocks) && !store->disk.in_flight)

@@ -77,6 +77,8 @@ void store_get_stats(struct store *store, struct archive_writer_stats *stats);
 
 /* Inside. */
 void store_fail(struct store *store, int code, const char *what);
+/* Fails (-ESTALE) where the directory or the present segment is no longer there to be found. */
+void store_notice_removal(struct store *store);
 /* Ends the present segment, if there is one, and makes the next. Nothing is in flight.
  * False: it failed. */
 bool store_begin_segment(struct store *store);

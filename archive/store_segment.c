@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <r3ring/atomic.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #include "archive/block.h"
@@ -44,6 +45,11 @@ static void say(struct store *store, int code, const char *what)
 				 "%s: %s: a file may not be as large: raise ulimit -f, or give a "
 				 "smaller --segment-size",
 				 store->options.dir, what);
+	else if (code == -ESTALE)
+		r3ring_error_set(&store->err, code,
+				 "%s: the archive was removed while it was written, and what it "
+				 "held is gone: record into a directory that is left alone",
+				 store->options.dir);
 	else
 		r3ring_error_set(&store->err, code, "%s: %s: %s", store->options.dir, what,
 				 strerror(-code));
@@ -57,6 +63,20 @@ void store_fail(struct store *store, int code, const char *what)
 	say(store, code, what);
 	/* Pairs with the acquire in store_failed(). */
 	r3ring_store_release_u32(&store->failed, 1);
+}
+
+/* An open file goes on being written long after its last name is gone. */
+static bool is_removed(int fd)
+{
+	struct stat status;
+
+	return fd >= 0 && fstat(fd, &status) == 0 && status.st_nlink == 0;
+}
+
+void store_notice_removal(struct store *store)
+{
+	if (is_removed(store->dir_fd) || is_removed(store->fd))
+		store_fail(store, -ESTALE, "");
 }
 
 /* ---- room --------------------------------------------------------------- */
@@ -266,6 +286,7 @@ void store_finish(struct store *store)
 {
 	int r;
 
+	store_notice_removal(store);
 	if (store->fd >= 0 && !store_failed(store)) {
 		r = end_segment(store);
 		if (r < 0)

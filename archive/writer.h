@@ -91,7 +91,8 @@ int archive_writer_channel(struct archive_writer *writer, const char *name);
 
 /*
  * All of these return 0, or the first error of any write, and then always: -ENOSPC (the
- * disk is full), -EDQUOT (max_bytes), -EIO; or -EMSGSIZE (ARCHIVE_RECORD_MAX), -ENOMEM. The archive is whole nonetheless, up to
+ * disk is full), -EDQUOT (max_bytes), -ESTALE (the archive was removed), -EIO; or -EMSGSIZE
+ * (ARCHIVE_RECORD_MAX), -ENOMEM. Unless it is gone, the archive is whole nonetheless, up to
  * what stats.stored_records say; from there the next recorder resumes.
  */
 int archive_writer_generation(struct archive_writer *writer, uint16_t channel, uint64_t generation,

@@ -292,7 +292,8 @@ static int record(const struct command_line *line)
 		fprintf(stderr, "r3ring record: %s\n", err.text[0] ? err.text : strerror(-code));
 	if (code == -EDQUOT && report.full && report.channels)
 		code = 0;
-	if (code < 0 && !report.channels)
+	/* Of what is not there, or no longer, there is nothing to sum up. */
+	if (code < 0 && (!report.channels || code == -ESTALE))
 		return exit_code(code, &report);
 	if (line->json)
 		printed = record_print_json(&line->record, &report);

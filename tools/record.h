@@ -37,7 +37,7 @@ struct record_report {
 };
 
 /*
- * Records until SIGINT, SIGTERM, the idle limit or the archive's; notes on what happens go
+ * Records until SIGINT, SIGTERM, SIGHUP, the idle limit or the archive's; notes on what happens go
  * to stderr, and progress where that is a terminal.
  *
  * Returns 0, or a negative errno with its reason in @err: -ECONNREFUSED (no daemon), -ENOENT

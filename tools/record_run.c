@@ -49,9 +49,13 @@ static void catch_signals(void)
 	struct sigaction interrupt = {.sa_handler = on_interrupt,
 				      .sa_flags = (int)SA_RESETHAND | SA_RESTART};
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
+	struct sigaction present;
 
 	sigaction(SIGINT, &interrupt, NULL);
 	sigaction(SIGTERM, &interrupt, NULL);
+	/* Under nohup(1) it is ignored, and stays so. */
+	if (sigaction(SIGHUP, NULL, &present) == 0 && present.sa_handler != SIG_IGN)
+		sigaction(SIGHUP, &interrupt, NULL);
 	/* A file size limit is an error of write(), told in words. */
 	sigaction(SIGXFSZ, &ignore, NULL);
 }
@@ -284,11 +288,11 @@ static int record(struct record_loop *loop, struct r3ring_instance_start *starts
 /* ---- from open to close ------------------------------------------------- */
 
 /* It is made of what is recorded, and can be made again: no reason to fail. */
-static void finish_index(struct record_loop *loop)
+static void finish_index(struct record_loop *loop, bool removed)
 {
 	struct r3ring_error why = {0};
 
-	if (record_index_finish(loop->index, loop->options->archive.dir, &why))
+	if (record_index_finish(loop->index, loop->options->archive.dir, &why) && !removed)
 		fprintf(stderr,
 			"r3ring record: the index is not up to date: %s; r3ring verify --reindex "
 			"makes it\n",
@@ -305,7 +309,7 @@ static int close_archive(struct record_loop *loop, int code)
 	archive_writer_get_stats(loop->writer, &loop->report->archive);
 	tell_removed(loop);
 	archive_writer_close(loop->writer, NULL);
-	finish_index(loop);
+	finish_index(loop, r == -ESTALE);
 	if (code == 0 && r < 0)
 		*loop->err = why;
 	return code ? code : r;

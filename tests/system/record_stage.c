@@ -46,6 +46,11 @@ void record_stage_stop(struct record_stage *stage)
 	remove_dir(stage->base);
 }
 
+void record_stage_remove(const struct record_stage *stage)
+{
+	remove_dir(stage->archive);
+}
+
 void record_stage_record_in(struct record_stage *stage, const struct container *container,
 			    const char *archive, const char *const *args)
 {

@@ -22,6 +22,9 @@ struct record_stage {
 void record_stage_start(struct record_stage *stage, const char *const *daemon_args);
 void record_stage_stop(struct record_stage *stage);
 
+/* Removes the archive's directory with all that is in it. */
+void record_stage_remove(const struct record_stage *stage);
+
 /* Starts "r3ring record --instance NAME -o ARCHIVE" with more options behind; NULL: none. */
 void record_stage_record(struct record_stage *stage, const char *const *args);
 /* The same in a container (or NULL), into a directory there. */
