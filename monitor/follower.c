@@ -18,6 +18,7 @@
 struct follower {
 	char *name;
 	char *runtime_dir; /* NULL: as readers find it */
+	uint32_t look_ms;
 	struct follower_hooks hooks;
 	pthread_t thread;
 	uint32_t stopping; /* set by whoever closes; the joining orders the rest */
@@ -77,9 +78,12 @@ static struct r3ring_requests *names_of(struct follower *follower, uint32_t chan
 		return NULL;
 	follower->requests = requests;
 	for (; follower->named <= channel; follower->named++) {
+		const char *name = r3ring_instance_channel(follower->reader, follower->named);
+
 		requests[follower->named] = r3ring_requests_create();
-		note_channel(follower, follower->named,
-			     r3ring_instance_channel(follower->reader, follower->named));
+		/* The load numbers channels as they are announced: as the reader does. */
+		r3ring_load_channel(follower->load, name);
+		note_channel(follower, follower->named, name);
 	}
 	return requests[channel];
 }
@@ -107,8 +111,9 @@ static void take(struct follower *follower, const struct r3ring_view *view)
 	index = r3ring_load_channel(follower->load, name);
 	if (index >= 0)
 		r3ring_load_feed(follower->load, (uint32_t)index, view, &record);
-	index = r3ring_signatures_channel(follower->signatures, name);
-	if (index >= 0)
+	if (follower->signatures)
+		index = r3ring_signatures_channel(follower->signatures, name);
+	if (follower->signatures && index >= 0)
 		r3ring_signatures_feed(follower->signatures, (uint32_t)index, view, &record);
 	if (record.type == R3RING_SCHEMA)
 		note_ranks(follower, &record.u.schema.head);
@@ -192,6 +197,15 @@ static int attach(struct follower *follower)
 	return r;
 }
 
+/* As r3ring_instance_wait(). */
+static int await_records(struct follower *follower)
+{
+	if (!follower->look_ms)
+		return r3ring_instance_wait(follower->reader, WAIT_MS);
+	nap(follower->look_ms);
+	return r3ring_instance_wait(follower->reader, 0);
+}
+
 static void *follow(void *arg)
 {
 	struct follower *follower = arg;
@@ -206,7 +220,7 @@ static void *follow(void *arg)
 			continue;
 		}
 		take_all(follower);
-		r = r3ring_instance_wait(follower->reader, WAIT_MS);
+		r = await_records(follower);
 		if (r == -EOWNERDEAD)
 			set_state(follower, FOLLOWER_SILENT, "");
 		else if (r == 1)
@@ -247,7 +261,7 @@ static int make_parts(struct follower *follower, const struct follower_options *
 			return -ENOMEM;
 	}
 	r = r3ring_load_create(&follower->load, &options->load, err);
-	if (r == 0)
+	if (r == 0 && !options->load_only)
 		r = r3ring_signatures_create(&follower->signatures, NULL, err);
 	return r;
 }
@@ -261,6 +275,7 @@ int follower_open(struct follower **follower, const struct follower_options *opt
 	if (!made)
 		return r3ring_error_set(err, -ENOMEM, "no memory to follow %s", options->instance);
 	pthread_mutex_init(&made->lock, NULL);
+	made->look_ms = options->look_ms;
 	made->hooks = options->hooks;
 	r = make_parts(made, options, err);
 	if (r == 0)

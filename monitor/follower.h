@@ -7,6 +7,8 @@
 #ifndef MONITOR_FOLLOWER_H
 #define MONITOR_FOLLOWER_H
 
+#include <stdbool.h>
+
 #include <r3ring/load.h>
 #include <r3ring/reader.h>
 #include <r3ring/signature.h>
@@ -28,6 +30,10 @@ struct follower_options {
 	const char *instance;
 	const char *runtime_dir; /* NULL: as readers find it */
 	struct r3ring_load_options load;
+	/* How often it looks for records, in ms: then writers never have to wake it. 0: it is
+	 * woken by them, and has a record within microseconds. */
+	uint32_t look_ms;
+	bool load_only; /* no signatures are kept: follower_signatures() gives NULL */
 	struct follower_hooks hooks;
 };
 
@@ -60,7 +66,8 @@ struct follower_status {
 /* Any thread. */
 void follower_get_status(struct follower *follower, struct follower_status *status);
 
-/* Name of a channel, "" beyond what there are. Any thread. */
+/* Name of a channel, which has the same index in the load; "" beyond what there are. Any
+ * thread. */
 void follower_channel_name(struct follower *follower, uint32_t channel, char name[128]);
 
 /* To be read by any thread. */
