@@ -90,7 +90,7 @@ TEST_LIBS := -lcriterion $(PROGRAM_LIBS)
 # Data flows one way: include <- ring, record, channel <- kernels, device
 # <- producer | capture_daemon | consumer <- archive | monitor <- serve <- tools.
 LIBRARY_DIRS := ring record channel kernels device producer consumer consumer/assembler \
-	consumer/eplb consumer/load consumer/reserve consumer/signature
+	consumer/eplb consumer/load consumer/predict consumer/reserve consumer/signature
 LIBRARY := $(patsubst %.c,$(O)/%.o,$(wildcard $(addsuffix /*.c,$(LIBRARY_DIRS))))
 CUDA_DEVICE := $(patsubst %.c,$(O)/%.o,$(wildcard device/cuda*.c))
 ifeq ($(CUDA),yes)

@@ -87,6 +87,7 @@ void r3ring_signatures_destroy(struct r3ring_signatures *signatures)
 		free(signatures->stage[i].layer);
 	free(signatures->seq);
 	free(signatures->generation);
+	r3ring_signature_free(signatures->ended);
 	free(signatures);
 }
 

@@ -146,26 +146,35 @@ static struct slot *find(const struct r3ring_signatures *signatures, const char 
 	return slot;
 }
 
-int r3ring_signatures_get(const struct r3ring_signatures *signatures, const char *id,
-			  struct r3ring_signature *signature)
+int slot_read(const struct r3ring_signatures *signatures, const struct slot *slot,
+	      struct r3ring_signature *to)
 {
 	/* Pairs with the release in count.c, stage_make(). */
 	uint32_t stages = r3ring_load_acquire_u32(&signatures->stages);
+	int r = unite_layers(signatures, stages, to);
+
+	if (r == 0)
+		r = make_room(to, r3ring_load_relaxed_u32(&signatures->experts));
+	if (r == 0)
+		copy_slot(signatures, slot, stages, to);
+	return r;
+}
+
+int r3ring_signatures_get(const struct r3ring_signatures *signatures, const char *id,
+			  struct r3ring_signature *signature)
+{
 	struct slot *slot;
 	int r;
 
 	signature->info = (struct r3ring_signature_info){0};
 	if (!id || !id[0])
 		return -ENOENT;
-	r = unite_layers(signatures, stages, signature);
-	if (r == 0)
-		r = make_room(signature, r3ring_load_relaxed_u32(&signatures->experts));
-	if (r < 0)
-		return r;
 	slot = find(signatures, id);
 	if (!slot)
 		return -ENOENT;
-	copy_slot(signatures, slot, stages, signature);
+	r = slot_read(signatures, slot, signature);
 	hold_leave(&slot->hold);
-	return 0;
+	if (r < 0)
+		signature->info = (struct r3ring_signature_info){0};
+	return r;
 }

@@ -6,6 +6,7 @@
  *	count.c     rows that it places are counted
  *	slots.c     where: a slot each request, taken from others when there is none
  *	read.c      copies of slots, for any thread
+ *	keep.c      those of requests that ended go to a history
  *	compare.c   how alike two are
  *
  * A slot's words are relaxed atomics while it is held, since it is read while its request
@@ -55,6 +56,8 @@ struct r3ring_signatures {
 	uint32_t pool_stage;   /* and its stage */
 	struct slot *slot;     /* [options.max_requests] */
 	uint32_t *hash;        /* [options.max_requests] of their ids, 0: free. Read by others */
+	struct r3ring_history *history; /* NULL: nobody wants those that ended */
+	struct r3ring_signature *ended; /* the copy that it is given */
 };
 
 static inline uint16_t *slot_counts(const struct slot *slot, uint32_t stage,
@@ -84,5 +87,12 @@ void slot_end(struct r3ring_signatures *signatures, struct slot *slot, uint32_t 
 uint16_t *slot_reach(struct r3ring_signatures *signatures, struct slot *slot, uint32_t stage,
 		     enum r3ring_signature_phase phase);
 void slots_free(struct r3ring_signatures *signatures);
+
+/* read.c: fills @to; whoever calls is in the slot, or the feeding thread. Returns 0 or -ENOMEM. */
+int slot_read(const struct r3ring_signatures *signatures, const struct slot *slot,
+	      struct r3ring_signature *to);
+
+/* keep.c */
+void slot_keep(struct r3ring_signatures *signatures, const struct slot *slot);
 
 #endif

@@ -165,6 +165,7 @@ struct slot *slot_of(struct r3ring_signatures *signatures, struct request *reque
 void slot_end(struct r3ring_signatures *signatures, struct slot *slot, uint32_t flags)
 {
 	r3ring_store_relaxed_u32(&slot->flags, flags | R3RING_SIGNATURE_ENDED);
+	slot_keep(signatures, slot);
 	slot->touched = ++signatures->touches;
 	signatures->stats.live--;
 	signatures->stats.ended++;

@@ -58,6 +58,19 @@ R3RING_API int r3ring_signatures_create(struct r3ring_signatures **signatures,
 					struct r3ring_error *err);
 R3RING_API void r3ring_signatures_destroy(struct r3ring_signatures *signatures);
 
+struct r3ring_history;
+
+/*
+ * Has what requests did added to a history (r3ring/predict.h) when they end, but for those that
+ * were given up before an end was seen. Before the first record is fed.
+ *
+ * @history: used until the signatures are destroyed.
+ *
+ * Returns 0 or -ENOMEM.
+ */
+R3RING_API int r3ring_signatures_keep(struct r3ring_signatures *signatures,
+				      struct r3ring_history *history);
+
 /* As r3ring_load_channel(), with up to 2^31 channels. */
 R3RING_API int r3ring_signatures_channel(struct r3ring_signatures *signatures, const char *name);
 

@@ -7,13 +7,15 @@
 
 #include "tests/bench/worth/corpus.h"
 
+#define COLLECTION_DIRECTORIES 2u
+
 uint32_t draw(uint64_t *state, uint32_t bound)
 {
 	*state = *state * 6364136223846793005ull + 1442695040888963407ull;
 	return (uint32_t)((*state >> 32) * bound >> 32);
 }
 
-/* ---- subjects: "data/COLLECTION/SUBJECT/..." ------------------------------ */
+/* ---- sources: "data/COLLECTION/SUBJECT/..." ------------------------------ */
 
 static const char *source_of(const json_t *header, uint32_t request)
 {
@@ -23,25 +25,31 @@ static const char *source_of(const json_t *header, uint32_t request)
 	return path ? path : "";
 }
 
-/* Length of the path up to its file. */
-static size_t subject_length(const char *path)
+/* Length of the path up to its file, or up to its @directories-th directory. */
+static size_t path_length(const char *path, uint32_t directories)
 {
-	const char *slash = strrchr(path, '/');
+	size_t len = 0;
 
-	return slash ? (size_t)(slash - path) : 0;
+	for (size_t i = 0; path[i] && directories; i++) {
+		if (path[i] != '/')
+			continue;
+		len = i;
+		directories--;
+	}
+	return len;
 }
 
-/* The number of the first request of the same subject. */
-static uint32_t find_subject(const json_t *header, uint32_t request)
+/* The number of the first request that has so many directories in common with it. */
+static uint32_t find_first(const json_t *header, uint32_t request, uint32_t directories)
 {
 	const char *path = source_of(header, request);
-	size_t len = subject_length(path);
+	size_t len = path_length(path, directories);
 	uint32_t first = 0;
 
 	while (first < request) {
 		const char *other = source_of(header, first);
 
-		if (subject_length(other) == len && memcmp(other, path, len) == 0)
+		if (path_length(other, directories) == len && memcmp(other, path, len) == 0)
 			break;
 		first++;
 	}
@@ -62,7 +70,8 @@ static void take_requests(struct corpus *corpus, const json_t *header)
 		corpus->request[corpus->count++] = (struct recorded){
 			.ids = trace->ids + from->source * trace->layer_count * trace->top_k,
 			.rows = from->rows,
-			.subject = find_subject(header, i),
+			.subject = find_first(header, i, UINT32_MAX),
+			.collection = find_first(header, i, COLLECTION_DIRECTORIES),
 		};
 	}
 }

@@ -22,7 +22,8 @@
 struct recorded {
 	const uint16_t *ids; /* [rows][layers][top_k] */
 	uint32_t rows;
-	uint32_t subject; /* equal for requests from one collection */
+	uint32_t subject;    /* equal for requests from one directory, DATA/COLLECTION/SUBJECT */
+	uint32_t collection; /* equal for those from one DATA/COLLECTION */
 };
 
 struct corpus {

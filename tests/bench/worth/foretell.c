@@ -22,6 +22,13 @@
 static const uint32_t known_rows[] = {32, 64, 128, 256};
 #define KNOWN (sizeof(known_rows) / sizeof(*known_rows))
 
+/* A request's class is the collection that it is from. */
+static const enum r3ring_predictor predictors[] = {
+	R3RING_PREDICT_UNIFORM, R3RING_PREDICT_GLOBAL, R3RING_PREDICT_CLASS,
+	R3RING_PREDICT_SIMILAR, R3RING_PREDICT_OWN,
+};
+#define PREDICTORS (sizeof(predictors) / sizeof(*predictors))
+
 struct score {
 	double bits, recall;
 	uint32_t count;
@@ -73,24 +80,40 @@ static void add_score(const struct r3ring_demand *demand, const struct trace *tr
 
 struct desk {
 	struct r3ring_demand *demand;
-	uint32_t *counts, *next; /* [cells] */
+	uint32_t *next; /* [cells] */
 };
 
-static void foretell_request(const struct knowledge *knowledge, const struct predictor *predictor,
-			     uint32_t request, uint32_t row, const struct desk *desk,
-			     struct score *score)
+static int foretell_request(const struct knowledge *knowledge, enum r3ring_predictor predictor,
+			    const struct moment *at, const struct desk *desk, struct score *score)
 {
 	const struct corpus *corpus = knowledge->corpus;
-	const struct r3ring_evidence evidence = {.counts = desk->counts};
+	int r;
 
-	if (corpus->request[request].rows < row + NEXT_ROWS)
-		return;
-	memset(desk->counts, 0, corpus->cells * sizeof(*desk->counts));
+	if (corpus->request[at->request].rows < at->row + NEXT_ROWS)
+		return 0;
+	r = knowledge_predict(knowledge, predictor, at, NEXT_ROWS, desk->demand);
+	if (r)
+		return r;
 	memset(desk->next, 0, corpus->cells * sizeof(*desk->next));
-	predictor->fill(knowledge, request, row, desk->counts);
-	corpus_count(corpus, request, row, row + NEXT_ROWS, desk->next);
-	r3ring_demand_predict(desk->demand, &evidence, NEXT_ROWS);
+	corpus_count(corpus, at->request, at->row, at->row + NEXT_ROWS, desk->next);
 	add_score(desk->demand, &corpus->trace, desk->next, score);
+	return 0;
+}
+
+/* All tested requests. */
+static int foretell_tested(const struct knowledge *knowledge, enum r3ring_predictor predictor,
+			   uint32_t row, const struct desk *desk, struct score *score)
+{
+	int r = 0;
+
+	*score = (struct score){0};
+	for (uint32_t i = 0; !r && i < knowledge->corpus->count; i++) {
+		const struct moment at = {.request = i, .row = row};
+
+		if (!knowledge->fitted[i])
+			r = foretell_request(knowledge, predictor, &at, desk, score);
+	}
+	return r;
 }
 
 /* One split: the mean over its tested requests. */
@@ -99,6 +122,7 @@ static int foretell_split(const struct corpus *corpus, uint64_t seed, const stru
 {
 	bool *fitted = calloc(corpus->count, sizeof(*fitted));
 	struct knowledge knowledge;
+	int r = 0;
 
 	if (!fitted)
 		return -ENOMEM;
@@ -107,49 +131,41 @@ static int foretell_split(const struct corpus *corpus, uint64_t seed, const stru
 		free(fitted);
 		return -ENOMEM;
 	}
-	for (uint32_t p = 0; p < predictor_count; p++) {
-		for (uint32_t k = 0; k < KNOWN; k++) {
-			scores[p][k] = (struct score){0};
-			for (uint32_t i = 0; i < corpus->count; i++) {
-				if (!fitted[i])
-					foretell_request(&knowledge, &predictors[p], i,
-							 known_rows[k], desk, &scores[p][k]);
-			}
-		}
-	}
+	for (uint32_t i = 0; !r && i < PREDICTORS * KNOWN; i++)
+		r = foretell_tested(&knowledge, predictors[i / KNOWN], known_rows[i % KNOWN], desk,
+				    &scores[i / KNOWN][i % KNOWN]);
 	knowledge_free(&knowledge);
 	free(fitted);
-	return 0;
+	return r;
 }
 
 static void report(uint32_t p, uint32_t k, struct figures *bits, struct figures *recall,
 		   json_t *json)
 {
-	printf("%-9s %5u   %6.3f +- %.3f   %6.3f +- %.3f\n", predictors[p].name, known_rows[k],
+	const char *name = r3ring_predictor_name(predictors[p]);
+
+	printf("%-9s %5u   %6.3f +- %.3f   %6.3f +- %.3f\n", name, known_rows[k],
 	       figures_mean(bits), figures_interval(bits), figures_mean(recall),
 	       figures_interval(recall));
 	json_array_append_new(
-		json, json_pack("{s:s, s:i, s:f, s:f, s:f, s:f}", "predictor", predictors[p].name,
-				"known_rows", (int)known_rows[k], "bits", figures_mean(bits),
-				"bits_interval", figures_interval(bits), "recall",
-				figures_mean(recall), "recall_interval", figures_interval(recall)));
+		json, json_pack("{s:s, s:i, s:f, s:f, s:f, s:f}", "predictor", name, "known_rows",
+				(int)known_rows[k], "bits", figures_mean(bits), "bits_interval",
+				figures_interval(bits), "recall", figures_mean(recall),
+				"recall_interval", figures_interval(recall)));
 }
 
 int foretell(const struct corpus *corpus, uint32_t seeds, json_t *json)
 {
 	const struct trace *trace = &corpus->trace;
 	const struct r3ring_demand_shape shape = {trace->layer_count, trace->experts, trace->top_k};
-	struct figures bits[8][KNOWN] = {0}, recall[8][KNOWN] = {0};
-	struct score scores[8][KNOWN];
-	struct desk desk = {
-		.counts = calloc(corpus->cells, sizeof(uint32_t)),
-		.next = calloc(corpus->cells, sizeof(uint32_t)),
-	};
-	int r = desk.counts && desk.next ? r3ring_demand_create(&desk.demand, &shape) : -ENOMEM;
+	struct figures bits[PREDICTORS][KNOWN] = {0}, recall[PREDICTORS][KNOWN] = {0};
+	struct score scores[PREDICTORS][KNOWN];
+	struct desk desk = {.next = calloc(corpus->cells, sizeof(uint32_t))};
+	int r = desk.next ? r3ring_demand_create(&desk.demand, &shape) : -ENOMEM;
 
 	for (uint64_t seed = 1; !r && seed <= seeds; seed++) {
 		r = foretell_split(corpus, seed, &desk, scores);
-		for (uint32_t i = 0; !r && i < predictor_count * KNOWN; i++) {
+		for (uint32_t i = 0; !r && i < PREDICTORS * KNOWN; i++) {
 			const struct score *score = &scores[i / KNOWN][i % KNOWN];
 
 			figures_add(&bits[i / KNOWN][i % KNOWN], score->bits / score->count);
@@ -161,11 +177,10 @@ int foretell(const struct corpus *corpus, uint32_t seeds, json_t *json)
 		       "of "
 		       "the %u likeliest\n",
 		       NEXT_ROWS, 2 * trace->top_k);
-	for (uint32_t i = 0; !r && i < predictor_count * KNOWN; i++)
+	for (uint32_t i = 0; !r && i < PREDICTORS * KNOWN; i++)
 		report(i / KNOWN, i % KNOWN, &bits[i / KNOWN][i % KNOWN],
 		       &recall[i / KNOWN][i % KNOWN], json);
 	r3ring_demand_destroy(desk.demand);
-	free(desk.counts);
 	free(desk.next);
 	return r;
 }

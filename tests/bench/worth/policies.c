@@ -71,13 +71,10 @@ static uint32_t choose_affine(struct placement *placement, const struct policy *
 static int predict(struct placement *placement, const struct policy *policy,
 		   const struct running *one)
 {
-	const struct corpus *corpus = placement->cluster->corpus;
-	const struct r3ring_evidence evidence = {.counts = placement->counts};
+	const struct moment at = {.request = one->request, .row = one->row};
 
-	memset(placement->counts, 0, corpus->cells * sizeof(*placement->counts));
-	predictor_named(policy->predictor)
-		->fill(placement->knowledge, one->request, one->row, placement->counts);
-	return r3ring_demand_predict(placement->demand, &evidence, 1);
+	return knowledge_predict(placement->knowledge, policy->predictor, &at, 1,
+				 placement->demand);
 }
 
 int placement_reserve(struct placement *placement, const struct policy *policy, uint32_t worker,
@@ -88,7 +85,7 @@ int placement_reserve(struct placement *placement, const struct policy *policy, 
 	int r;
 
 	*reservation = 0;
-	if (!policy->predictor)
+	if (policy->predictor == R3RING_PREDICTORS)
 		return 0;
 	snprintf(key, sizeof(key), "%u", one->number);
 	r = predict(placement, policy, one);
@@ -106,7 +103,7 @@ int placement_update(struct placement *placement, const struct policy *policy, u
 	struct r3ring_reserve_answer answer;
 	int r;
 
-	if (!policy->predictor)
+	if (policy->predictor == R3RING_PREDICTORS)
 		return 0;
 	r = predict(placement, policy, one);
 	return r ? r
@@ -220,11 +217,16 @@ static uint32_t choose_by_oracle(struct placement *placement, const struct polic
 /* ---- all of them ---------------------------------------------------------- */
 
 const struct policy policies[] = {
-	{"oracle", choose_by_oracle, NULL},       {"first come", choose_first, NULL},
-	{"round robin", choose_next, NULL},       {"least loaded", choose_least, NULL},
-	{"prefix-affine", choose_affine, NULL},   {"reserve: global", choose_by_book, "global"},
-	{"reserve: own", choose_by_book, "own"},  {"reserve: similar", choose_by_book, "similar"},
-	{"alike: own", choose_by_overlap, "own"}, {"alike: similar", choose_by_overlap, "similar"},
+	{"oracle", choose_by_oracle, R3RING_PREDICTORS},
+	{"first come", choose_first, R3RING_PREDICTORS},
+	{"round robin", choose_next, R3RING_PREDICTORS},
+	{"least loaded", choose_least, R3RING_PREDICTORS},
+	{"prefix-affine", choose_affine, R3RING_PREDICTORS},
+	{"reserve: global", choose_by_book, R3RING_PREDICT_GLOBAL},
+	{"reserve: own", choose_by_book, R3RING_PREDICT_OWN},
+	{"reserve: similar", choose_by_book, R3RING_PREDICT_SIMILAR},
+	{"alike: own", choose_by_overlap, R3RING_PREDICT_OWN},
+	{"alike: similar", choose_by_overlap, R3RING_PREDICT_SIMILAR},
 };
 const uint32_t policy_count = sizeof(policies) / sizeof(*policies);
 
@@ -244,9 +246,8 @@ int placement_open(struct placement *placement, struct cluster *cluster,
 
 	placement->cluster = cluster;
 	placement->knowledge = knowledge;
-	placement->counts = calloc(cluster->corpus->cells, sizeof(*placement->counts));
 	placement->expert_load = calloc(cluster->corpus->cells, sizeof(*placement->expert_load));
-	if (!placement->counts || !placement->expert_load)
+	if (!placement->expert_load)
 		r = -ENOMEM;
 	for (uint32_t i = 0; !r && i < cluster->workers; i++) {
 		r = r3ring_book_create(&placement->book[i], &options, NULL);
@@ -261,6 +262,5 @@ void placement_close(struct placement *placement)
 	for (uint32_t i = 0; i < WORKERS_MAX; i++)
 		r3ring_book_destroy(placement->book[i]);
 	r3ring_demand_destroy(placement->demand);
-	free(placement->counts);
 	free(placement->expert_load);
 }

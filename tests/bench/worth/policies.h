@@ -14,7 +14,6 @@ struct placement {
 	const struct knowledge *knowledge;
 	struct r3ring_book *book[WORKERS_MAX];
 	struct r3ring_demand *demand;
-	uint32_t *counts;      /* [cells] */
 	uint64_t *expert_load; /* [cells] */
 	uint32_t turn;
 };
@@ -23,8 +22,8 @@ struct policy {
 	const char *name;
 	uint32_t (*choose)(struct placement *placement, const struct policy *policy,
 			   const struct running *arrival);
-	/* The evidence that its reservations rest on; NULL: it makes none. */
-	const char *predictor;
+	/* What its reservations rest on; R3RING_PREDICTORS: it makes none. */
+	enum r3ring_predictor predictor;
 };
 
 extern const struct policy policies[];

@@ -1,153 +1,119 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/bench/worth/predictors.h"
 
-#define NEIGHBOURS 3
-
-/* What the library compares: counts as a signature has them. */
-static void as_signature(const uint32_t *counts, uint32_t cells, uint16_t *signature)
+static void class_of(const struct corpus *corpus, uint32_t request, char text[16])
 {
-	for (uint32_t i = 0; i < cells; i++)
-		signature[i] = counts[i] < UINT16_MAX ? (uint16_t)counts[i] : UINT16_MAX;
+	snprintf(text, 16, "%u", corpus->request[request].collection);
 }
 
-/* Takes in the requests that are fitted on. Returns 0 or -ENOMEM, and frees it then. */
-static int learn(struct knowledge *knowledge)
+/* ---- learning ------------------------------------------------------------- */
+
+/* What the library keeps: counts as a signature has them. */
+static int keep(const struct knowledge *knowledge, uint32_t request, const uint32_t *visits,
+		uint16_t *signature)
+{
+	const struct corpus *corpus = knowledge->corpus;
+	char id[16], collection[16];
+	const struct r3ring_labels labels = {.class_name = collection};
+	const struct r3ring_finished finished = {
+		.id = id,
+		.layers = corpus->trace.layer_count,
+		.experts = corpus->trace.experts,
+		.counts = signature,
+	};
+	int r;
+
+	snprintf(id, sizeof(id), "%u", request);
+	class_of(corpus, request, collection);
+	for (uint32_t i = 0; i < corpus->cells; i++)
+		signature[i] = visits[i] < UINT16_MAX ? (uint16_t)visits[i] : UINT16_MAX;
+	r = r3ring_history_label(knowledge->history, id, &labels);
+	return r ? r : r3ring_history_add(knowledge->history, &finished);
+}
+
+static int learn(struct knowledge *knowledge, uint32_t request, uint32_t *visits,
+		 uint16_t *signature)
+{
+	const struct corpus *corpus = knowledge->corpus;
+
+	memset(visits, 0, corpus->cells * sizeof(*visits));
+	corpus_count(corpus, request, 0, corpus->request[request].rows, visits);
+	for (uint32_t cell = 0; cell < corpus->cells; cell++)
+		knowledge->global[cell] += visits[cell];
+	return keep(knowledge, request, visits, signature);
+}
+
+static int learn_all(struct knowledge *knowledge)
 {
 	const struct corpus *corpus = knowledge->corpus;
 	uint32_t *visits = calloc(corpus->cells, sizeof(*visits));
+	uint16_t *signature = calloc(corpus->cells, sizeof(*signature));
+	int r = visits && signature ? 0 : -ENOMEM;
 
-	if (!visits) {
-		knowledge_free(knowledge);
-		return -ENOMEM;
-	}
-	for (uint32_t i = 0; i < corpus->count; i++) {
-		if (!knowledge->fitted[i])
-			continue;
-		memset(visits, 0, corpus->cells * sizeof(*visits));
-		corpus_count(corpus, i, 0, corpus->request[i].rows, visits);
-		as_signature(visits, corpus->cells,
-			     knowledge->signature + (size_t)i * corpus->cells);
-		for (uint32_t cell = 0; cell < corpus->cells; cell++)
-			knowledge->global[cell] += visits[cell];
+	for (uint32_t i = 0; r == 0 && i < corpus->count; i++) {
+		if (knowledge->fitted[i])
+			r = learn(knowledge, i, visits, signature);
 	}
 	free(visits);
-	return 0;
+	free(signature);
+	return r;
 }
 
 int knowledge_make(struct knowledge *knowledge, const struct corpus *corpus, const bool *fitted)
 {
-	knowledge->corpus = corpus;
-	knowledge->fitted = fitted;
+	const struct r3ring_history_options options = {
+		.size = sizeof(options), .max_requests = corpus->count, .max_bytes = UINT64_MAX};
+	int r;
+
+	*knowledge = (struct knowledge){.corpus = corpus, .fitted = fitted};
 	knowledge->global = calloc(corpus->cells, sizeof(*knowledge->global));
-	knowledge->signature =
-		calloc((size_t)corpus->count * corpus->cells, sizeof(*knowledge->signature));
-	if (!knowledge->global || !knowledge->signature) {
+	r = knowledge->global ? r3ring_history_create(&knowledge->history, &options, NULL)
+			      : -ENOMEM;
+	if (r == 0)
+		r = learn_all(knowledge);
+	if (r)
 		knowledge_free(knowledge);
-		return -ENOMEM;
-	}
-	return learn(knowledge);
+	return r;
 }
 
 void knowledge_free(struct knowledge *knowledge)
 {
 	free(knowledge->global);
-	free(knowledge->signature);
+	r3ring_history_destroy(knowledge->history);
 }
 
-/* ---- the predictors ------------------------------------------------------- */
+/* ---- predicting ----------------------------------------------------------- */
 
-static void fill_uniform(const struct knowledge *knowledge, uint32_t request, uint32_t row,
-			 uint32_t *counts)
-{
-	(void)knowledge;
-	(void)request;
-	(void)row;
-	(void)counts;
-}
-
-static void fill_global(const struct knowledge *knowledge, uint32_t request, uint32_t row,
-			uint32_t *counts)
-{
-	(void)request;
-	(void)row;
-	memcpy(counts, knowledge->global, knowledge->corpus->cells * sizeof(*counts));
-}
-
-static void fill_own(const struct knowledge *knowledge, uint32_t request, uint32_t row,
-		     uint32_t *counts)
-{
-	corpus_count(knowledge->corpus, request, 0, row, counts);
-}
-
-/* The fitted request most like @own that is not taken yet; the number of requests when there
- * is none. */
-static uint32_t find_nearest(const struct knowledge *knowledge, const uint16_t *own,
-			     const bool *taken)
+int knowledge_predict(const struct knowledge *knowledge, enum r3ring_predictor predictor,
+		      const struct moment *at, uint32_t tokens, struct r3ring_demand *demand)
 {
 	const struct corpus *corpus = knowledge->corpus;
-	uint32_t nearest = corpus->count;
-	double most = -1;
+	uint32_t *own = calloc(corpus->cells, sizeof(*own));
+	uint32_t *counts = calloc(corpus->cells, sizeof(*counts));
+	struct r3ring_evidence evidence = {0};
+	char collection[16];
+	const struct r3ring_known known = {
+		.shape = {corpus->trace.layer_count, corpus->trace.experts, corpus->trace.top_k},
+		.own = {.counts = own},
+		.global = {.counts = knowledge->global},
+		.history = knowledge->history,
+		.labels = {.class_name = collection},
+	};
+	int r = own && counts ? 0 : -ENOMEM;
 
-	for (uint32_t i = 0; i < corpus->count; i++) {
-		double near;
-
-		if (!knowledge->fitted[i] || taken[i])
-			continue;
-		near = r3ring_signature_similarity(
-			own, knowledge->signature + (size_t)i * corpus->cells,
-			corpus->trace.layer_count, corpus->trace.experts);
-		if (near > most) {
-			most = near;
-			nearest = i;
-		}
+	if (r == 0) {
+		class_of(corpus, at->request, collection);
+		corpus_count(corpus, at->request, 0, at->row, own);
+		r = r3ring_predict(predictor, &known, counts, &evidence, NULL);
 	}
-	return nearest;
-}
-
-/* The visits of the most similar finished requests. */
-static void fill_similar(const struct knowledge *knowledge, uint32_t request, uint32_t row,
-			 uint32_t *counts)
-{
-	const struct corpus *corpus = knowledge->corpus;
-	uint32_t *visits = calloc(corpus->cells, sizeof(*visits));
-	uint16_t *own = calloc(corpus->cells, sizeof(*own));
-	bool *taken = calloc(corpus->count, sizeof(*taken));
-
-	if (visits && own && taken) {
-		corpus_count(corpus, request, 0, row, visits);
-		as_signature(visits, corpus->cells, own);
-	}
-	for (int n = 0; visits && own && taken && n < NEIGHBOURS; n++) {
-		uint32_t nearest = find_nearest(knowledge, own, taken);
-
-		if (nearest == corpus->count)
-			break;
-		taken[nearest] = true;
-		for (uint32_t i = 0; i < corpus->cells; i++)
-			counts[i] += knowledge->signature[(size_t)nearest * corpus->cells + i];
-	}
-	free(visits);
+	if (r == 0 || r == -ENODATA)
+		r = r3ring_demand_predict(demand, &evidence, tokens);
 	free(own);
-	free(taken);
-}
-
-const struct predictor predictors[] = {
-	{"uniform", fill_uniform},
-	{"global", fill_global},
-	{"own", fill_own},
-	{"similar", fill_similar},
-};
-const uint32_t predictor_count = sizeof(predictors) / sizeof(*predictors);
-
-const struct predictor *predictor_named(const char *name)
-{
-	for (uint32_t i = 0; i < predictor_count; i++) {
-		if (strcmp(predictors[i].name, name) == 0)
-			return &predictors[i];
-	}
-	return NULL;
+	free(counts);
+	return r;
 }

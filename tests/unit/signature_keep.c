@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What requests did goes to a history when they end. */
+#include <criterion/criterion.h>
+
+#include <errno.h>
+
+#include <r3ring/predict.h>
+
+#include "tests/unit/record_feed.h"
+
+#define EXPERTS 8u
+#define CELLS (FEED_LAYERS * EXPERTS)
+
+static struct feed from;
+static struct r3ring_history *history;
+
+static void open_kept(void)
+{
+	cr_assert_eq(r3ring_history_create(&history, NULL, NULL), 0);
+	feed_create_signatures(&from, NULL);
+	cr_assert_eq(r3ring_signatures_keep(from.signatures, history), 0);
+	from.experts = EXPERTS;
+	feed_schema(&from);
+}
+
+static void close_kept(void)
+{
+	feed_destroy(&from);
+	r3ring_history_destroy(history);
+}
+
+TestSuite(signature_keep, .init = open_kept, .fini = close_kept);
+
+/* A prompt of two rows and a decoded one. */
+static void run(uint64_t handle, const char *id, uint64_t step)
+{
+	const struct r3ring_span one = {.request = handle,
+					.rows = 3,
+					.accepted = R3RING_UNKNOWN_U32,
+					.kind = R3RING_SPAN_COMPUTED};
+
+	feed_begin(&from, handle, id, 2, 0);
+	feed_whole(&from, step, 3, &one, 1);
+}
+
+/* What the only finished request of that class did. */
+static int kept(const char *class_name, uint32_t counts[CELLS])
+{
+	const struct r3ring_known known = {
+		.shape = {.layers = FEED_LAYERS, .experts = EXPERTS, .top_k = FEED_TOP_K},
+		.history = history,
+		.labels = {.class_name = class_name},
+	};
+	struct r3ring_evidence evidence;
+
+	return r3ring_predict(R3RING_PREDICT_CLASS, &known, counts, &evidence, NULL);
+}
+
+Test(signature_keep, a_request_that_ends_is_kept_whole_with_what_was_said_of_it)
+{
+	const struct r3ring_labels code = {.class_name = "code"};
+	uint32_t counts[CELLS], expected[CELLS] = {0};
+
+	cr_assert_eq(r3ring_history_label(history, "a", &code), 0);
+	run(1, "a", 1);
+	cr_expect_eq(kept("code", counts), -ENODATA, "it runs still");
+	feed_end(&from, 1, R3RING_END_FINISHED, 0, 4);
+	for (uint32_t row = 0; row < 3; row++) {
+		for (uint32_t layer = 0; layer < FEED_LAYERS; layer++)
+			for (uint32_t k = 0; k < FEED_TOP_K; k++)
+				expected[layer * EXPERTS +
+					 feed_id(0, 1, row, layer, k) % EXPERTS]++;
+	}
+	cr_assert_eq(kept("code", counts), 0);
+	for (uint32_t i = 0; i < CELLS; i++)
+		cr_expect_eq(counts[i], expected[i]);
+}
+
+Test(signature_keep, one_that_never_ended_or_never_ran_is_not)
+{
+	struct r3ring_history_stats stats;
+
+	feed_begin(&from, 1, "none", 2, 0);
+	feed_end(&from, 1, R3RING_END_ABORTED, 0, 0);
+	run(2, "half", 1);
+	feed_destroy(&from);
+	from = (struct feed){0};
+	r3ring_history_get_stats(history, &stats);
+	cr_expect_eq(stats.added, 0);
+	cr_expect_eq(stats.refused, 0);
+}
