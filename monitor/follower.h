@@ -34,6 +34,7 @@ struct follower_options {
 	 * woken by them, and has a record within microseconds. */
 	uint32_t look_ms;
 	bool load_only; /* no signatures are kept: follower_signatures() gives NULL */
+	struct r3ring_history *history; /* is given what requests did that ended; NULL: none */
 	struct follower_hooks hooks;
 };
 

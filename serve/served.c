@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "monitor/clock.h"
 #include "serve/served.h"
 
 #define EXPIRE_NS 50000000ull
@@ -11,20 +11,12 @@
 struct served {
 	struct follower *follower;
 	uint32_t gpus, capacity; /* as served_options */
-	uint64_t
-		expired_ns; /* when the follower's thread last looked for reservations that outlived
-			      * their time */
+	/* The follower's thread's own: */
+	uint64_t expired_ns;  /* when it last looked for reservations that outlived their time */
+	uint64_t epoch;       /* of the newest map that it gave the book */
 	pthread_mutex_t lock; /* of what follows */
 	struct r3ring_book *book;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* ---- the book ------------------------------------------------------------- */
 
@@ -54,10 +46,12 @@ static int check_known(const struct served *served, uint32_t gpus, struct r3ring
 	return 0;
 }
 
-static uint32_t expert_ranks(const struct served *served)
+uint32_t served_gpus(const struct served *served)
 {
 	struct follower_status status;
 
+	if (served->gpus)
+		return served->gpus;
 	follower_get_status(served->follower, &status);
 	return status.expert_ranks;
 }
@@ -69,14 +63,11 @@ static int make_book(struct served *served, const struct r3ring_load_info *info,
 	struct r3ring_book_options options = {
 		.size = sizeof(options),
 		.shape = {.layers = info->layers, .experts = info->experts, .top_k = info->top_k},
-		.gpus = map ? map->gpus : served->gpus,
+		.gpus = map ? map->gpus : served_gpus(served),
 		.capacity = served->capacity,
 	};
-	int r;
+	int r = check_known(served, options.gpus, err);
 
-	if (!options.gpus)
-		options.gpus = expert_ranks(served);
-	r = check_known(served, options.gpus, err);
 	if (r == 0)
 		r = r3ring_book_create(&served->book, &options, err);
 	if (r == 0 && map)
@@ -109,8 +100,7 @@ int served_book(struct served *served, struct r3ring_book **book, struct r3ring_
 	return r;
 }
 
-/* The book if there is one; it stays until the follower has ended. */
-static struct r3ring_book *book_of(struct served *served)
+struct r3ring_book *served_made_book(struct served *served)
 {
 	struct r3ring_book *book;
 
@@ -126,7 +116,7 @@ static struct r3ring_book *book_of(struct served *served)
 static void tell_book(struct served *served, const struct r3ring_requests *names,
 		      const struct r3ring_record *record)
 {
-	struct r3ring_book *book = book_of(served);
+	struct r3ring_book *book = served_made_book(served);
 	const char *id;
 
 	if (!book || record->type != R3RING_REQUEST ||
@@ -141,19 +131,18 @@ static void tell_book(struct served *served, const struct r3ring_requests *names
 /* A map may be told in several records, and comes into force with a step. */
 static void take_map(struct served *served, uint64_t epoch)
 {
-	struct r3ring_book *book = book_of(served);
+	struct r3ring_book *book;
 	struct r3ring_eplb_map *map;
-	struct r3ring_book_stats stats;
 
-	if (!book)
+	if (epoch <= served->epoch)
 		return;
-	r3ring_book_get_stats(book, &stats);
-	if (epoch <= stats.epoch)
+	book = served_made_book(served);
+	map = book ? newest_map(served, epoch) : NULL;
+	if (!map)
 		return;
-	map = newest_map(served, epoch);
-	if (map)
-		r3ring_book_map(book, map, NULL);
+	r3ring_book_map(book, map, NULL);
 	r3ring_eplb_map_free(map);
+	served->epoch = epoch;
 }
 
 static void take_record(void *context, const struct r3ring_requests *names,
@@ -169,8 +158,8 @@ static void take_record(void *context, const struct r3ring_requests *names,
 static void expire(void *context)
 {
 	struct served *served = context;
-	struct r3ring_book *book = book_of(served);
-	uint64_t now = now_ns();
+	struct r3ring_book *book = served_made_book(served);
+	uint64_t now = clock_now_ns();
 
 	if (!book || now - served->expired_ns < EXPIRE_NS)
 		return;
@@ -195,6 +184,7 @@ int served_open(struct served **served, const struct served_options *options,
 		.instance = options->instance,
 		.runtime_dir = options->runtime_dir,
 		.load = options->load,
+		.history = options->history,
 		.hooks = {.context = made, .record = take_record, .turn = expire},
 	};
 	int r;

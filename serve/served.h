@@ -6,6 +6,7 @@
 #ifndef SERVE_SERVED_H
 #define SERVE_SERVED_H
 
+#include <r3ring/predict.h>
 #include <r3ring/reserve.h>
 
 #include "monitor/follower.h"
@@ -16,6 +17,7 @@ struct served_options {
 	const char *instance;
 	const char *runtime_dir; /* NULL: as readers find it */
 	struct r3ring_load_options load;
+	struct r3ring_history *history; /* what its requests did is kept there */
 	uint32_t gpus;     /* 0: those of its EPLB map, else of its expert parallelism */
 	uint32_t capacity; /* visits of tokens a step that a GPU has room for; 0: nobody said */
 };
@@ -30,11 +32,17 @@ struct follower *served_follower(const struct served *served);
 
 const char *served_name(const struct served *served);
 
+/* How many GPUs its experts lie on, as was said or as its ranks tell; 0: not known. */
+uint32_t served_gpus(const struct served *served);
+
 /*
  * Its book; made when it is first asked for.
  * Returns 0, -ENODATA (no step was seen yet), -EINVAL (nobody knows how many GPUs it has, or
  * what they have room for), -ENOMEM; with a message. The book lives as long as @served.
  */
 int served_book(struct served *served, struct r3ring_book **book, struct r3ring_error *err);
+
+/* Its book if there is one; NULL: nobody has asked for it yet. */
+struct r3ring_book *served_made_book(struct served *served);
 
 #endif

@@ -217,9 +217,9 @@ static void forget_owner(void *context, uint64_t owner)
 	struct service *service = context;
 
 	for (uint32_t i = 0; i < service->api.count; i++) {
-		struct r3ring_book *book;
+		struct r3ring_book *book = served_made_book(service->served[i]);
 
-		if (served_book(service->served[i], &book, NULL) == 0)
+		if (book)
 			r3ring_book_owner_gone(book, owner);
 	}
 }
@@ -227,8 +227,9 @@ static void forget_owner(void *context, uint64_t owner)
 static int follow_all(struct service *service, struct r3ring_error *err)
 {
 	struct served_options options = service->options.served;
-	int r = 0;
+	int r = r3ring_history_create(&service->api.history, NULL, err);
 
+	options.history = service->api.history;
 	options.load.size = sizeof(options.load);
 	service->api.served = service->served;
 	for (uint32_t i = 0; r == 0 && i < service->options.instances; i++) {
@@ -267,6 +268,7 @@ static void stop(struct service *service)
 	owners_stop(service->api.owners);
 	for (uint32_t i = 0; i < service->api.count; i++)
 		served_close(service->served[i]);
+	r3ring_history_destroy(service->api.history);
 	if (service->options.unix_path && service->server)
 		unlink(service->options.unix_path);
 }

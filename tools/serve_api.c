@@ -40,6 +40,18 @@ struct served *api_instance(const struct api *api, const char *name, struct http
 	return NULL;
 }
 
+/* What predictors that go by finished requests can go by. */
+static json_t *history_of(struct r3ring_history *history)
+{
+	struct r3ring_history_stats stats;
+
+	r3ring_history_get_stats(history, &stats);
+	return json_pack("{s:i, s:i, s:o, s:o, s:o, s:o}", "requests", (int)stats.requests,
+			 "labels", (int)stats.labels, "bytes", json_u64(stats.bytes), "evicted",
+			 json_u64(stats.evicted), "labels_evicted", json_u64(stats.labels_evicted),
+			 "refused", json_u64(stats.refused));
+}
+
 void api_about(void *context, const struct http_request *request, struct http_answer *answer)
 {
 	const struct api *api = context;
@@ -48,8 +60,9 @@ void api_about(void *context, const struct http_request *request, struct http_an
 	(void)request;
 	for (uint32_t i = 0; i < api->count; i++)
 		json_array_append_new(instances, json_string(served_name(api->served[i])));
-	answer->json = json_pack("{s:s, s:s, s:o}", "service", "r3ring", "version", R3RING_VERSION,
-				 "instances", instances);
+	answer->json = json_pack("{s:s, s:s, s:o, s:o}", "service", "r3ring", "version",
+				 R3RING_VERSION, "instances", instances, "finished",
+				 history_of(api->history));
 }
 
 /* ---- instances ------------------------------------------------------------ */

@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+#include <r3ring/predict.h>
+
 #include "serve/http.h"
 #include "serve/owners.h"
 #include "serve/served.h"
@@ -13,7 +15,8 @@
 struct api {
 	struct served **served; /* [count] */
 	uint32_t count;
-	struct owners *owners; /* NULL where clients cannot be known */
+	struct owners *owners;          /* NULL where clients cannot be known */
+	struct r3ring_history *history; /* of requests that finished, of all of them */
 };
 
 extern const struct http_route api_routes[];

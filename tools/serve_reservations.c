@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <microhttpd.h>
 
+#include "monitor/clock.h"
 #include "tools/json_values.h"
 #include "tools/serve_api.h"
 #include "tools/serve_wish.h"
@@ -17,14 +17,6 @@
 #define TTL_MS_MAX 3600000u
 #define LIST_MAX 1000u
 #define NS_PER_MS 1000000ull
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static json_t *name_of(const struct served *served, uint64_t reservation)
 {
@@ -40,14 +32,15 @@ static void tell(const struct wish *wish, int r, const struct r3ring_reserve_ans
 	case 0:
 		answer->status = from->existed ? MHD_HTTP_OK : MHD_HTTP_CREATED;
 		answer->json = json_pack("{s:b, s:s, s:o, s:b, s:o}", "granted", 1, "predictor",
-					 wish->predictor, "reservation",
+					 r3ring_predictor_name(wish->predictor), "reservation",
 					 name_of(wish->served, from->reservation), "existed",
 					 from->existed, "tightest", wish_tightest(from));
 		return;
 	case -EBUSY:
 		answer->status = MHD_HTTP_CONFLICT;
 		answer->json = json_pack("{s:b, s:s, s:o}", "granted", 0, "predictor",
-					 wish->predictor, "tightest", wish_tightest(from));
+					 r3ring_predictor_name(wish->predictor), "tightest",
+					 wish_tightest(from));
 		return;
 	case -EEXIST:
 		http_refuse(answer, MHD_HTTP_FORBIDDEN, "the key is another client's");
@@ -89,15 +82,15 @@ static uint64_t owner_of(const struct api *api, const struct http_request *reque
 
 void api_reserve(void *context, const struct http_request *request, struct http_answer *answer)
 {
-	static const char *const known[] = {"instance",  "key",     "tokens", "ttl_ms",
-					    "predictor", "request", NULL};
+	static const char *const known[] = {"instance", "key", "ttl_ms", WISH_FIELDS, NULL};
 	const struct api *api = context;
-	struct r3ring_reserve_request make = {.now_ns = now_ns()};
+	struct r3ring_reserve_request make = {.now_ns = clock_now_ns()};
 	struct r3ring_reserve_answer from;
 	const char *instance = NULL;
 	struct wish wish = {.api = api, .tokens = 1};
 	struct r3ring_demand *demand;
 	uint64_t ttl_ms = TTL_MS;
+	int r;
 
 	if (!api_only_fields(request->body, known, answer) ||
 	    !api_text(request->body, "instance", &instance, answer) ||
@@ -115,8 +108,12 @@ void api_reserve(void *context, const struct http_request *request, struct http_
 		return;
 	make.owner = owner_of(api, request);
 	make.ttl_ns = ttl_ms * NS_PER_MS;
-	tell(&wish, r3ring_book_make(wish.book, &make, demand, &from), &from, answer);
+	r = r3ring_book_make(wish.book, &make, demand, &from);
 	r3ring_demand_destroy(demand);
+	/* Without memory for it the request is of no class when it ends. */
+	if (r == 0 && (wish.labels.class_name || wish.labels.prefix_key))
+		r3ring_history_label(api->history, make.key, &wish.labels);
+	tell(&wish, r, &from, answer);
 }
 
 /* ---- one reservation: INSTANCE/NUMBER -------------------------------------- */
@@ -156,8 +153,7 @@ static bool change_demand(struct wish *wish, uint64_t id, struct http_answer *an
 void api_reservation_change(void *context, const struct http_request *request,
 			    struct http_answer *answer)
 {
-	static const char *const known[] = {"commit",    "tokens",  "ttl_ms",
-					    "predictor", "request", NULL};
+	static const char *const known[] = {"commit", "ttl_ms", WISH_FIELDS, NULL};
 	struct wish wish = {.api = context};
 	uint64_t id = 0, ttl_ms = TTL_MS;
 	bool commit = false;
@@ -175,7 +171,8 @@ void api_reservation_change(void *context, const struct http_request *request,
 	}
 	if (wish.tokens && !change_demand(&wish, id, answer))
 		return;
-	if (commit && r3ring_book_commit(wish.book, id, ttl_ms * NS_PER_MS, now_ns()) == -ENOENT)
+	if (commit &&
+	    r3ring_book_commit(wish.book, id, ttl_ms * NS_PER_MS, clock_now_ns()) == -ENOENT)
 		tell(&wish, -ENOENT, NULL, answer);
 	else if (!answer->json)
 		answer->json = json_pack("{s:o, s:b}", "reservation", name_of(wish.served, id),
@@ -200,7 +197,7 @@ void api_reservation_free(void *context, const struct http_request *request,
 
 static json_t *describe(const struct served *served, const struct r3ring_reservation_info *info)
 {
-	uint64_t now = now_ns();
+	uint64_t now = clock_now_ns();
 	json_t *left = info->expires_ns
 			       ? json_real(info->expires_ns > now
 						   ? (double)(info->expires_ns - now) / NS_PER_MS

@@ -11,7 +11,7 @@
 struct place {
 	struct served *served;
 	struct r3ring_reserve_answer answer;
-	const char *predictor;
+	enum r3ring_predictor predictor;
 	bool known; /* false: it cannot be asked now */
 };
 
@@ -48,13 +48,14 @@ static json_t *describe(const struct place *place)
 	if (!place->known)
 		return json_pack("{s:s, s:n}", "instance", served_name(place->served), "fits");
 	return json_pack("{s:s, s:b, s:s, s:o}", "instance", served_name(place->served), "fits",
-			 place->answer.margin >= 0, "predictor", place->predictor, "tightest",
+			 place->answer.margin >= 0, "predictor",
+			 r3ring_predictor_name(place->predictor), "tightest",
 			 wish_tightest(&place->answer));
 }
 
 void api_score(void *context, const struct http_request *request, struct http_answer *answer)
 {
-	static const char *const known[] = {"tokens", "predictor", "request", NULL};
+	static const char *const known[] = {WISH_FIELDS, NULL};
 	const struct api *api = context;
 	struct wish wish = {.api = api, .tokens = 1};
 	struct place *places;

@@ -2,35 +2,54 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <microhttpd.h>
 
+#include "monitor/clock.h"
 #include "tools/json_values.h"
 #include "tools/serve_wish.h"
 
 #define NS_PER_MS 1000000.0
 
-static const char *const predictors[] = {"auto", "own", "global", "uniform", NULL};
+static bool read_predictor(struct wish *wish, const json_t *body, struct http_answer *answer)
+{
+	const char *name = r3ring_predictor_name(R3RING_PREDICT_AUTO);
+	int found;
+
+	if (!api_text(body, "predictor", &name, answer))
+		return false;
+	found = r3ring_predictor_named(name);
+	if (found < 0) {
+		http_refuse(
+			answer, MHD_HTTP_BAD_REQUEST,
+			"\"predictor\" is auto, own, similar, prefix, class, global or uniform, "
+			"not \"%.32s\"",
+			name);
+		return false;
+	}
+	wish->predictor = (enum r3ring_predictor)found;
+	return true;
+}
+
+static bool read_label(const json_t *body, const char *name, const char **text,
+		       struct http_answer *answer)
+{
+	if (!api_text(body, name, text, answer))
+		return false;
+	if (!*text || ((*text)[0] && strlen(*text) <= R3RING_TEXT_ID_MAX))
+		return true;
+	http_refuse(answer, MHD_HTTP_BAD_REQUEST, "\"%s\" has 1 to %d bytes", name,
+		    R3RING_TEXT_ID_MAX);
+	return false;
+}
 
 bool wish_read(struct wish *wish, const json_t *body, struct http_answer *answer)
 {
-	const char *const *known = predictors;
-
-	if (!api_text(body, "predictor", &wish->predictor, answer) ||
-	    !api_text(body, "request", &wish->request, answer) ||
-	    !api_number(body, "tokens", 1, R3RING_DEMAND_TOKENS_MAX, &wish->tokens, answer))
-		return false;
-	if (!wish->predictor)
-		wish->predictor = predictors[0];
-	while (*known && strcmp(*known, wish->predictor) != 0)
-		known++;
-	if (*known)
-		return true;
-	http_refuse(answer, MHD_HTTP_BAD_REQUEST,
-		    "\"predictor\" is auto, own, global or uniform, not \"%.32s\"",
-		    wish->predictor);
-	return false;
+	return read_predictor(wish, body, answer) &&
+	       api_text(body, "request", &wish->request, answer) &&
+	       read_label(body, "class", &wish->labels.class_name, answer) &&
+	       read_label(body, "prefix_key", &wish->labels.prefix_key, answer) &&
+	       api_number(body, "tokens", 1, R3RING_DEMAND_TOKENS_MAX, &wish->tokens, answer);
 }
 
 bool wish_find_book(struct wish *wish, struct http_answer *answer)
@@ -46,112 +65,111 @@ bool wish_find_book(struct wish *wish, struct http_answer *answer)
 	return false;
 }
 
-/* ---- evidence ------------------------------------------------------------- */
-
-/* Counts of visits, and how old they are. */
-struct evidence {
-	struct r3ring_demand_shape shape;
-	uint32_t *counts; /* NULL: none */
-	uint64_t age_ns;
-};
-
-static uint64_t age_since(uint64_t then_ns)
-{
-	struct timespec now;
-	uint64_t now_ns;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	return now_ns > then_ns ? now_ns - then_ns : 0;
-}
+/* ---- what is known ---------------------------------------------------------- */
 
 /* Whether a signature is of the model that is served, and has counts at all. */
-static bool is_usable(const struct r3ring_signature_info *info, const struct evidence *of)
+static bool is_usable(const struct r3ring_signature_info *info,
+		      const struct r3ring_demand_shape *shape)
 {
-	return info->layers == of->shape.layers && info->experts == of->shape.experts &&
+	return info->layers == shape->layers && info->experts == shape->experts &&
 	       info->rows[R3RING_SIGNATURE_PREFILL] + info->rows[R3RING_SIGNATURE_DECODE] > 0;
 }
 
-static bool add_signature(const struct r3ring_signature_info *info, struct evidence *to)
+static void add_signature(const struct r3ring_signature_info *info, uint32_t *counts)
 {
 	size_t cells = (size_t)info->layers * info->experts;
 
-	to->counts = calloc(cells, sizeof(*to->counts));
-	for (size_t i = 0; to->counts && i < cells; i++)
-		to->counts[i] = (uint32_t)info->counts[R3RING_SIGNATURE_PREFILL][i] +
-				info->counts[R3RING_SIGNATURE_DECODE][i];
-	to->age_ns = age_since(info->updated_ns);
-	return to->counts != NULL;
+	for (size_t i = 0; i < cells; i++)
+		counts[i] = (uint32_t)info->counts[R3RING_SIGNATURE_PREFILL][i] +
+			    info->counts[R3RING_SIGNATURE_DECODE][i];
 }
 
 /* A request's own counts: another instance may have run its prefill. */
-static bool find_own(const struct wish *wish, struct evidence *to)
+static void find_own(const struct wish *wish, uint32_t *counts, struct r3ring_known *known)
 {
 	struct r3ring_signature *signature = NULL;
-	bool found = false;
 
 	if (!wish->request || r3ring_signature_create(&signature) < 0)
-		return false;
-	for (uint32_t i = 0; !found && i < wish->api->count; i++) {
+		return;
+	for (uint32_t i = 0; !known->own.counts && i < wish->api->count; i++) {
+		const struct r3ring_signature_info *info;
+
 		if (r3ring_signatures_get(
 			    follower_signatures(served_follower(wish->api->served[i])),
-			    wish->request, signature) == 0 &&
-		    is_usable(r3ring_signature_get_info(signature), to))
-			found = add_signature(r3ring_signature_get_info(signature), to);
+			    wish->request, signature) < 0)
+			continue;
+		info = r3ring_signature_get_info(signature);
+		if (!is_usable(info, &known->shape))
+			continue;
+		add_signature(info, counts);
+		known->own = (struct r3ring_visits){counts, info->updated_ns};
 	}
 	r3ring_signature_free(signature);
-	return found;
 }
 
 /* What the engine as a whole was seen to do. */
-static bool take_global(const struct r3ring_load_info *info, struct evidence *to)
+static void take_global(const struct r3ring_load_info *info, uint32_t *counts,
+			struct r3ring_known *known)
 {
 	size_t cells = (size_t)info->layers * info->experts;
 
-	to->counts = calloc(cells, sizeof(*to->counts));
-	for (size_t i = 0; to->counts && i < cells; i++)
-		to->counts[i] = info->counts[i] < UINT32_MAX ? (uint32_t)info->counts[i]
-							     : UINT32_MAX;
-	to->age_ns = info->age_ns;
-	return to->counts != NULL;
-}
-
-/* Returns 0; -ENODATA (nothing is known of the request); -ENOMEM. */
-static int gather(struct wish *wish, const struct r3ring_load_info *info, struct evidence *to)
-{
-	bool automatic = strcmp(wish->predictor, "auto") == 0;
-
-	if (strcmp(wish->predictor, "uniform") == 0)
-		return 0;
-	if (automatic || strcmp(wish->predictor, "own") == 0) {
-		if (find_own(wish, to)) {
-			wish->predictor = "own";
-			return 0;
-		}
-		if (!automatic)
-			return -ENODATA;
-	}
-	wish->predictor = "global";
-	return take_global(info, to) ? 0 : -ENOMEM;
+	for (size_t i = 0; i < cells; i++)
+		counts[i] = info->counts[i] < UINT32_MAX ? (uint32_t)info->counts[i] : UINT32_MAX;
+	known->global = (struct r3ring_visits){counts, info->to_ns};
 }
 
 /* ---- demand --------------------------------------------------------------- */
 
-static int predict(struct wish *wish, const struct r3ring_load_info *info,
-		   struct r3ring_demand **demand)
+/* Room for counts, [cells] each. */
+struct desk {
+	uint32_t *own, *global, *counts;
+};
+
+static int predict(struct wish *wish, const struct r3ring_load_info *info, const struct desk *desk,
+		   struct r3ring_demand *demand)
 {
-	struct evidence evidence = {.shape = {info->layers, info->experts, info->top_k}};
-	int r = gather(wish, info, &evidence);
+	struct r3ring_known known = {
+		.shape = {info->layers, info->experts, info->top_k},
+		.history = wish->api->history,
+		.labels = wish->labels,
+		.now_ns = clock_now_ns(),
+	};
+	struct r3ring_evidence evidence;
+	int r;
+
+	find_own(wish, desk->own, &known);
+	take_global(info, desk->global, &known);
+	r = r3ring_predict(wish->predictor, &known, desk->counts, &evidence, &wish->predictor);
+	return r ? r : r3ring_demand_predict(demand, &evidence, (uint32_t)wish->tokens);
+}
+
+static int make_demand(struct wish *wish, const struct r3ring_load_info *info,
+		       struct r3ring_demand **demand)
+{
+	const struct r3ring_demand_shape shape = {info->layers, info->experts, info->top_k};
+	size_t cells = (size_t)info->layers * info->experts;
+	uint32_t *room = calloc(3 * cells, sizeof(*room));
+	int r = room ? r3ring_demand_create(demand, &shape) : -ENOMEM;
 
 	if (r == 0)
-		r = r3ring_demand_create(demand, &evidence.shape);
-	if (r == 0)
-		r = r3ring_demand_predict(*demand,
-					  &(struct r3ring_evidence){.counts = evidence.counts,
-								    .age_ns = evidence.age_ns},
-					  (uint32_t)wish->tokens);
-	free(evidence.counts);
+		r = predict(wish, info, &(struct desk){room, room + cells, room + 2 * cells},
+			    *demand);
+	free(room);
 	return r;
+}
+
+static void refuse_demand(const struct wish *wish, int r, struct http_answer *answer)
+{
+	if (r == -ENODATA)
+		http_refuse(
+			answer, MHD_HTTP_NOT_FOUND,
+			"nothing is known that %s could go by: such a request did not run here, "
+			"or long ago",
+			r3ring_predictor_name(wish->predictor));
+	else
+		http_refuse(answer, MHD_HTTP_SERVICE_UNAVAILABLE,
+			    "%s: no demand can be foretold: %s", served_name(wish->served),
+			    strerror(-r));
 }
 
 struct r3ring_demand *wish_demand(struct wish *wish, struct http_answer *answer)
@@ -165,20 +183,14 @@ struct r3ring_demand *wish_demand(struct wish *wish, struct http_answer *answer)
 				     R3RING_LOAD_MERGED, R3RING_LOAD_STEPS, R3RING_LOAD_ANY_EPOCH,
 				     snapshot);
 	if (r == 0)
-		r = predict(wish, r3ring_load_snapshot_info(snapshot), &demand);
+		r = make_demand(wish, r3ring_load_snapshot_info(snapshot), &demand);
+	else if (r == -ENODATA)
+		r = -EAGAIN;
 	r3ring_load_snapshot_free(snapshot);
 	if (r == 0)
 		return demand;
 	r3ring_demand_destroy(demand);
-	if (r == -ENODATA)
-		http_refuse(
-			answer, MHD_HTTP_NOT_FOUND,
-			"no routes of request %.64s are known: it did not run here, or long ago",
-			wish->request ? wish->request : "\"\"");
-	else
-		http_refuse(answer, MHD_HTTP_SERVICE_UNAVAILABLE,
-			    "%s: no demand can be foretold: %s", served_name(wish->served),
-			    strerror(-r));
+	refuse_demand(wish, r, answer);
 	return NULL;
 }
 

@@ -9,13 +9,17 @@ struct wish {
 	const struct api *api;
 	struct served *served;
 	struct r3ring_book *book;
-	const char *predictor; /* as was asked for; then the one that was used */
-	const char *request;   /* text id; NULL: none is named */
+	enum r3ring_predictor predictor; /* as was asked for; then the one that was used */
+	const char *request;             /* text id; NULL: none is named */
+	struct r3ring_labels labels;
 	uint64_t tokens;
 };
 
-/* Takes "predictor", "request" and "tokens" of a body; what is not there stays as it is. Refuses,
- * and returns false, what is wrong. */
+/* What wish_read() takes of a body. */
+#define WISH_FIELDS "tokens", "predictor", "request", "class", "prefix_key"
+
+/* Takes these fields; what is not there stays as it is, the predictor is then "auto". Refuses, and
+ * returns false, what is wrong. */
 bool wish_read(struct wish *wish, const json_t *body, struct http_answer *answer);
 
 /* Finds the instance's book. Refuses, and returns false, where there can be none. */

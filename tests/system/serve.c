@@ -276,27 +276,29 @@ Test(serve, a_killed_clients_reservations_are_freed)
 
 /* ---- signatures ------------------------------------------------------------ */
 
-/* The engine runs a request whose prompt had two tokens. */
-static void run_request(const char *id, unsigned int steps)
+/* The engine runs so many rows of a request whose prompt had two tokens. */
+static void run_request(const char *id, uint32_t rows)
 {
 	const struct r3ring_request request = {
 		.size = sizeof(request), .id = id, .prompt_tokens = 2};
 	int64_t handle = r3ring_request_begin(stage.engine.producer, &request);
 
 	cr_assert_gt(handle, 0);
-	for (unsigned int i = 0; i < steps; i++)
-		engine_step(&stage.engine, handle, 1);
+	engine_step(&stage.engine, handle, rows);
 }
 
-static bool signature_comes(const char *id)
+static bool signature_comes(const char *id, json_int_t rows)
 {
 	char what[128];
 
 	snprintf(what, sizeof(what), "/v1/signature?request=%s", id);
 	for (int tries = 0; tries < 6000; tries++) {
 		struct http_reply reply = ask("GET", what, NULL);
-		bool there = reply.status == 200 &&
-			     json_integer_value(at(reply.json, "prefill_rows", NULL)) > 0;
+		bool there =
+			reply.status == 200 &&
+			json_integer_value(at(reply.json, "prefill_rows", NULL)) +
+					json_integer_value(at(reply.json, "decode_rows", NULL)) >=
+				rows;
 
 		json_decref(reply.json);
 		if (there)
@@ -316,7 +318,7 @@ Test(serve, a_requests_signature_counts_the_experts_its_tokens_went_to)
 
 	run_engine(1);
 	run_request("req-7", 1);
-	cr_assert(signature_comes("req-7"));
+	cr_assert(signature_comes("req-7", 1));
 	reply = ask("GET", "/v1/signature?request=req-7", NULL);
 	json_array_foreach ((json_t *)(uintptr_t)at(reply.json, "layers", NULL), index, layer) {
 		const json_t *prefill = at(layer, "prefill", NULL);
@@ -349,12 +351,69 @@ Test(serve, a_request_that_ran_is_foretold_by_its_own_routes)
 {
 	run_engine(1);
 	run_request("req-7", 1);
-	cr_assert(signature_comes("req-7"));
+	cr_assert(signature_comes("req-7", 1));
 	expect_predictor("{\"key\": \"req-7\"}", 201, "own");
 	expect_predictor("{\"key\": \"again\", \"request\": \"req-7\"}", 201, "own");
-	expect_predictor("{\"key\": \"other\"}", 201, "global");
+	expect_predictor("{\"key\": \"other\"}", 201, "uniform");
+	expect_predictor("{\"key\": \"all\", \"predictor\": \"global\"}", 201, "global");
 	expect_predictor("{\"key\": \"some\", \"predictor\": \"uniform\"}", 201, "uniform");
 	expect_predictor("{\"key\": \"none\", \"predictor\": \"own\"}", 404, NULL);
+}
+
+/* How many requests have finished, as far as the server knows. */
+static json_int_t finished_requests(void)
+{
+	struct http_reply reply = ask("GET", "/v1", NULL);
+	json_int_t count = json_integer_value(at(reply.json, "finished", "requests"));
+
+	json_decref(reply.json);
+	return count;
+}
+
+static void finish_request(const char *id)
+{
+	const struct r3ring_request request = {
+		.size = sizeof(request), .id = id, .prompt_tokens = 2};
+	int64_t handle = r3ring_request_begin(stage.engine.producer, &request);
+	json_int_t before = finished_requests();
+
+	cr_assert_gt(handle, 0);
+	engine_step(&stage.engine, handle, 2);
+	r3ring_request_end(stage.engine.producer, handle, R3RING_END_FINISHED, 0, 3);
+	engine_step(&stage.engine, 0, 1);
+	for (int tries = 0; finished_requests() == before; tries++) {
+		cr_assert_lt(tries, 6000, "nobody keeps what %s did", id);
+		poll(NULL, 0, 10);
+	}
+}
+
+Test(serve, a_request_without_routes_is_foretold_by_its_prefix_then_its_class_else_uniformly)
+{
+	run_engine(1);
+	expect_predictor("{\"key\": \"a\", \"class\": \"code\", \"prefix_key\": \"p1\"}", 201,
+			 "uniform");
+	finish_request("a");
+	expect_predictor("{\"key\": \"b\", \"class\": \"code\"}", 201, "class");
+	expect_predictor("{\"key\": \"c\", \"class\": \"code\", \"prefix_key\": \"p1\"}", 201,
+			 "prefix");
+	expect_predictor("{\"key\": \"d\", \"class\": \"prose\", \"prefix_key\": \"p2\"}", 201,
+			 "uniform");
+	expect_predictor("{\"key\": \"e\", \"class\": \"prose\", \"predictor\": \"class\"}", 404,
+			 NULL);
+	expect_predictor("{\"key\": \"f\", \"class\": \"\"}", 400, NULL);
+}
+
+Test(serve, a_running_request_is_foretold_by_finished_ones_like_it)
+{
+	/* So many that some went where one of a's did. */
+	enum { ROWS = 64 };
+
+	run_engine(1);
+	finish_request("a");
+	run_request("b", ROWS);
+	cr_assert(signature_comes("b", ROWS));
+	expect_predictor("{\"key\": \"b\", \"predictor\": \"similar\"}", 201, "similar");
+	expect_predictor("{\"key\": \"c\", \"predictor\": \"similar\"}", 404, NULL);
 }
 
 Test(serve, instances_are_ranked_for_a_request_by_the_room_they_have)
