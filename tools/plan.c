@@ -160,27 +160,34 @@ static int parse(int argc, char **argv, struct plan_options *options)
 	return refuse_line(options);
 }
 
-/* ---- the plan ------------------------------------------------------------- */
+/* ---- the load -------------------------------------------------------------- */
 
-static int read_load(const struct plan_options *options, struct plan *plan,
+/* What is read into, and from. */
+struct source {
+	struct r3ring_load *load;
+	struct r3ring_load_snapshot *snapshot;
+};
+
+static int read_load(const struct plan_options *options, struct source *source, struct plan *plan,
 		     struct r3ring_error *err)
 {
 	const struct r3ring_load_options all = {
 		.size = sizeof(all),
 		.window_steps = options->window_steps ? options->window_steps : UINT32_MAX,
 	};
-	int r = r3ring_load_create(&plan->load, &all, err);
+	int r = r3ring_load_create(&source->load, &all, err);
 
 	if (r == 0)
-		r = r3ring_load_snapshot_create(&plan->snapshot);
+		r = r3ring_load_snapshot_create(&source->snapshot);
 	if (r == 0)
-		r = options->instance ? plan_read_instance(options, plan, err)
-				      : plan_read_archive(options, plan, err);
+		r = options->instance
+			    ? plan_read_instance(options, source->load, err)
+			    : plan_read_archive(options, source->load, &plan->damaged, err);
 	if (r < 0)
 		return r;
-	r = r3ring_load_read(plan->load, R3RING_LOAD_MERGED, R3RING_LOAD_STEPS,
-			     R3RING_LOAD_ANY_EPOCH, plan->snapshot);
-	plan->info = r3ring_load_snapshot_info(plan->snapshot);
+	r = r3ring_load_read(source->load, R3RING_LOAD_MERGED, R3RING_LOAD_STEPS,
+			     R3RING_LOAD_ANY_EPOCH, source->snapshot);
+	plan->info = r3ring_load_snapshot_info(source->snapshot);
 	if (r == -ENODATA)
 		return r3ring_error_set(err, r,
 					"no step with routes is there to plan from; let the engine "
@@ -188,42 +195,7 @@ static int read_load(const struct plan_options *options, struct plan *plan,
 	return r;
 }
 
-/* A map that was captured, else experts in order over the GPUs. */
-static int find_today(const struct plan_options *options, struct plan *plan)
-{
-	const struct r3ring_load_info *info = plan->info;
-	int r = info->epoch
-			? r3ring_load_map(plan->load, R3RING_LOAD_MERGED, info->epoch, &plan->today)
-			: -ENOENT;
-
-	plan->captured = r == 0;
-	if (r == -ENOENT || r == -EBADMSG)
-		r = r3ring_eplb_map_plain(&plan->today, info->layers, info->experts,
-					  options->place.gpus, NULL);
-	return r == -EINVAL ? 0 : r;
-}
-
-static int make(const struct plan_options *options, struct plan *plan, struct r3ring_error *err)
-{
-	const struct r3ring_load_info *info = plan->info;
-	int r = find_today(options, plan);
-
-	if (r == 0)
-		r = r3ring_eplb_place(&plan->next, info->counts, info->layers, info->experts,
-				      &options->place, err);
-	if (r < 0)
-		return r;
-	plan->ratio_today = calloc(info->layers, sizeof(*plan->ratio_today));
-	plan->ratio_next = calloc(info->layers, sizeof(*plan->ratio_next));
-	if (!plan->ratio_today || !plan->ratio_next)
-		return -ENOMEM;
-	if (plan->today)
-		r = r3ring_eplb_evaluate(plan->today, info->counts, &plan->balance_today,
-					 plan->ratio_today);
-	return r < 0 ? r
-		     : r3ring_eplb_evaluate(plan->next, info->counts, &plan->balance_next,
-					    plan->ratio_next);
-}
+/* ---- running ---------------------------------------------------------------- */
 
 static int exit_code(const struct plan_options *options, int code)
 {
@@ -233,14 +205,14 @@ static int exit_code(const struct plan_options *options, int code)
 										 : TOOL_FAILED;
 }
 
-static int run(const struct plan_options *options, struct plan *plan)
+static int run(const struct plan_options *options, struct source *source, struct plan *plan)
 {
 	struct r3ring_error err = {0};
-	int r = read_load(options, plan, &err);
+	int r = read_load(options, source, plan, &err);
 	int code;
 
 	if (r == 0)
-		r = make(options, plan, &err);
+		r = plan_make(source->load, &options->place, plan, &err);
 	if (r < 0) {
 		fprintf(stderr, "r3ring plan: %s\n", err.text[0] ? err.text : strerror(-r));
 		return exit_code(options, r);
@@ -258,6 +230,7 @@ static int run(const struct plan_options *options, struct plan *plan)
 int cmd_plan(int argc, char **argv)
 {
 	struct plan_options options = {.place = {.size = sizeof(options.place)}};
+	struct source source = {0};
 	struct plan plan = {0};
 	int code = parse(argc, argv, &options);
 
@@ -267,12 +240,9 @@ int cmd_plan(int argc, char **argv)
 	}
 	if (code < 0)
 		return arguments_refuse(argv[0], NULL);
-	code = run(&options, &plan);
-	free(plan.ratio_today);
-	free(plan.ratio_next);
-	r3ring_eplb_map_free(plan.today);
-	r3ring_eplb_map_free(plan.next);
-	r3ring_load_snapshot_free(plan.snapshot);
-	r3ring_load_destroy(plan.load);
+	code = run(&options, &source, &plan);
+	plan_free(&plan);
+	r3ring_load_snapshot_free(source.snapshot);
+	r3ring_load_destroy(source.load);
 	return code;
 }

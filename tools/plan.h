@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <jansson.h>
+
 #include <r3ring/eplb.h>
 #include <r3ring/error.h>
 #include <r3ring/load.h>
@@ -19,25 +21,42 @@ struct plan_options {
 	bool json;
 };
 
-/* What the plan is made of and what came of it. */
+/* What came of it. */
 struct plan {
-	struct r3ring_load *load;
-	struct r3ring_load_snapshot *snapshot;
-	const struct r3ring_load_info *info;
-	uint64_t damaged;              /* places of an archive that could not be read */
-	struct r3ring_eplb_map *today; /* the newest that was captured; else experts in order,
-					* NULL where the GPUs do not divide them */
-	bool captured;                 /* today's was captured */
+	const struct r3ring_load_info *info; /* what it is made of */
+	uint64_t damaged;                    /* places of an archive that could not be read */
+	struct r3ring_eplb_map *today;       /* the newest that was captured; else experts in order,
+					      * NULL where the GPUs do not divide them */
+	bool captured;                       /* today's was captured */
 	struct r3ring_eplb_map *next;
 	struct r3ring_eplb_balance balance_today, balance_next;
 	double *ratio_today, *ratio_next; /* [layers] max/mean of GPUs */
 };
 
+/*
+ * Plans by a snapshot of a load.
+ *
+ * @plan: its info is there; all else is zero. Pairs with plan_free(), also on failure.
+ *
+ * Returns 0, -EINVAL (an option, named), or -ENOMEM.
+ */
+int plan_make(const struct r3ring_load *load, const struct r3ring_eplb_options *place,
+	      struct plan *plan, struct r3ring_error *err);
+void plan_free(struct plan *plan);
+
+/* All of it, and the map alone. NULL without memory. */
+json_t *plan_json(const struct plan_options *options, const struct plan *plan);
+json_t *plan_json_map(const struct r3ring_eplb_options *place, const struct plan *plan);
+
+/* Name of what was left out, by enum r3ring_load_left_out. */
+const char *plan_left_out_name(uint32_t reason);
+
 /* Feeds the load. Returns 0, or a negative errno with the reason in @err. */
-int plan_read_instance(const struct plan_options *options, struct plan *plan,
+int plan_read_instance(const struct plan_options *options, struct r3ring_load *load,
 		       struct r3ring_error *err);
-int plan_read_archive(const struct plan_options *options, struct plan *plan,
-		      struct r3ring_error *err);
+/* @damaged: how many places could not be read. */
+int plan_read_archive(const struct plan_options *options, struct r3ring_load *load,
+		      uint64_t *damaged, struct r3ring_error *err);
 
 /* Prints it. Returns an exit code. */
 int plan_print(const struct plan_options *options, const struct plan *plan);

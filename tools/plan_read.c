@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <r3ring/instance.h>
 
 #include "archive/reader.h"
+#include "monitor/clock.h"
 #include "tools/plan.h"
 
 #define ALIGNMENT 64
@@ -15,23 +15,15 @@
 /* Where an engine is faster than this reads, the end is never seen. */
 #define CATCH_UP_NS UINT64_C(5000000000)
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 /* A channel that has ended counts as well: what it ran is what there is to plan from. */
-static int feed(struct plan *plan, const char *channel, const struct r3ring_view *view,
+static int feed(struct r3ring_load *load, const char *channel, const struct r3ring_view *view,
 		const struct r3ring_record *record, struct r3ring_error *err)
 {
-	int index = r3ring_load_channel(plan->load, channel);
+	int index = r3ring_load_channel(load, channel);
 	int r = index;
 
 	if (r >= 0 && record->type != R3RING_CLOSED)
-		r = r3ring_load_feed(plan->load, (uint32_t)index, view, record);
+		r = r3ring_load_feed(load, (uint32_t)index, view, record);
 	if (r == -EPROTO)
 		return r3ring_error_set(err, r,
 					"%s: another model, or other sizes, than the channels "
@@ -44,7 +36,7 @@ static int feed(struct plan *plan, const char *channel, const struct r3ring_view
 
 struct reading {
 	struct r3ring_instance *instance;
-	struct plan *plan;
+	struct r3ring_load *load;
 	struct r3ring_error *err;
 	void *buffer;
 	size_t capacity;
@@ -71,7 +63,7 @@ static int take(struct reading *reading, const struct r3ring_view *view)
 	/* What cannot be decoded is noticed by its number, as what was not read is. */
 	if (r3ring_record_decode(&record, view->type, view->data, view->len, NULL) < 0)
 		return 0;
-	return feed(reading->plan, channel, view, &record, reading->err);
+	return feed(reading->load, channel, view, &record, reading->err);
 }
 
 /* Returns 1 (go on), 0 (nothing more just now), or a negative errno. */
@@ -98,19 +90,19 @@ static int read_one(struct reading *reading)
 
 static int read_until(struct reading *reading, uint64_t watch_ns)
 {
-	uint64_t end = now_ns() + (watch_ns ? watch_ns : CATCH_UP_NS);
+	uint64_t end = clock_now_ns() + (watch_ns ? watch_ns : CATCH_UP_NS);
 	int r;
 
 	for (;;) {
 		r = read_one(reading);
-		if (r < 0 || (r == 0 && !watch_ns) || now_ns() >= end)
+		if (r < 0 || (r == 0 && !watch_ns) || clock_now_ns() >= end)
 			return r < 0 ? r : 0;
 		if (r == 0)
 			r3ring_instance_wait(reading->instance, WAIT_MS);
 	}
 }
 
-int plan_read_instance(const struct plan_options *options, struct plan *plan,
+int plan_read_instance(const struct plan_options *options, struct r3ring_load *load,
 		       struct r3ring_error *err)
 {
 	const struct r3ring_instance_options open = {
@@ -119,7 +111,7 @@ int plan_read_instance(const struct plan_options *options, struct plan *plan,
 		.from = R3RING_FROM_OLDEST,
 		.stay = !options->watch_ns,
 	};
-	struct reading reading = {.plan = plan, .err = err};
+	struct reading reading = {.load = load, .err = err};
 	int r = r3ring_instance_open(&reading.instance, &open, err);
 
 	if (r == 0)
@@ -131,7 +123,8 @@ int plan_read_instance(const struct plan_options *options, struct plan *plan,
 
 /* ---- an archive -------------------------------------------------------------- */
 
-static int take_item(struct plan *plan, const struct archive_item *item, struct r3ring_error *err)
+static int take_item(struct r3ring_load *load, const struct archive_item *item,
+		     struct r3ring_error *err)
 {
 	struct r3ring_record record;
 
@@ -139,11 +132,11 @@ static int take_item(struct plan *plan, const struct archive_item *item, struct 
 	    r3ring_record_decode(&record, item->view.type, item->view.data, item->view.len, NULL) <
 		    0)
 		return 0;
-	return feed(plan, item->name, &item->view, &record, err);
+	return feed(load, item->name, &item->view, &record, err);
 }
 
-int plan_read_archive(const struct plan_options *options, struct plan *plan,
-		      struct r3ring_error *err)
+int plan_read_archive(const struct plan_options *options, struct r3ring_load *load,
+		      uint64_t *damaged, struct r3ring_error *err)
 {
 	struct archive_reader *reader;
 	struct archive_item item;
@@ -153,9 +146,9 @@ int plan_read_archive(const struct plan_options *options, struct plan *plan,
 	if (r < 0)
 		return r;
 	while ((r = archive_reader_next(reader, &item, &said)) != 0) {
-		plan->damaged += r == -EBADMSG;
+		*damaged += r == -EBADMSG;
 		if (r == 1)
-			r = take_item(plan, &item, err);
+			r = take_item(load, &item, err);
 		else if (r != -EBADMSG)
 			r = r3ring_error_set(err, r, "%s", said.text);
 		if (r < 0 && r != -EBADMSG)

@@ -16,6 +16,8 @@ const struct http_route api_routes[] = {
 	{"GET", "/v1/channels", api_channels},
 	{"GET", "/v1/load", api_load},
 	{"GET", "/v1/signature", api_signature},
+	{"GET", "/v1/plan", api_plan},
+	{"POST", "/v1/plan", api_plan},
 	{"POST", "/v1/score", api_score},
 	{"POST", "/v1/reservations", api_reserve},
 	{"GET", "/v1/reservations", api_reservations},

@@ -51,6 +51,9 @@ void api_about(void *context, const struct http_request *request, struct http_an
 void api_channels(void *context, const struct http_request *request, struct http_answer *answer);
 void api_load(void *context, const struct http_request *request, struct http_answer *answer);
 
+/* serve_plan.c: by GET and by POST */
+void api_plan(void *context, const struct http_request *request, struct http_answer *answer);
+
 /* serve_signature.c, serve_score.c */
 void api_signature(void *context, const struct http_request *request, struct http_answer *answer);
 void api_score(void *context, const struct http_request *request, struct http_answer *answer);

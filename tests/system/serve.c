@@ -11,72 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/support/http_client.h"
-#include "tests/support/tool_stage.h"
+#include "tests/system/serve_stage.h"
 
-static struct tool_stage stage;
-static struct command server;
-static char path[128]; /* of its socket */
-static const char *token;
-
-/* The engine "prod" has run some steps; the server follows it. */
-static void start_server(const char *const *more)
-{
-	const char *args[24] = {"serve", "--instance", NULL, "--unix", path};
-	int count = 5;
-
-	args[2] = engine_instance(stage.daemon.dir, "prod");
-	for (; *more; more++)
-		args[count++] = *more;
-	command_start(&server, stage.daemon.dir, args);
-	cr_assert(command_tells(&server, "listening on"));
-}
-
-static void start(void)
-{
-	tool_stage_start(&stage, NULL);
-	tool_stage_open(&stage, "prod");
-	snprintf(path, sizeof(path), "%s/serve.sock", stage.daemon.dir);
-}
-
-static void stop(void)
-{
-	command_free(&server);
-	tool_stage_close(&stage);
-}
-
-TestSuite(serve, .init = start, .fini = stop);
-
-static struct http_reply ask(const char *method, const char *what, const char *body)
-{
-	return http_ask(http_dial_path(path), method, what, body, token);
-}
-
-static const json_t *at(const json_t *json, const char *first, const char *second)
-{
-	const json_t *found = json_object_get(json, first);
-
-	return second ? json_object_get(found, second) : found;
-}
-
-/* Steps that the load is of; 0 before there are any. */
-static json_int_t steps_seen(void)
-{
-	struct http_reply reply = ask("GET", "/v1/load", NULL);
-	json_int_t steps = reply.status == 200 ? json_integer_value(at(reply.json, "steps", NULL))
-					       : 0;
-
-	json_decref(reply.json);
-	return steps;
-}
-
-static void await_steps(json_int_t steps)
-{
-	for (int tries = 0; steps_seen() < steps; tries++) {
-		cr_assert_lt(tries, 6000, "the server does not see the engine's steps");
-		poll(NULL, 0, 10);
-	}
-}
+TestSuite(serve, .init = serve_stage_start, .fini = serve_stage_stop);
 
 /* How many reservations there are, and waits until it is @count. */
 static size_t reservations(void)
@@ -99,14 +36,6 @@ static bool reservations_become(size_t count)
 	return false;
 }
 
-static void run_engine(unsigned int steps)
-{
-	start_server((const char *[]){"--gpus", "2", "--capacity", "100", NULL});
-	for (unsigned int i = 0; i < steps; i++)
-		engine_step(&stage.engine, 0, 4);
-	await_steps((json_int_t)steps);
-}
-
 /* ---- load ----------------------------------------------------------------- */
 
 /* Worked out again by the rule that the engine makes its ids by. */
@@ -117,7 +46,7 @@ Test(serve, the_load_that_is_told_is_what_the_engine_ran)
 	const json_t *layers, *layer;
 	size_t index;
 
-	run_engine(STEPS);
+	serve_stage_run(STEPS);
 	reply = ask("GET", "/v1/load?counts=1", NULL);
 	cr_assert_eq(reply.status, 200);
 	layers = at(reply.json, "layers", NULL);
@@ -144,7 +73,7 @@ Test(serve, an_engine_that_is_not_there_yet_is_waited_for)
 {
 	struct http_reply reply;
 
-	start_server((const char *[]){"--instance", "later", NULL});
+	serve_stage_serve((const char *[]){"--instance", "later", NULL});
 	reply = ask("GET", "/v1/load?instance=later", NULL);
 	cr_expect_eq(reply.status, 503);
 	json_decref(reply.json);
@@ -184,7 +113,7 @@ Test(serve, a_reservation_is_granted_once_committed_and_freed)
 	struct http_reply reply;
 	char where[256];
 
-	run_engine(3);
+	serve_stage_run(3);
 	reply = reserve("req", 4, 60000);
 	cr_assert_eq(reply.status, 201);
 	cr_expect(json_is_true(at(reply.json, "granted", NULL)));
@@ -213,7 +142,7 @@ Test(serve, what_does_not_fit_is_refused_with_the_place_and_what_is_wanting)
 {
 	struct http_reply reply;
 
-	run_engine(3);
+	serve_stage_run(3);
 	reply = reserve("large", 1000, 60000);
 	cr_expect_eq(reply.status, 409);
 	cr_expect(json_is_false(at(reply.json, "granted", NULL)));
@@ -225,7 +154,7 @@ Test(serve, what_does_not_fit_is_refused_with_the_place_and_what_is_wanting)
 
 Test(serve, a_reservation_that_nobody_commits_expires)
 {
-	run_engine(3);
+	serve_stage_run(3);
 	expect_reserved("kept", 1, 3600000, 201);
 	expect_reserved("brief", 1, 1, 201);
 	cr_expect(reservations_become(1));
@@ -236,14 +165,14 @@ Test(serve, the_end_of_a_request_frees_what_was_reserved_for_it)
 	const struct r3ring_request info = {.size = sizeof(info), .id = "req-9"};
 	int64_t handle;
 
-	run_engine(1);
+	serve_stage_run(1);
 	expect_reserved("req-9", 1, 3600000, 201);
 	expect_reserved("other", 1, 3600000, 201);
-	handle = r3ring_request_begin(stage.engine.producer, &info);
+	handle = r3ring_request_begin(stage.tool.engine.producer, &info);
 	cr_assert_gt(handle, 0);
-	engine_step(&stage.engine, handle, 4);
-	r3ring_request_end(stage.engine.producer, handle, R3RING_END_FINISHED, 0, 5);
-	engine_step(&stage.engine, 0, 4);
+	engine_step(&stage.tool.engine, handle, 4);
+	r3ring_request_end(stage.tool.engine.producer, handle, R3RING_END_FINISHED, 0, 5);
+	engine_step(&stage.tool.engine, 0, 4);
 	cr_expect(reservations_become(1));
 }
 
@@ -253,7 +182,7 @@ Test(serve, a_killed_clients_reservations_are_freed)
 	char byte;
 	pid_t pid;
 
-	run_engine(1);
+	serve_stage_run(1);
 	expect_reserved("mine", 1, 3600000, 201);
 	cr_assert_eq(pipe(told), 0);
 	pid = fork();
@@ -281,10 +210,10 @@ static void run_request(const char *id, uint32_t rows)
 {
 	const struct r3ring_request request = {
 		.size = sizeof(request), .id = id, .prompt_tokens = 2};
-	int64_t handle = r3ring_request_begin(stage.engine.producer, &request);
+	int64_t handle = r3ring_request_begin(stage.tool.engine.producer, &request);
 
 	cr_assert_gt(handle, 0);
-	engine_step(&stage.engine, handle, rows);
+	engine_step(&stage.tool.engine, handle, rows);
 }
 
 static bool signature_comes(const char *id, json_int_t rows)
@@ -316,7 +245,7 @@ Test(serve, a_requests_signature_counts_the_experts_its_tokens_went_to)
 	json_int_t visits = 0;
 	size_t index;
 
-	run_engine(1);
+	serve_stage_run(1);
 	run_request("req-7", 1);
 	cr_assert(signature_comes("req-7", 1));
 	reply = ask("GET", "/v1/signature?request=req-7", NULL);
@@ -349,7 +278,7 @@ static void expect_predictor(const char *body, int status, const char *predictor
 
 Test(serve, a_request_that_ran_is_foretold_by_its_own_routes)
 {
-	run_engine(1);
+	serve_stage_run(1);
 	run_request("req-7", 1);
 	cr_assert(signature_comes("req-7", 1));
 	expect_predictor("{\"key\": \"req-7\"}", 201, "own");
@@ -374,13 +303,13 @@ static void finish_request(const char *id)
 {
 	const struct r3ring_request request = {
 		.size = sizeof(request), .id = id, .prompt_tokens = 2};
-	int64_t handle = r3ring_request_begin(stage.engine.producer, &request);
+	int64_t handle = r3ring_request_begin(stage.tool.engine.producer, &request);
 	json_int_t before = finished_requests();
 
 	cr_assert_gt(handle, 0);
-	engine_step(&stage.engine, handle, 2);
-	r3ring_request_end(stage.engine.producer, handle, R3RING_END_FINISHED, 0, 3);
-	engine_step(&stage.engine, 0, 1);
+	engine_step(&stage.tool.engine, handle, 2);
+	r3ring_request_end(stage.tool.engine.producer, handle, R3RING_END_FINISHED, 0, 3);
+	engine_step(&stage.tool.engine, 0, 1);
 	for (int tries = 0; finished_requests() == before; tries++) {
 		cr_assert_lt(tries, 6000, "nobody keeps what %s did", id);
 		poll(NULL, 0, 10);
@@ -389,7 +318,7 @@ static void finish_request(const char *id)
 
 Test(serve, a_request_without_routes_is_foretold_by_its_prefix_then_its_class_else_uniformly)
 {
-	run_engine(1);
+	serve_stage_run(1);
 	expect_predictor("{\"key\": \"a\", \"class\": \"code\", \"prefix_key\": \"p1\"}", 201,
 			 "uniform");
 	finish_request("a");
@@ -408,7 +337,7 @@ Test(serve, a_running_request_is_foretold_by_finished_ones_like_it)
 	/* So many that some went where one of a's did. */
 	enum { ROWS = 64 };
 
-	run_engine(1);
+	serve_stage_run(1);
 	finish_request("a");
 	run_request("b", ROWS);
 	cr_assert(signature_comes("b", ROWS));
@@ -421,9 +350,9 @@ Test(serve, instances_are_ranked_for_a_request_by_the_room_they_have)
 	struct http_reply reply;
 	const json_t *ranked;
 
-	start_server(
+	serve_stage_serve(
 		(const char *[]){"--gpus", "2", "--capacity", "100", "--instance", "later", NULL});
-	engine_step(&stage.engine, 0, 4);
+	engine_step(&stage.tool.engine, 0, 4);
 	for (int tries = 0;; tries++) {
 		reply = ask("POST", "/v1/score", "{\"tokens\": 1}");
 		ranked = at(reply.json, "ranked", NULL);
@@ -435,7 +364,7 @@ Test(serve, instances_are_ranked_for_a_request_by_the_room_they_have)
 		poll(NULL, 0, 10);
 	}
 	cr_expect_str_eq(json_string_value(at(json_array_get(ranked, 0), "instance", NULL)),
-			 engine_instance(stage.daemon.dir, "prod"));
+			 serve_stage_instance());
 	cr_expect(json_is_null(at(json_array_get(ranked, 1), "fits", NULL)),
 		  "nothing is known of it");
 	json_decref(reply.json);
@@ -471,7 +400,7 @@ Test(serve, what_is_asked_wrongly_is_refused_by_name)
 		{"GET", "/v2", NULL, 404, "/v2"},
 	};
 
-	run_engine(1);
+	serve_stage_run(1);
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 		struct http_reply reply = ask(wrong[i].method, wrong[i].what, wrong[i].body);
 		const char *text = json_string_value(at(reply.json, "error", "message"));
@@ -489,9 +418,9 @@ Test(serve, without_gpus_or_capacity_nothing_can_be_reserved_and_the_remedy_is_n
 {
 	struct http_reply reply;
 
-	start_server((const char *[]){NULL});
-	engine_step(&stage.engine, 0, 4);
-	await_steps(1);
+	serve_stage_serve((const char *[]){NULL});
+	engine_step(&stage.tool.engine, 0, 4);
+	serve_stage_await(1);
 	reply = reserve("req", 1, 1000);
 	cr_expect_eq(reply.status, 503);
 	cr_expect(strstr(json_string_value(at(reply.json, "error", "message")), "--gpus"));
@@ -504,11 +433,11 @@ Test(serve, it_ends_in_good_order_and_takes_its_socket_along)
 {
 	struct stat status;
 
-	start_server((const char *[]){NULL});
-	cr_expect_eq(stat(path, &status), 0);
-	kill(server.pid, SIGTERM);
-	cr_expect_eq(command_wait(&server), 0);
-	cr_expect_neq(stat(path, &status), 0);
+	serve_stage_serve((const char *[]){NULL});
+	cr_expect_eq(stat(stage.path, &status), 0);
+	kill(stage.server.pid, SIGTERM);
+	cr_expect_eq(command_wait(&stage.server), 0);
+	cr_expect_neq(stat(stage.path, &status), 0);
 }
 
 Test(serve, with_a_token_nobody_else_is_answered)
@@ -517,17 +446,17 @@ Test(serve, with_a_token_nobody_else_is_answered)
 	struct http_reply reply;
 	FILE *out;
 
-	snprintf(file, sizeof(file), "%s/token", stage.daemon.dir);
+	snprintf(file, sizeof(file), "%s/token", stage.tool.daemon.dir);
 	out = fopen(file, "w");
 	cr_assert(out);
 	fputs("s3cret\n", out);
 	fchmod(fileno(out), 0600);
 	fclose(out);
-	start_server((const char *[]){"--token-file", file, NULL});
+	serve_stage_serve((const char *[]){"--token-file", file, NULL});
 	reply = ask("GET", "/v1", NULL);
 	cr_expect_eq(reply.status, 401);
 	json_decref(reply.json);
-	token = "s3cret";
+	stage.token = "s3cret";
 	reply = ask("GET", "/v1", NULL);
 	cr_expect_eq(reply.status, 200);
 	json_decref(reply.json);
@@ -537,21 +466,21 @@ Test(serve, what_cannot_be_served_is_refused_at_the_start)
 {
 	struct command tool = {0};
 
-	cr_expect_eq(tool_stage_tool(&stage, (const char *[]){"serve", NULL}), 2);
-	command_free(&stage.tool);
-	cr_expect_eq(command_run(&tool, stage.daemon.dir,
+	cr_expect_eq(tool_stage_tool(&stage.tool, (const char *[]){"serve", NULL}), 2);
+	command_free(&stage.tool.tool);
+	cr_expect_eq(command_run(&tool, stage.tool.daemon.dir,
 				 (const char *[]){"serve", "--instance", "prod", "--listen",
 						  "0.0.0.0:0", NULL}),
 		     1);
 	cr_expect(strstr(tool.err, "--token-file"));
 	command_free(&tool);
-	cr_expect_eq(command_run(&tool, stage.daemon.dir,
+	cr_expect_eq(command_run(&tool, stage.tool.daemon.dir,
 				 (const char *[]){"serve", "--instance", "prod", "--listen",
 						  "nowhere", NULL}),
 		     1);
 	cr_expect(strstr(tool.err, "no address"));
 	command_free(&tool);
-	cr_expect_eq(command_run(&tool, stage.daemon.dir,
+	cr_expect_eq(command_run(&tool, stage.tool.daemon.dir,
 				 (const char *[]){"serve", "--instance", "no/name", NULL}),
 		     2);
 	cr_expect(strstr(tool.err, "not allowed"));
