@@ -263,7 +263,7 @@ static int make_parts(struct follower *follower, const struct follower_options *
 	r = r3ring_load_create(&follower->load, &options->load, err);
 	if (r == 0 && !options->load_only)
 		r = r3ring_signatures_create(&follower->signatures, NULL, err);
-	if (r == 0 && options->history)
+	if (r == 0 && follower->signatures && options->history)
 		r = r3ring_signatures_keep(follower->signatures, options->history);
 	return r;
 }
