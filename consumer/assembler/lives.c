@@ -46,13 +46,48 @@ static void part_delist(struct channel *channel, struct part *part)
 	part->live = false;
 }
 
-static struct request *request_find(const struct r3ring_assembler *assembler, const char *id,
-				    size_t len)
+static struct request *requests_of(const struct r3ring_assembler *assembler, const char *id,
+				   size_t len)
 {
-	struct request *request;
+	struct request *first;
 
-	HASH_FIND(hh, assembler->requests, id, len, request);
-	return request;
+	HASH_FIND(hh, assembler->requests, id, len, first);
+	return first;
+}
+
+static int table_add(struct r3ring_assembler *assembler, struct request *request)
+{
+	const size_t len = strlen(request->text[0]);
+	const unsigned int before = HASH_COUNT(assembler->requests);
+	struct request *first = requests_of(assembler, request->text[0], len);
+
+	if (first) {
+		request->same = first->same;
+		first->same = request;
+		return 0;
+	}
+	HASH_ADD_KEYPTR(hh, assembler->requests, request->text[0], len, request);
+	return HASH_COUNT(assembler->requests) > before ? 0 : -ENOMEM;
+}
+
+/* Without memory those that stay are not found again, and end as they are. */
+static void table_remove(struct r3ring_assembler *assembler, struct request *request)
+{
+	const size_t len = strlen(request->text[0]);
+	struct request *at = requests_of(assembler, request->text[0], len);
+	struct request *next = request->same;
+
+	request->same = NULL;
+	if (at == request) {
+		HASH_DEL(assembler->requests, request);
+		if (next)
+			HASH_ADD_KEYPTR(hh, assembler->requests, next->text[0], len, next);
+		return;
+	}
+	while (at && at->same != request)
+		at = at->same;
+	if (at)
+		at->same = next;
 }
 
 /* ---- the order of their last signs of life ------------------------------ */
@@ -142,7 +177,7 @@ static void let_go(struct r3ring_assembler *assembler, struct request *request, 
 			flags |= R3RING_ASSEMBLED_LENGTH_GUESSED;
 	}
 	order_leave(assembler, request);
-	HASH_DEL(assembler->requests, request);
+	table_remove(assembler, request);
 	assembler->stats.requests_live--;
 	/* A rank that is silent is missing; an instance that is may have gone on. */
 	if (!has_end(request) || ends_told(request) < assembler->options.min_ends)
@@ -172,13 +207,10 @@ static struct request *request_new(struct r3ring_assembler *assembler,
 				   const struct r3ring_record *record)
 {
 	struct request *request = request_create(record);
-	unsigned int before = HASH_COUNT(assembler->requests);
 
 	if (!request)
 		return NULL;
-	HASH_ADD_KEYPTR(hh, assembler->requests, request->text[0], strlen(request->text[0]),
-			request);
-	if (HASH_COUNT(assembler->requests) == before) {
+	if (table_add(assembler, request)) {
 		request_free(request);
 		return NULL;
 	}
@@ -210,18 +242,58 @@ static bool is_another(struct request *request, const struct channel *channel,
 	return item->record.u.request.head.attempt <= part->attempt[part->attempts - 1].number;
 }
 
+/*
+ * Whether a channel that begins a request may do so as another rank of those that have: its
+ * data-parallel rank runs it whole, unless it goes on in a later attempt; and another
+ * instance has a part of it only where `min_ends` says that several have.
+ */
+static bool may_join(const struct r3ring_assembler *assembler, const struct request *request,
+		     const struct channel *channel, uint16_t attempt)
+{
+	/* Onlookers know requests by their ids. */
+	if (assembler->onlooker.ctx)
+		return true;
+	for (const struct part *part = request->part; part; part = part->next) {
+		const struct channel *other = assembler->channel[part->channel];
+
+		if (other->instance != channel->instance) {
+			if (!assembler->options.min_ends)
+				return false;
+		} else if (other->schema.rank.dp.index != channel->schema.rank.dp.index &&
+			   part->attempts && attempt <= part->attempt[part->attempts - 1].number) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* The one that the channel knows, or whose part it may be. */
+static struct request *request_joined(const struct r3ring_assembler *assembler,
+				      const struct channel *channel,
+				      const struct r3ring_record *record)
+{
+	struct request *first =
+		requests_of(assembler, record->u.request.id, record->u.request.head.id_len);
+
+	for (struct request *request = first; request; request = request->same)
+		if (part_on(request, channel))
+			return request;
+	for (struct request *request = first; request; request = request->same)
+		if (may_join(assembler, request, channel, record->u.request.head.attempt))
+			return request;
+	return NULL;
+}
+
 static struct request *request_of(struct r3ring_assembler *assembler, const struct channel *channel,
 				  const struct item *item)
 {
-	const struct r3ring_record *record = &item->record;
-	struct request *request =
-		request_find(assembler, record->u.request.id, record->u.request.head.id_len);
+	struct request *request = request_joined(assembler, channel, &item->record);
 
 	if (request && is_another(request, channel, item)) {
 		let_go(assembler, request, 0);
 		request = NULL;
 	}
-	return request ? request : request_new(assembler, record);
+	return request ? request : request_new(assembler, &item->record);
 }
 
 int request_begin(struct r3ring_assembler *assembler, struct channel *channel,

@@ -57,7 +57,8 @@ struct request {
 	bool aborted;
 	void *seen;                    /* the onlooker's */
 	struct request *older, *newer; /* by the last time that something was said of it */
-	UT_hash_handle hh;             /* by id */
+	struct request *same;          /* another one of the same id */
+	UT_hash_handle hh;             /* by id: the first of those that have it */
 };
 
 struct request *request_create(const struct r3ring_record *record);

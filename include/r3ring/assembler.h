@@ -15,6 +15,10 @@
  * attempt: a later pass of the same attempt, under new weights, is only known for one
  * where the first was seen, or told to be lost with its spans. Its weight version is told.
  *
+ * Requests are known by their text ids. Two that have the same one are kept apart where it
+ * can be told: on one channel, on data-parallel ranks, and, unless `min_ends` says that
+ * several have a part of each request, on instances.
+ *
  * Nothing here reads a ring or a file: whoever feeds it does.
  */
 #ifndef R3RING_ASSEMBLER_H

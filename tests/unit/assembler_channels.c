@@ -215,6 +215,71 @@ Test(assembler_channels, a_preempted_request_may_go_on_at_another_rank)
 	r3ring_assembled_free(got);
 }
 
+/* Two users' engines may count from 1, and so may two data-parallel ranks. */
+static void expect_two(struct feed *one, struct feed *other)
+{
+	struct r3ring_assembled *got;
+
+	other->salt = 5;
+	feed_begin(one, 1, "a", 2, 0);
+	feed_begin(other, 1, "a", 2, 0);
+	run(one, 1, 1, 0, 2);
+	run(other, 1, 1, 0, 2);
+	feed_end(other, 1, R3RING_END_FINISHED, 0, 3);
+	got = take(one, "a");
+	cr_assert_eq(cell_of(got, 1, 0, 5, 1, 1), 0);
+	cr_assert_eq(r3ring_assembled_get_info(got)->flags, 0);
+	r3ring_assembled_free(got);
+	cr_assert_null(r3ring_assembler_take(one->assembler));
+	feed_end(one, 1, R3RING_END_FINISHED, 0, 3);
+	got = take(one, "a");
+	assert_row(got, 1, 1, 1);
+	cr_assert_eq(r3ring_assembled_get_info(got)->conflicts, 0);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_channels, data_parallel_ranks_that_use_one_id_have_two_requests)
+{
+	first.rank.dp = (struct r3ring_coordinate){0, 2};
+	second.rank.dp = (struct r3ring_coordinate){1, 2};
+	feed_schema(&first);
+	feed_schema(&second);
+	expect_two(&first, &second);
+}
+
+Test(assembler_channels, instances_that_use_one_id_have_two_requests)
+{
+	struct feed other = feed_channel(&first, "other/0");
+
+	feed_schema(&first);
+	feed_schema(&other);
+	expect_two(&first, &other);
+}
+
+Test(assembler_channels, of_three_requests_of_one_id_each_can_end_first)
+{
+	struct feed third = feed_channel(&first, "third/0"),
+		    other = feed_channel(&first, "other/0");
+	struct feed *const order[3] = {&other, &first, &third};
+
+	feed_schema(&first);
+	feed_schema(&other);
+	feed_schema(&third);
+	for (uint32_t i = 0; i < 3; i++) {
+		order[(i + 1) % 3]->salt = i + 1;
+		feed_begin(order[(i + 1) % 3], 1, "a", 2, 0);
+		run(order[(i + 1) % 3], 1, 1, 0, 2);
+	}
+	for (uint32_t i = 0; i < 3; i++) {
+		struct r3ring_assembled *got;
+
+		feed_end(order[i], 1, R3RING_END_FINISHED, 0, 3);
+		got = take(&first, "a");
+		cr_assert_eq(cell_of(got, 0, 0, order[i]->salt, 1, 0), 0);
+		r3ring_assembled_free(got);
+	}
+}
+
 static void two_shards(void)
 {
 	first.rank.sp = (struct r3ring_coordinate){0, 2};
