@@ -18,13 +18,14 @@ static const char usage[] =
 	"\n"
 	"Writes the routes of the requests in the archive DIR, as a trainer takes them.\n"
 	"\n"
-	"  -o, --output FILE     replaced, once the new one is whole\n"
+	"  -o, --output FILE     replaced, once the new one is whole; - or a FIFO: written to\n"
 	"  --format FORMAT       one of\n";
 
 static const char options_usage[] =
 	"\n"
 	"which requests:\n"
-	"  --request ID          only this one; may be given several times\n"
+	"  --request ID          only this one, all that have the id, or ID#2 the second of\n"
+	"                        them; may be given several times\n"
 	"  --since TIME          only those that ended at TIME or later: seconds since 1970 as\n"
 	"  --until TIME          @1700000000, or 2026-11-30T12:00:00 (local; with Z: UTC); until:\n"
 	"                        earlier than TIME\n"
@@ -47,7 +48,8 @@ static const char options_usage[] =
 	"  --missing FILL        where a route was lost: error (default), -1, zeros or arange\n"
 	"  --pad FILL            where there is none: dense layers, the last token's row: -1\n"
 	"                        (default), zeros or arange\n"
-	"  --max-memory MIB      for requests at work (default 1024)\n"
+	"  --max-memory MIB      for requests at work (default 1024); one that does not fit\n"
+	"                        is an error\n"
 	"  --ends N              channels that must tell of a request's end; prefill and decode\n"
 	"                        apart: the sum of both\n"
 	"  --progress            even where standard error is no terminal\n"
@@ -301,6 +303,12 @@ static int take_arguments(int argc, char **argv, struct export_line *line)
 		return -EINVAL;
 	}
 	line->dir = argv[optind];
+	if (line->json && line->options.out && export_to_stdout(line->options.out)) {
+		fputs("r3ring export: --json has its summary on standard output, where -o sends "
+		      "the routes: leave one of them out\n",
+		      stderr);
+		return -EINVAL;
+	}
 	if (line->options.format && line->options.out)
 		return 0;
 	fputs(line->options.format ? "r3ring export: where to? -o FILE\n"

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <jansson.h>
+
 #include "archive/export/export.h"
 
 struct export_line {
@@ -17,6 +19,13 @@ struct export_line {
 
 /* Runs it and tells how it went; returns the exit code. */
 int export_run_line(const struct export_line *line);
+
+/* Where records were lost, and requests with the id of another: on standard error, nothing where
+ * there are none; and for the summary, NULL when memory is out. */
+void export_print_losses(const struct export_losses *losses);
+void export_print_repeated(const struct export_summary *summary);
+json_t *export_json_losses(const struct export_losses *losses);
+json_t *export_json_repeated(const struct export_summary *summary);
 
 /* Parses "@SECONDS" or "YYYY-MM-DDThh:mm:ss[Z]"; says what is wrong. Returns 0 or -EINVAL. */
 int export_parse_time(const char *option, const char *value, uint64_t *ns);

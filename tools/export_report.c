@@ -2,6 +2,7 @@
 /* r3ring export: runs it, shows how far it is, and tells what came of it. */
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,18 +36,9 @@ static void hide_progress(bool shown)
 
 /* ---- summary ------------------------------------------------------------ */
 
-static uint64_t filled_cells(const struct export_summary *summary)
-{
-	uint64_t cells = 0;
-
-	for (uint32_t cause = 0; cause < R3RING_MISSING_CAUSES; cause++)
-		cells += summary->filled[cause];
-	return cells;
-}
-
 static void print_filled(const struct export_summary *summary)
 {
-	uint64_t cells = filled_cells(summary);
+	uint64_t cells = export_summary_filled(summary);
 	const char *separator = ":";
 
 	if (!cells)
@@ -61,6 +53,8 @@ static void print_filled(const struct export_summary *summary)
 		separator = ",";
 	}
 	fputc('\n', stderr);
+	if (summary->warning)
+		fprintf(stderr, "  beware: %s\n", summary->warning);
 }
 
 static void print_left_out(const struct export_summary *summary)
@@ -72,7 +66,7 @@ static void print_left_out(const struct export_summary *summary)
 		{summary->unfinished, "unfinished (--include unfinished takes them)"},
 		{summary->aborted, "aborted (--include aborted takes them)"},
 		{summary->guessed, "that nobody said the length of (--include guessed takes them)"},
-		{summary->evicted, "too large for the memory (--max-memory)"},
+		{summary->other_times, "that ended at other times"},
 	};
 
 	for (size_t i = 0; i < sizeof(left) / sizeof(*left); i++)
@@ -97,10 +91,15 @@ static void print_summary(const struct export_line *line, const struct export_su
 
 	fprintf(stderr,
 		"%s: %" PRIu64 " requests, %" PRIu64 " rows x %u layers x %u ids (%s), %s, %s\n",
-		line->options.out, summary->requests, summary->rows, summary->layers,
-		summary->top_k, export_dtype_name(summary->dtype), summary->format,
+		export_to_stdout(line->options.out) ? "standard output" : line->options.out,
+		summary->requests, summary->rows, summary->layers, summary->top_k,
+		export_dtype_name(summary->dtype), summary->format,
 		quantity_bytes(bytes, summary->bytes));
 	print_filled(summary);
+	if (summary->rowless)
+		fprintf(stderr,
+			"  %" PRIu64 " requests have no rows: too short, or not in --positions\n",
+			summary->rowless);
 	if (summary->joined)
 		fprintf(stderr, "  %" PRIu64 " last rows are from the next turn\n",
 			summary->joined);
@@ -110,6 +109,8 @@ static void print_summary(const struct export_line *line, const struct export_su
 			"room: their last rows are padded\n",
 			summary->turns_forgotten);
 	print_left_out(summary);
+	export_print_repeated(summary);
+	export_print_losses(&summary->losses);
 }
 
 static json_t *json_filled(const struct export_summary *summary)
@@ -123,27 +124,43 @@ static json_t *json_filled(const struct export_summary *summary)
 	return object;
 }
 
+static json_t *json_left_out(const struct export_summary *summary)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "unfinished", json_u64(summary->unfinished),
+			 "aborted", json_u64(summary->aborted), "guessed",
+			 json_u64(summary->guessed), "other_times", json_u64(summary->other_times),
+			 "not_asked", json_u64(summary->not_asked));
+}
+
 static json_t *json_summary(const struct export_line *line, const struct export_summary *summary)
 {
-	return json_pack(
-		"{s:s, s:o, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, "
-		"s:o, s:{s:o, s:o, s:o, s:o, s:o}, s:o, s:o, s:o}",
-		"format", summary->format, "output",
-		json_text(line->options.out, strlen(line->options.out)), "dtype",
-		export_dtype_name(summary->dtype), "rows_rule", export_rows_name(summary->rule),
-		"missing", export_fill_name(summary->missing), "pad",
-		export_fill_name(summary->pad), "policy",
+	const bool beware = summary->warning && export_summary_filled(summary);
+	json_t *object = json_pack(
+		"{s:s, s:o, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:o}", "format",
+		summary->format, "output", json_text(line->options.out, strlen(line->options.out)),
+		"dtype", export_dtype_name(summary->dtype), "rows_rule",
+		export_rows_name(summary->rule), "missing", export_fill_name(summary->missing),
+		"pad", export_fill_name(summary->pad), "policy",
 		line->options.policy == R3RING_ROWS_LATEST ? "latest" : "first", "layers",
 		(int)summary->layers, "top_k", (int)summary->top_k, "experts",
 		(int)summary->experts, "requests", json_u64(summary->requests), "rows",
-		json_u64(summary->rows), "cells", json_u64(summary->cells), "filled",
-		json_filled(summary), "padded", json_u64(summary->padded), "joined",
-		json_u64(summary->joined), "turns_forgotten", json_u64(summary->turns_forgotten),
-		"left_out", "unfinished", json_u64(summary->unfinished), "aborted",
-		json_u64(summary->aborted), "guessed", json_u64(summary->guessed), "evicted",
-		json_u64(summary->evicted), "not_asked", json_u64(summary->not_asked),
-		"rows_of_no_request", json_u64(summary->unattributed), "conflicts",
-		json_u64(summary->conflicts), "bytes", json_u64(summary->bytes));
+		json_u64(summary->rows), "cells", json_u64(summary->cells), "bytes",
+		json_u64(summary->bytes));
+	json_t *told = json_pack(
+		"{s:o, s:o?, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "filled",
+		json_filled(summary), "warning", beware ? json_string(summary->warning) : NULL,
+		"padded", json_u64(summary->padded), "joined", json_u64(summary->joined),
+		"turns_forgotten", json_u64(summary->turns_forgotten), "left_out",
+		json_left_out(summary), "rows_of_no_request", json_u64(summary->unattributed),
+		"conflicts", json_u64(summary->conflicts), "repeated_ids",
+		export_json_repeated(summary), "lost", export_json_losses(&summary->losses));
+	int merged = object && told ? json_object_update(object, told) : -1;
+
+	json_decref(told);
+	if (!merged)
+		return object;
+	json_decref(object);
+	return NULL;
 }
 
 /* ---- running ------------------------------------------------------------ */
@@ -153,9 +170,11 @@ int export_run_line(const struct export_line *line)
 	bool shown = false, watched = line->progress || isatty(STDERR_FILENO);
 	struct export_summary summary;
 	struct r3ring_error err = {0};
-	int rc = export_archive(line->dir, &line->options, watched ? show_progress : NULL, &shown,
-				&summary, &err);
+	int rc;
 
+	signal(SIGPIPE, SIG_IGN); /* a reader of the output that goes is an error to be told */
+	rc = export_archive(line->dir, &line->options, watched ? show_progress : NULL, &shown,
+			    &summary, &err);
 	hide_progress(shown);
 	if (rc) {
 		fprintf(stderr, "r3ring export: %s\n", err.text[0] ? err.text : strerror(-rc));

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "archive/export/export.h"
+#include "archive/export/own.h"
 
 #define PROGRESS_BYTES (8u << 20)
 
@@ -47,8 +48,10 @@ int export_archive(const char *dir, const struct export_options *options,
 {
 	struct archive_reader *reader = NULL;
 	struct exporter *exporter = NULL;
-	int rc = export_open(&exporter, options, err);
+	int rc = export_refuse_own(dir, options->out, err);
 
+	if (!rc)
+		rc = export_open(&exporter, options, err);
 	if (rc)
 		return rc;
 	rc = archive_reader_open(&reader, dir, err);

@@ -17,7 +17,7 @@ static void put_head(FILE *out, const struct export_plan *plan,
 	const struct r3ring_assembled_info *info = request->info;
 
 	fputs("{\"request_id\":", out);
-	export_json_string(out, info->id);
+	export_json_string(out, request->id);
 	fputs(",\"session\":", out);
 	export_json_string(out, info->session);
 	fputs(",\"turn\":", out);
@@ -114,7 +114,7 @@ static int base64_request_end(struct export_writer *writer, struct r3ring_error 
 }
 
 const struct export_container export_base64_container = {
-	.open = export_single_open,
+	.open = export_single_stream,
 	.begin = export_single_begin,
 	.request = base64_request,
 	.rows = base64_rows,

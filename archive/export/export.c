@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From entries to requests, and which of them are wanted. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,9 +38,10 @@ static int open_parts(struct exporter *exporter, struct r3ring_error *err)
 	exporter->fate = calloc(options->requests + 1, sizeof(*exporter->fate));
 	for (uint32_t i = 0; exporter->fate && i < options->requests; i++)
 		exporter->fate[i] = FATE_ABSENT;
+	exporter->ids = export_ids_create();
 	if (options->join)
 		exporter->sessions = export_sessions_create();
-	if (!exporter->fate || (options->join && !exporter->sessions))
+	if (!exporter->fate || !exporter->ids || (options->join && !exporter->sessions))
 		return r3ring_error_set(err, -ENOMEM, "no memory");
 	rc = open_assembler(exporter, err);
 	return rc ? rc : exporter->format->container->open(&exporter->writer, options->out, err);
@@ -80,6 +82,8 @@ void export_close(struct exporter *exporter)
 		exporter->format->container->close(exporter->writer);
 	export_reader_close(&exporter->reader);
 	export_sessions_destroy(exporter->sessions);
+	export_ids_destroy(exporter->ids);
+	export_gaps_free(&exporter->gaps);
 	r3ring_assembler_destroy(exporter->assembler);
 	free(exporter->plan.layer);
 	free(exporter->known.layer);
@@ -89,46 +93,65 @@ void export_close(struct exporter *exporter)
 
 /* ---- which requests ----------------------------------------------------- */
 
-static bool by_id(const struct exporter *exporter, const struct r3ring_assembled_info *info)
+static bool asked_for(const struct exporter *exporter, const char *id)
 {
 	const struct export_options *options = &exporter->options;
 
 	for (uint32_t i = 0; i < options->requests; i++)
-		if (!strcmp(options->request[i], info->id))
+		if (!strcmp(options->request[i], id))
 			return true;
 	return !options->requests;
 }
 
-static bool in_time(const struct export_options *options, uint64_t time_ns)
+/* One that did not fit would have ended later than it was given up. */
+static bool in_time(const struct export_options *options, uint32_t flags, uint64_t time_ns)
 {
-	return time_ns >= options->since_ns && (!options->until_ns || time_ns < options->until_ns);
+	return (time_ns >= options->since_ns || (flags & R3RING_ASSEMBLED_EVICTED)) &&
+	       (!options->until_ns || time_ns < options->until_ns);
 }
 
-/* Why a request is left out for what it is, and counts it; NULL: it is not. */
-static const char *left_out(struct exporter *exporter, const struct r3ring_assembled_info *info)
+/* Why a request is left out; NULL: it is not. */
+static const char *fate_of(const struct exporter *exporter,
+			   const struct r3ring_assembled_info *info, uint64_t time_ns)
 {
 	const uint32_t include = exporter->options.include;
-	struct export_summary *summary = &exporter->summary;
 
-	if (info->flags & R3RING_ASSEMBLED_ABORTED) {
-		summary->aborted += !(include & EXPORT_INCLUDE_ABORTED);
+	if (!in_time(&exporter->options, info->flags, time_ns))
+		return FATE_OTHER_TIME;
+	if (info->flags & R3RING_ASSEMBLED_ABORTED)
 		return include & EXPORT_INCLUDE_ABORTED ? NULL : FATE_ABORTED;
-	}
-	if (info->flags & R3RING_ASSEMBLED_EVICTED) {
-		summary->evicted += !(include & EXPORT_INCLUDE_UNFINISHED);
+	if (info->flags & R3RING_ASSEMBLED_EVICTED)
 		return include & EXPORT_INCLUDE_UNFINISHED ? NULL : FATE_EVICTED;
-	}
-	if (info->flags & R3RING_ASSEMBLED_UNFINISHED) {
-		summary->unfinished += !(include & EXPORT_INCLUDE_UNFINISHED);
+	if (info->flags & R3RING_ASSEMBLED_UNFINISHED)
 		return include & EXPORT_INCLUDE_UNFINISHED ? NULL : FATE_UNFINISHED;
-	}
-	if (info->flags & R3RING_ASSEMBLED_LENGTH_GUESSED) {
-		summary->guessed += !(include & EXPORT_INCLUDE_GUESSED);
+	if (info->flags & R3RING_ASSEMBLED_LENGTH_GUESSED)
 		return include & EXPORT_INCLUDE_GUESSED ? NULL : FATE_GUESSED;
-	}
 	return NULL;
 }
 
+static void tell(struct export_told *told, const char *id, uint64_t time_ns)
+{
+	if (told->told == EXPORT_IDS_TOLD)
+		return;
+	snprintf(told->request[told->told].id, EXPORT_ID_BYTES, "%s", id);
+	told->request[told->told++].time_ns = time_ns;
+}
+
+static void count_fate(struct export_summary *summary, const char *fate, const char *id,
+		       uint64_t time_ns)
+{
+	summary->not_asked += fate == FATE_OTHER_TIME;
+	summary->other_times += fate == FATE_OTHER_TIME;
+	summary->aborted += fate == FATE_ABORTED;
+	summary->unfinished += fate == FATE_UNFINISHED;
+	summary->guessed += fate == FATE_GUESSED;
+	if (fate != FATE_EVICTED)
+		return;
+	summary->evicted++;
+	tell(&summary->too_large, id, time_ns);
+}
+
+/* Of two with one id, the one that is exported counts. */
 static void note_fate(struct exporter *exporter, const char *id, const char *fate)
 {
 	const struct export_options *options = &exporter->options;
@@ -138,28 +161,48 @@ static void note_fate(struct exporter *exporter, const char *id, const char *fat
 			exporter->fate[i] = fate;
 }
 
+/* Writes one that may be written, if it is asked for by its id or its name. */
+static int take_named(struct exporter *exporter, const struct r3ring_assembled *assembled,
+		      uint64_t time_ns, struct r3ring_error *err)
+{
+	const struct r3ring_assembled_info *info = r3ring_assembled_get_info(assembled);
+	char name[EXPORT_ID_BYTES];
+	int again = export_ids_name(exporter->ids, info->id, name);
+
+	if (again < 0)
+		return r3ring_error_set(err, again, "no memory");
+	if (!asked_for(exporter, info->id) && !asked_for(exporter, name)) {
+		exporter->summary.not_asked++;
+		return 0;
+	}
+	note_fate(exporter, info->id, NULL);
+	note_fate(exporter, name, NULL);
+	if (again) {
+		exporter->summary.repeated_ids++;
+		tell(&exporter->summary.repeated, name, time_ns);
+	}
+	exporter->summary.conflicts += info->conflicts;
+	return export_write_request(exporter, assembled, name, err);
+}
+
 static int take(struct exporter *exporter, const struct r3ring_assembled *assembled,
 		uint64_t time_ns, struct r3ring_error *err)
 {
 	const struct r3ring_assembled_info *info = r3ring_assembled_get_info(assembled);
-	const char *fate = in_time(&exporter->options, time_ns) ? NULL : FATE_OTHER_TIME;
+	const char *fate = fate_of(exporter, info, time_ns);
 	int rc = export_join_before(exporter, assembled, err);
 
 	if (rc)
 		return rc;
-	if (!by_id(exporter, info)) {
+	if (!fate)
+		return take_named(exporter, assembled, time_ns, err);
+	if (asked_for(exporter, info->id)) {
+		note_fate(exporter, info->id, fate);
+		count_fate(&exporter->summary, fate, info->id, time_ns);
+	} else {
 		exporter->summary.not_asked++;
-		return 0;
 	}
-	if (fate)
-		exporter->summary.not_asked++;
-	else
-		fate = left_out(exporter, info);
-	note_fate(exporter, info->id, fate);
-	if (fate)
-		return 0;
-	exporter->summary.conflicts += info->conflicts;
-	return export_write_request(exporter, assembled, err);
+	return 0;
 }
 
 int export_take(struct exporter *exporter, uint64_t time_ns, struct r3ring_error *err)
@@ -187,6 +230,19 @@ static bool of_instance(const struct exporter *exporter, const char *channel)
 	size_t len = instance ? strlen(instance) : 0;
 
 	return !instance || (!strncmp(channel, instance, len) && channel[len] == '/');
+}
+
+/* Those that there are instead of the one that was asked for, as far as there is room. */
+static void note_other(struct exporter *exporter, const char *channel)
+{
+	const int len = (int)strcspn(channel, "/");
+	const size_t used = strlen(exporter->others);
+	char found[R3RING_INSTANCE_MAX + 4];
+
+	snprintf(found, sizeof(found), " %.*s,", len, channel);
+	if (strstr(exporter->others, found) || used + strlen(found) >= sizeof(exporter->others))
+		return;
+	memcpy(exporter->others + used, found, strlen(found) + 1);
 }
 
 static int place_error(struct r3ring_error *err, int code, const struct archive_item *item,
@@ -231,47 +287,49 @@ static int feed_record(struct exporter *exporter, uint32_t channel, const struct
 	return 0;
 }
 
-int export_feed(struct exporter *exporter, const struct archive_item *item,
-		struct r3ring_error *err)
+/* Of an instance that is wanted. */
+static int feed_wanted(struct exporter *exporter, const struct archive_item *item,
+		       struct r3ring_error *err)
 {
-	int channel, rc = 0;
+	int channel = r3ring_assembler_channel(exporter->assembler, item->name);
+	int rc = 0;
 
-	if (item->kind != ARCHIVE_RECORD && item->kind != ARCHIVE_GAP)
-		return 0;
-	if (!of_instance(exporter, item->name))
-		return 0;
-	channel = r3ring_assembler_channel(exporter->assembler, item->name);
+	exporter->instance_seen = true;
 	if (channel < 0)
 		return place_error(err, channel == -ENOMEM ? -ENOMEM : -EBADMSG, item,
 				   "no name of a channel");
+	if (!is_draft(item->name) &&
+	    export_gaps_note(&exporter->gaps, (uint32_t)channel, item, &exporter->summary.losses))
+		return place_error(err, -ENOMEM, item, "no memory");
 	if (item->kind == ARCHIVE_GAP)
 		r3ring_assembler_gap(exporter->assembler, (uint32_t)channel);
-	else
+	else if (item->kind == ARCHIVE_RECORD)
 		rc = feed_record(exporter, (uint32_t)channel, item, err);
 	return rc ? rc : export_take(exporter, item->time_ns, err);
 }
 
+int export_feed(struct exporter *exporter, const struct archive_item *item,
+		struct r3ring_error *err)
+{
+	if (item->kind != ARCHIVE_RECORD && item->kind != ARCHIVE_GAP &&
+	    item->kind != ARCHIVE_GENERATION)
+		return 0;
+	if (of_instance(exporter, item->name))
+		return feed_wanted(exporter, item, err);
+	if (item->kind == ARCHIVE_GENERATION)
+		note_other(exporter, item->name);
+	return 0;
+}
+
 /* ---- the end ------------------------------------------------------------ */
 
-static int check_found(const struct exporter *exporter, struct r3ring_error *err)
+uint64_t export_summary_filled(const struct export_summary *summary)
 {
-	const struct export_options *options = &exporter->options;
+	uint64_t cells = 0;
 
-	for (uint32_t i = 0; i < options->requests; i++)
-		if (exporter->fate[i])
-			return r3ring_error_set(err, -ENOENT, "request '%s' %s; nothing is written",
-						options->request[i], exporter->fate[i]);
-	if (exporter->begun)
-		return 0;
-	return r3ring_error_set(
-		err, -ENOENT,
-		"no request is there to be exported (left out: %llu unfinished, %llu aborted, "
-		"%llu of unknown length, %llu too large for the memory, %llu not asked for)",
-		(unsigned long long)exporter->summary.unfinished,
-		(unsigned long long)exporter->summary.aborted,
-		(unsigned long long)exporter->summary.guessed,
-		(unsigned long long)exporter->summary.evicted,
-		(unsigned long long)exporter->summary.not_asked);
+	for (uint32_t cause = 0; cause < R3RING_MISSING_CAUSES; cause++)
+		cells += summary->filled[cause];
+	return cells;
 }
 
 static void sum_up(const struct exporter *exporter, struct export_summary *summary)
@@ -281,6 +339,7 @@ static void sum_up(const struct exporter *exporter, struct export_summary *summa
 	r3ring_assembler_get_stats(exporter->assembler, &stats);
 	*summary = exporter->summary;
 	summary->format = exporter->format->name;
+	summary->warning = exporter->format->missing[exporter->plan.missing].why;
 	summary->dtype = exporter->plan.dtype;
 	summary->missing = exporter->plan.missing;
 	summary->pad = exporter->plan.pad;
@@ -301,7 +360,7 @@ int export_finish(struct exporter *exporter, struct export_summary *summary,
 	r3ring_assembler_flush(exporter->assembler);
 	rc = export_take(exporter, exporter->options.since_ns, err);
 	if (!rc)
-		rc = check_found(exporter, err);
+		rc = export_check_found(exporter, err);
 	if (!rc)
 		rc = exporter->format->container->finish(exporter->writer, &exporter->summary.bytes,
 							 err);

@@ -72,8 +72,8 @@ const char *export_format_name(uint32_t index, const char **summary);
 
 struct export_options {
 	const char *format;
-	const char *out;            /* path; what is there is replaced */
-	const char *const *request; /* [requests] text ids; none: all */
+	const char *out; /* path; what is there is replaced, unless it is a FIFO; "-": stdout */
+	const char *const *request; /* [requests] text ids, or names in the output; none: all */
 	uint32_t requests;
 	const char *instance; /* NULL: all */
 	uint64_t since_ns;    /* of requests that ended in [since, until), CLOCK_REALTIME */
@@ -96,8 +96,41 @@ struct export_options {
 	uint32_t min_ends;  /* as in struct r3ring_assembler_options */
 };
 
+#define EXPORT_GAPS_TOLD 16u
+#define EXPORT_IDS_TOLD 8u
+#define EXPORT_ID_BYTES (R3RING_TEXT_ID_MAX + 24u) /* with "#2" and the like */
+
+/* A place at which the recorder lost records. */
+struct export_gap {
+	char channel[R3RING_INSTANCE_MAX + 18];
+	uint32_t cause; /* enum archive_gap_cause */
+	uint64_t generation;
+	uint64_t lost;                    /* records; 0: how many is not known */
+	uint64_t step_before, step_after; /* 0: none was seen in that generation */
+	uint64_t from_ns, to_ns;          /* CLOCK_REALTIME; from: 0 where the channel begins */
+	struct archive_place place;
+};
+
+/* Requests that began and ended in one of these places left no trace. */
+struct export_losses {
+	uint64_t gaps, records;
+	uint64_t unsized; /* gaps of which it is not known how many records they are */
+	uint32_t told;
+	struct export_gap gap[EXPORT_GAPS_TOLD]; /* [told], the first */
+};
+
+/* Some of the requests that something is said of: as the output names them, or would. */
+struct export_told {
+	uint32_t told;
+	struct {
+		char id[EXPORT_ID_BYTES];
+		uint64_t time_ns;   /* of its end */
+	} request[EXPORT_IDS_TOLD]; /* [told], the first */
+};
+
 struct export_summary {
 	const char *format;
+	const char *warning; /* of the format's: why its trainer may not want this fill */
 	enum export_dtype dtype;
 	enum export_fill missing, pad;
 	enum export_rows rule;
@@ -109,11 +142,23 @@ struct export_summary {
 	uint64_t turns_forgotten;               /* that waited for a next turn, for want of room */
 	uint64_t unfinished, aborted, guessed, evicted; /* requests left out for it */
 	uint64_t not_asked;                             /* requests of other ids or times */
+	uint64_t other_times;                           /* of these, for their time */
+	uint64_t rowless;                               /* requests written without a row */
+	uint64_t repeated_ids; /* requests of an id that another had before: "ID#2", ... */
+	uint32_t longest;      /* rows that a request has, whatever --positions says */
+	struct export_told repeated, too_large;
+	struct export_losses losses;
 	uint64_t unattributed;   /* rows of requests nobody announced: before a keyframe */
 	uint64_t conflicts;      /* cells */
 	uint64_t keys_forgotten; /* prefix cache keys, for want of room */
 	uint64_t bytes;          /* of the output */
 };
+
+/* Whether an output of this name is standard output. */
+bool export_to_stdout(const char *out);
+
+/* Cells of all causes. */
+uint64_t export_summary_filled(const struct export_summary *summary);
 
 /*
  * Checks the options and begins the output beside its final name.
@@ -142,8 +187,9 @@ int export_feed(struct exporter *exporter, const struct archive_item *item,
  *
  * @summary: may be NULL; untouched on failure.
  *
- * Returns as export_feed(), 0 for a whole output, and -ENOENT: a request was asked for by
- * its id and is not there, or no request at all is, where the format needs one.
+ * Returns as export_feed(), 0 for a whole output, -ENOENT (a request was asked for by its id
+ * and is not there, or none at all is, or none that has a row asked for) and -ENOBUFS
+ * (requests did not fit into `max_bytes`; they are named).
  */
 int export_finish(struct exporter *exporter, struct export_summary *summary,
 		  struct r3ring_error *err);
@@ -165,7 +211,7 @@ typedef void (*export_progress_fn)(void *ctx, uint64_t bytes, uint64_t of);
  * @progress: NULL: nobody is told.
  *
  * Returns as export_finish(), and as archive_reader_open() and archive_reader_next():
- * a damaged archive is not exported.
+ * a damaged archive is not exported; -EINVAL where the output is a file of the archive's own.
  */
 int export_archive(const char *dir, const struct export_options *options,
 		   export_progress_fn progress, void *ctx, struct export_summary *summary,

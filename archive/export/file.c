@@ -9,10 +9,17 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "archive/export/export.h"
 #include "archive/export/file.h"
+#include "archive/export/sink.h"
 
 #define BUFFER_BYTES (256u << 10)
 #define OUTPUT_MODE 0666 /* less the umask */
+
+static const char *name_of(const struct export_file *file)
+{
+	return export_to_stdout(file->out) ? "standard output" : file->out;
+}
 
 static int complain(const struct export_file *file, const char *what, struct r3ring_error *err)
 {
@@ -22,10 +29,11 @@ static int complain(const struct export_file *file, const char *what, struct r3r
 	if ((code == -ENOSPC || code == -EDQUOT) && file->dir >= 0 && !fstatvfs(file->dir, &space))
 		return r3ring_error_set(err, code,
 					"%s: %s: %s; %llu MiB are free there: make room, or name "
-					"an output elsewhere",
-					file->out, what, strerror(-code),
-					(unsigned long long)space.f_bavail * space.f_frsize >> 20);
-	return r3ring_error_set(err, code, "%s: %s: %s", file->out, what, strerror(-code));
+					"%s elsewhere",
+					name_of(file), what, strerror(-code),
+					(unsigned long long)space.f_bavail * space.f_frsize >> 20,
+					file->sink ? "a $TMPDIR" : "an output");
+	return r3ring_error_set(err, code, "%s: %s: %s", name_of(file), what, strerror(-code));
 }
 
 /* ---- making ------------------------------------------------------------- */
@@ -35,6 +43,10 @@ static int open_dir(struct export_file *file, struct r3ring_error *err)
 	char path[PATH_MAX];
 	struct stat there;
 
+	if (file->sink) {
+		file->dir = open(export_sink_directory(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+		return file->dir < 0 ? complain(file, "$TMPDIR, or /var/tmp", err) : 0;
+	}
 	if (snprintf(path, sizeof(path), "%s", file->out) >= (int)sizeof(path)) {
 		errno = ENAMETOOLONG;
 		return complain(file, "output", err);
@@ -51,11 +63,10 @@ static int open_temporary(struct export_file *file)
 {
 	char path[PATH_MAX];
 
-	snprintf(path, sizeof(path), "%s", file->out);
 	for (unsigned int i = 0; i < 100; i++) {
+		snprintf(path, sizeof(path), "%s", file->sink ? "r3ring-export" : file->out);
 		snprintf(file->temporary, sizeof(file->temporary), ".%.200s.%d.%u", basename(path),
 			 getpid(), i);
-		snprintf(path, sizeof(path), "%s", file->out);
 		file->fd = openat(file->dir, file->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
 				  OUTPUT_MODE);
 		if (file->fd >= 0 || errno != EEXIST)
@@ -66,19 +77,25 @@ static int open_temporary(struct export_file *file)
 	return file->fd;
 }
 
-int export_file_create(struct export_file *file, const char *out, struct r3ring_error *err)
+/* With the buffer; what else there is is to be opened. */
+static int begin(struct export_file *file, const char *out, struct r3ring_error *err)
 {
-	int rc;
-
 	*file = EXPORT_FILE_NONE;
 	file->out = out;
-	rc = open_dir(file, err);
-	if (rc)
-		return rc;
+	file->sink = export_sink_is(out);
 	file->buffer = malloc(BUFFER_BYTES);
-	if (!file->buffer) {
+	return file->buffer ? 0 : r3ring_error_set(err, -ENOMEM, "no memory");
+}
+
+int export_file_create(struct export_file *file, const char *out, struct r3ring_error *err)
+{
+	int rc = begin(file, out, err);
+
+	if (!rc)
+		rc = open_dir(file, err);
+	if (rc) {
 		export_file_close(file);
-		return r3ring_error_set(err, -ENOMEM, "no memory");
+		return rc;
 	}
 	file->fd = openat(file->dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, OUTPUT_MODE);
 	if (file->fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT))
@@ -87,6 +104,25 @@ int export_file_create(struct export_file *file, const char *out, struct r3ring_
 		rc = complain(file, "output", err);
 		export_file_close(file);
 	}
+	return rc;
+}
+
+int export_file_stream(struct export_file *file, const char *out, struct r3ring_error *err)
+{
+	int rc;
+
+	if (!export_sink_is(out))
+		return export_file_create(file, out, err);
+	rc = begin(file, out, err);
+	if (rc)
+		return rc;
+	file->streams = true;
+	file->fd = export_sink_open(out);
+	if (file->fd >= 0)
+		return 0;
+	errno = -file->fd;
+	rc = complain(file, "output", err);
+	export_file_close(file);
 	return rc;
 }
 
@@ -107,6 +143,10 @@ void export_file_close(struct export_file *file)
 static int write_all(const struct export_file *file, uint64_t offset, const uint8_t *data,
 		     size_t bytes, struct r3ring_error *err)
 {
+	if (file->streams) {
+		errno = -export_sink_write(file->fd, data, bytes);
+		return errno ? complain(file, "write", err) : 0;
+	}
 	while (bytes) {
 		ssize_t done = pwrite(file->fd, data, bytes, (off_t)offset);
 
@@ -253,13 +293,25 @@ static int sync_dir(const struct export_file *file, struct r3ring_error *err)
 	return rc;
 }
 
+static int pass_on(const struct export_file *file, struct r3ring_error *err)
+{
+	int sink = export_sink_open(file->out);
+
+	errno = sink < 0 ? -sink : -export_sink_copy(sink, file->fd, file->size);
+	if (sink >= 0 && close(sink) && !errno)
+		errno = EIO;
+	return errno ? complain(file, "write", err) : 0;
+}
+
 int export_file_publish(struct export_file *file, struct r3ring_error *err)
 {
 	char path[PATH_MAX];
 	int rc = flush(file, err);
 
-	if (rc)
+	if (rc || file->streams)
 		return rc;
+	if (file->sink)
+		return pass_on(file, err);
 	if (fsync(file->fd))
 		return complain(file, "sync", err);
 	snprintf(path, sizeof(path), "%s", file->out);

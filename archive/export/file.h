@@ -2,12 +2,14 @@
 /*
  * Files of an output: without a name until they are whole, so that nothing is left of one
  * that was not finished, even by a kill. Where the file system cannot do that, under a
- * temporary name.
+ * temporary name. An output that is no file (sink.h) is passed on when it is whole; or,
+ * where it is made from front to back, while it is made.
  */
 #ifndef ARCHIVE_EXPORT_FILE_H
 #define ARCHIVE_EXPORT_FILE_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +17,8 @@
 
 struct export_file {
 	const char *out; /* the output's path; borrowed */
+	bool sink;       /* that is no file */
+	bool streams;    /* what is written goes there at once */
 	int fd, dir;     /* -1: none */
 	uint64_t size;   /* with what is still in the buffer */
 	size_t held;     /* in the buffer */
@@ -25,10 +29,14 @@ struct export_file {
 #define EXPORT_FILE_NONE ((struct export_file){.fd = -1, .dir = -1})
 
 /*
- * Makes a file in the directory of @out, which must not be a directory or device.
+ * Makes a file in the directory of @out, which must not be a directory or device; for a sink,
+ * where there is room for what is temporary.
  * Returns 0 or an errno of stat(2), open(2) or malloc(3), with the reason in @err.
  */
 int export_file_create(struct export_file *file, const char *out, struct r3ring_error *err);
+
+/* The same, but what is appended goes to a sink at once: nothing else may be done with it. */
+int export_file_stream(struct export_file *file, const char *out, struct r3ring_error *err);
 
 /* All of these return 0, -ENOSPC, -EDQUOT, -EIO, ... */
 int export_file_append(struct export_file *file, const void *data, size_t bytes,
@@ -41,7 +49,7 @@ int export_file_seek(struct export_file *file, uint64_t at, struct r3ring_error 
 int export_file_copy(struct export_file *file, struct export_file *from, uint64_t at,
 		     struct r3ring_error *err);
 
-/* Syncs it and gives it the output's name, in place of what had that. */
+/* Syncs it and gives it the output's name, in place of what had that; or passes it on. */
 int export_file_publish(struct export_file *file, struct r3ring_error *err);
 
 /* Removes it where it was not published. */

@@ -22,12 +22,14 @@ struct export_plan {
 	enum export_fill missing, pad;
 	enum export_rows rows;
 	enum export_layers all;
-	size_t row_bytes; /* of routes */
+	size_t row_bytes;                     /* of routes */
+	const struct export_summary *summary; /* what was written so far */
 	char model[R3RING_MODEL_NAME_MAX + 1];
 };
 
 struct export_request {
 	const struct r3ring_assembled_info *info;
+	const char *id;          /* no other request of the output has it */
 	uint32_t position, rows; /* [position, position + rows) of it are written */
 };
 
@@ -62,6 +64,12 @@ struct export_container {
 	void (*close)(struct export_writer *writer); /* NULL is fine */
 };
 
+/* What a trainer makes of a fill. */
+struct export_fill_rule {
+	bool refused;
+	const char *why; /* with the remedy; NULL: nothing is to be said */
+};
+
 struct export_format {
 	const char *name;
 	const char *summary;
@@ -72,6 +80,7 @@ struct export_format {
 	enum export_rows rows;
 	enum export_layers layers;
 	enum export_fill pad;
+	struct export_fill_rule missing[EXPORT_FILLS];
 	bool one_request;
 	const struct export_container *container;
 };

@@ -93,7 +93,7 @@ static void put_row(FILE *out, const struct export_plan *plan, const struct expo
 		    uint32_t row)
 {
 	fputs("{\"request_id\":", out);
-	export_json_string(out, chunk->request->info->id);
+	export_json_string(out, chunk->request->id);
 	fprintf(out, ",\"position\":%u,\"weight_version\":%" PRIu64 ",\"%s\":{",
 		chunk->position + row, chunk->weight_version[row], plan->format->tensor);
 	put_routes(out, plan, chunk, row);
@@ -114,7 +114,7 @@ static int jsonl_rows(struct export_writer *writer, const struct export_chunk *c
 }
 
 const struct export_container export_jsonl_container = {
-	.open = export_single_open,
+	.open = export_single_stream,
 	.begin = export_single_begin,
 	.request = jsonl_request,
 	.rows = jsonl_rows,

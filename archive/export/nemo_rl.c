@@ -26,5 +26,14 @@ const struct export_format export_nemo_rl = {
 	.rows = EXPORT_ROWS_FULL,
 	.layers = EXPORT_LAYERS_MOE,
 	.pad = EXPORT_FILL_MINUS_ONE,
+	.missing =
+		{
+			[EXPORT_FILL_ZEROS] = {.why = "nemo-rl replays expert 0 there, and refuses "
+						      "an expert twice in a "
+						      "row with NRL_ROUTER_REPLAY_VALIDATE=1; -1 "
+						      "leaves it to the model"},
+			[EXPORT_FILL_ARANGE] = {.why = "nemo-rl replays experts 0, 1, ... there; "
+						       "-1 leaves it to the model"},
+		},
 	.container = &export_safetensors_container,
 };

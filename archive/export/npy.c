@@ -20,6 +20,15 @@ const struct export_format export_npy = {
 	.rows = EXPORT_ROWS_MINUS_ONE,
 	.layers = EXPORT_LAYERS_MOE,
 	.pad = EXPORT_FILL_MINUS_ONE,
+	.missing =
+		{
+			[EXPORT_FILL_ZEROS] = {.why = "npy has no mask: they read as expert 0; "
+						      "--format safetensors has "
+						      "one"},
+			[EXPORT_FILL_ARANGE] =
+				{.why = "npy has no mask: they read as experts 0, 1, ...; --format "
+					"safetensors has one"},
+		},
 	.one_request = true,
 	.container = &export_npy_container,
 };

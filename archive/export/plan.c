@@ -30,6 +30,11 @@ int export_layers_add(struct export_known_layers *known, const struct r3ring_lay
 static int check_format(const struct export_options *options, const struct export_format *format,
 			struct r3ring_error *err)
 {
+	const struct export_fill_rule *fill = &format->missing[options->missing];
+
+	if (fill->refused)
+		return r3ring_error_set(err, -EINVAL, "--missing %s: %s",
+					export_fill_name(options->missing), fill->why);
 	if (format->fixed && options->dtype && options->dtype != format->dtype)
 		return r3ring_error_set(err, -EINVAL,
 					"--dtype %s: %s is of one type; leave --dtype out, or "
@@ -203,7 +208,7 @@ static int choose_layers(struct export_plan *plan, const struct export_known_lay
 		add_routing(plan, known, true);
 	if (plan->layers)
 		return 0;
-	return r3ring_error_set(err, -EINVAL,
+	return r3ring_error_set(err, -ENOENT,
 				"--layers %d:%d: %s has none of them; its layers "
 				"that route are %d to %d",
 				options->layer_first, options->layer_end, plan->model,

@@ -9,10 +9,12 @@
  *    rows as there are tokens, or one fewer, and appends zeros.
  *  - src/prime_rl/transport/types.py at the same commit: TrainingSample.routed_experts,
  *    "[seq_len, layers, topk]".
+ *  - src/prime_rl/trainer/models/layers/moe/routing.py at
+ *    1654689c6aa3acc5de68c4d2469b5b714c48bacf: the ids index the router's scores as they are
+ *    (gather), so -1 is out of bounds, and any expert is replayed.
  * That the layers are all of the model's, dense ones ignored, is said by a comment in its
  * model code ("indexed by global layer index"), seen in an excerpt without path or commit.
- * Not seen: what it does with a layer or token of which no route is known. There is no place
- * for a mask, so --missing says what stands there.
+ * There is no place for a mask, so --missing says what stands there.
  *
  * The message is a map: request_id, tokens, prompt_tokens, and routed_experts as above.
  * msgpack's source: https://github.com/msgpack/msgpack/blob/master/spec.md.
@@ -33,6 +35,17 @@ const struct export_format export_prime_rl = {
 	.rows = EXPORT_ROWS_MINUS_ONE,
 	.layers = EXPORT_LAYERS_ALL,
 	.pad = EXPORT_FILL_ZEROS,
+	.missing =
+		{
+			[EXPORT_FILL_MINUS_ONE] = {true,
+						   "prime-rl takes every id for an expert, and -1 "
+						   "is none: give --missing zeros or arange, which "
+						   "it replays, or leave --missing out"},
+			[EXPORT_FILL_ZEROS] =
+				{.why = "prime-rl has no mask: it replays expert 0 there"},
+			[EXPORT_FILL_ARANGE] =
+				{.why = "prime-rl has no mask: it replays experts 0, 1, ... there"},
+		},
 	.container = &export_msgpack_container,
 };
 
@@ -76,7 +89,7 @@ static void put_head(struct words *words, const struct export_plan *plan,
 
 	put_type(words, 0x84, 0, 0);
 	put_text(words, "request_id");
-	put_text(words, request->info->id);
+	put_text(words, request->id);
 	put_number(words, "tokens", request->info->tokens);
 	put_number(words, "prompt_tokens", request->info->prompt_tokens);
 	put_text(words, plan->format->tensor);
@@ -103,13 +116,13 @@ static int msgpack_request(struct export_writer *writer, const struct export_req
 		return r3ring_error_set(err, -EFBIG,
 					"request '%s' has %llu bytes of routes, and msgpack's data "
 					"end at 4 GiB: leave some out with --positions or --layers",
-					request->info->id, (unsigned long long)bytes);
+					request->id, (unsigned long long)bytes);
 	put_head(&words, writer->plan, request, (uint32_t)bytes);
 	return export_file_append(&writer->file, words.byte, words.used, err);
 }
 
 const struct export_container export_msgpack_container = {
-	.open = export_single_open,
+	.open = export_single_stream,
 	.begin = export_single_begin,
 	.request = msgpack_request,
 	.rows = export_single_rows,

@@ -16,6 +16,7 @@ static int begin(struct exporter *exporter, const struct r3ring_assembled_info *
 		return r3ring_error_set(err, rc, "no memory");
 	exporter->plan.format = exporter->format;
 	exporter->plan.options = &exporter->options;
+	exporter->plan.summary = &exporter->summary;
 	rc = export_plan_make(&exporter->plan, &exporter->known, info, err);
 	if (rc)
 		return rc;
@@ -38,7 +39,7 @@ static struct export_request range_of(const struct exporter *exporter,
 		end = options->position_end;
 	if (first > end)
 		first = end;
-	return (struct export_request){info, first, end - first};
+	return (struct export_request){info, info->id, first, end - first};
 }
 
 static int write_rows(struct exporter *exporter, const struct r3ring_assembled *assembled,
@@ -65,8 +66,21 @@ static int write_rows(struct exporter *exporter, const struct r3ring_assembled *
 	return rc;
 }
 
+static void count_rows(struct exporter *exporter, const struct export_request *request)
+{
+	struct export_summary *summary = &exporter->summary;
+	uint32_t all = request->info->tokens;
+
+	if (exporter->plan.rows == EXPORT_ROWS_MINUS_ONE && all)
+		all--;
+	summary->longest = all > summary->longest ? all : summary->longest;
+	summary->rowless += !request->rows;
+	summary->requests++;
+	summary->rows += request->rows;
+}
+
 static int write_it(struct exporter *exporter, const struct r3ring_assembled *assembled,
-		    struct r3ring_error *err)
+		    const char *id, struct r3ring_error *err)
 {
 	const struct r3ring_assembled_info *info = r3ring_assembled_get_info(assembled);
 	const struct export_container *container = exporter->format->container;
@@ -79,8 +93,9 @@ static int write_it(struct exporter *exporter, const struct r3ring_assembled *as
 		return r3ring_error_set(err, -EFBIG,
 					"%s holds one request, and '%s' is a second: name one with "
 					"--request",
-					exporter->format->name, info->id);
+					exporter->format->name, id);
 	request = range_of(exporter, info);
+	request.id = id;
 	rc = export_reader_begin(&exporter->reader, &exporter->known, info, err);
 	if (!rc)
 		rc = container->request(exporter->writer, &request, err);
@@ -88,8 +103,7 @@ static int write_it(struct exporter *exporter, const struct r3ring_assembled *as
 		rc = write_rows(exporter, assembled, &request, err);
 	if (!rc)
 		rc = container->request_end(exporter->writer, err);
-	exporter->summary.requests++;
-	exporter->summary.rows += request.rows;
+	count_rows(exporter, &request);
 	return rc;
 }
 
@@ -100,7 +114,7 @@ static int supply(struct exporter *exporter, const struct r3ring_assembled *next
 		  const struct export_turn *turn, struct r3ring_error *err)
 {
 	const struct r3ring_assembled_info *info = r3ring_assembled_get_info(next);
-	const struct export_request request = {info, turn->tokens - 1, 1};
+	const struct export_request request = {info, info->id, turn->tokens - 1, 1};
 	struct export_chunk chunk = {.request = &request, .position = request.position, .rows = 1};
 	struct export_summary unused = {0};
 	struct r3ring_error ignored;
@@ -164,9 +178,9 @@ static int join_after(struct exporter *exporter, const struct r3ring_assembled *
 }
 
 int export_write_request(struct exporter *exporter, const struct r3ring_assembled *assembled,
-			 struct r3ring_error *err)
+			 const char *id, struct r3ring_error *err)
 {
-	int rc = write_it(exporter, assembled, err);
+	int rc = write_it(exporter, assembled, id, err);
 
 	return rc ? rc : join_after(exporter, assembled, err);
 }

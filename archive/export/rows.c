@@ -176,7 +176,7 @@ static int refuse(const struct export_reader *reader, const struct export_chunk 
 		"request '%s': positions %u to %u of layer %d are missing: %s (of its %llu cells "
 		"%llu are missing for that); nothing is written. --missing -1, zeros or arange "
 		"fills them, --positions leaves them out",
-		info->id, chunk->position + row, chunk->position + end - 1,
+		chunk->request->id, chunk->position + row, chunk->position + end - 1,
 		reader->plan->layer[layer].layer_id, r3ring_missing_cause_name(cause),
 		(unsigned long long)info->cells, (unsigned long long)info->cells_missing[cause]);
 }
@@ -225,7 +225,7 @@ int export_reader_read(struct export_reader *reader, const struct r3ring_assembl
 
 	if (rc)
 		return r3ring_error_set(err, rc, "request '%s': position %u is beyond its end",
-					chunk->request->info->id, chunk->position);
+					chunk->request->id, chunk->position);
 	if (reader->converted)
 		export_convert(reader->converted, plan->dtype, reader->ids,
 			       (size_t)chunk->rows * plan->layers * plan->top_k);

@@ -108,7 +108,7 @@ static int put_id(struct export_writer *writer, const char *id, struct r3ring_er
 static int safetensors_request(struct export_writer *writer, const struct export_request *request,
 			       struct r3ring_error *err)
 {
-	int rc = put_id(writer, request->info->id, err);
+	int rc = put_id(writer, request->id, err);
 
 	return rc ? rc : put_number(&writer->part[PROMPTS], request->info->prompt_tokens, err);
 }
@@ -215,6 +215,11 @@ static void put_metadata(FILE *out, const struct export_writer *writer)
 		export_fill_name(plan->pad), export_layers_name(plan->all));
 	fprintf(out, ",\"policy\":\"%s\",\"requests\":\"%" PRIu64 "\"",
 		plan->options->policy == R3RING_ROWS_LATEST ? "latest" : "first", writer->requests);
+	fprintf(out,
+		",\"filled\":\"%" PRIu64 "\",\"gaps\":\"%" PRIu64 "\",\"repeated_ids\":\"%" PRIu64
+		"\"",
+		export_summary_filled(plan->summary), plan->summary->losses.gaps,
+		plan->summary->repeated_ids);
 	put_kinds(out, plan);
 	fputs(",\"request_ids\":\"[", out);
 }

@@ -4,19 +4,31 @@
 
 #include "archive/export/single.h"
 
-int export_single_open(struct export_writer **to, const char *out, struct r3ring_error *err)
+static int open_writer(struct export_writer **to, const char *out,
+		       int (*make)(struct export_file *, const char *, struct r3ring_error *),
+		       struct r3ring_error *err)
 {
 	struct export_writer *writer = calloc(1, sizeof(*writer));
 	int rc;
 
 	if (!writer)
 		return r3ring_error_set(err, -ENOMEM, "no memory");
-	rc = export_file_create(&writer->file, out, err);
+	rc = make(&writer->file, out, err);
 	if (rc)
 		free(writer);
 	else
 		*to = writer;
 	return rc;
+}
+
+int export_single_open(struct export_writer **writer, const char *out, struct r3ring_error *err)
+{
+	return open_writer(writer, out, export_file_create, err);
+}
+
+int export_single_stream(struct export_writer **writer, const char *out, struct r3ring_error *err)
+{
+	return open_writer(writer, out, export_file_stream, err);
 }
 
 void export_single_close(struct export_writer *writer)

@@ -16,6 +16,8 @@ struct export_writer {
 };
 
 int export_single_open(struct export_writer **writer, const char *out, struct r3ring_error *err);
+/* For what is only ever appended to. */
+int export_single_stream(struct export_writer **writer, const char *out, struct r3ring_error *err);
 void export_single_close(struct export_writer *writer);
 int export_single_begin(struct export_writer *writer, const struct export_plan *plan,
 			struct r3ring_error *err);

@@ -9,7 +9,7 @@
  *  - skyrl/backends/skyrl_train/utils/replay_utils.py at
  *    26749f40829ab2407dc1b4bb8342f399b188218d: the layers are all of the model's, dense ones
  *    are not looked at; rows of padding are 0, 1, ... topk - 1, since the dispatcher needs
- *    distinct experts.
+ *    distinct experts; Megatron's router, to which they go, indexes its scores with them.
  * It hands them on as lists and tensors in memory and has no file of its own. So this is
  * safetensors, with the requests one behind the other; docs/TRAINERS.md takes them apart.
  */
@@ -24,5 +24,18 @@ const struct export_format export_skyrl = {
 	.rows = EXPORT_ROWS_MINUS_ONE,
 	.layers = EXPORT_LAYERS_ALL,
 	.pad = EXPORT_FILL_ARANGE,
+	.missing =
+		{
+			[EXPORT_FILL_MINUS_ONE] =
+				{true,
+				 "skyrl takes every id for an expert, and -1 is none: give "
+				 "--missing arange, which it replays, or leave --missing out"},
+			[EXPORT_FILL_ZEROS] =
+				{true, "skyrl needs distinct experts in each row: give --missing "
+				       "arange, which it replays, or leave --missing out"},
+			[EXPORT_FILL_ARANGE] = {.why = "skyrl replays experts 0, 1, ... there "
+						       "where its own padding mask "
+						       "does not leave them out"},
+		},
 	.container = &export_safetensors_container,
 };

@@ -22,5 +22,18 @@ const struct export_format export_slime = {
 	.rows = EXPORT_ROWS_MINUS_ONE,
 	.layers = EXPORT_LAYERS_ALL,
 	.pad = EXPORT_FILL_ZEROS,
+	.missing =
+		{
+			[EXPORT_FILL_MINUS_ONE] =
+				{true,
+				 "slime refuses ids that are no experts: give --missing zeros, of "
+				 "which it takes 64 rows or 1 %, or leave --missing out"},
+			[EXPORT_FILL_ZEROS] =
+				{.why = "slime tolerates rows of zeros in at most 64 rows or 1 %, "
+					"and "
+					"replays expert 0 where only some layers are"},
+			[EXPORT_FILL_ARANGE] = {.why = "slime takes them for routes and replays "
+						       "experts 0, 1, ... there"},
+		},
 	.container = &export_base64_container,
 };

@@ -11,6 +11,9 @@
  *    0ba5739880be1b4ba5f394dfc748a2590ea9f44a (volcengine/verl): a batch's
  *    [bs, max_seq_len, layer_num, topk]; a pipeline stage takes its layers from its first
  *    layer's number on, so the layers are all of the model's.
+ *  - verl/utils/megatron/router_replay_patch.py at
+ *    4d69e2bddaf5e184b5d6dfa42353afbcacc7d479 (volcengine/verl): the ids index the router's
+ *    scores as they are (gather), so -1 is out of bounds.
  * It hands them on as tensors in memory and has no file of its own. So this is safetensors,
  * with the requests one behind the other; docs/TRAINERS.md takes them apart.
  */
@@ -25,5 +28,16 @@ const struct export_format export_verl = {
 	.rows = EXPORT_ROWS_FULL,
 	.layers = EXPORT_LAYERS_ALL,
 	.pad = EXPORT_FILL_ZEROS,
+	.missing =
+		{
+			[EXPORT_FILL_MINUS_ONE] = {true,
+						   "verl takes every id for an expert, and -1 is "
+						   "none: give --missing zeros or arange, which it "
+						   "replays, or leave --missing out"},
+			[EXPORT_FILL_ZEROS] =
+				{.why = "verl has no mask: it replays expert 0 there"},
+			[EXPORT_FILL_ARANGE] =
+				{.why = "verl has no mask: it replays experts 0, 1, ... there"},
+		},
 	.container = &export_safetensors_container,
 };

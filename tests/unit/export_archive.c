@@ -126,6 +126,79 @@ Test(export_archive, what_a_recorder_lost_is_missing_for_that)
 	cr_assert_eq(trial_files(), 0);
 }
 
+/* A request that began and ended in it left no trace but the place. */
+Test(export_archive, failure_32_a_gap_is_told_with_its_channel_size_and_place)
+{
+	const struct archive_gap gap = {
+		.lost = 40, .from_seq = 18, .to_seq = 57, .cause = ARCHIVE_GAP_OVERRUN};
+	const struct export_losses *losses = &trial.summary.losses;
+
+	trial.feed.record = record;
+	feed_schema(&trial.feed);
+	trial_request(1, "before", 1);
+	cr_assert_eq(archive_writer_gap(writer, (uint16_t)channel, &gap), 0);
+	trial.feed.seq += 40;
+	trial_request(2, "behind", 30);
+	stop_recording();
+	cr_assert_eq(export_it(), 0, "%s", trial.err.text);
+	cr_assert_eq(losses->gaps, 1);
+	cr_assert_eq(losses->records, 40);
+	cr_assert_eq(losses->unsized, 0);
+	cr_assert_eq(losses->told, 1);
+	cr_assert_str_eq(losses->gap[0].channel, "test/0");
+	cr_assert_eq(losses->gap[0].cause, ARCHIVE_GAP_OVERRUN);
+	cr_assert_eq(losses->gap[0].lost, 40);
+	cr_assert_eq(losses->gap[0].step_before, 2);
+	cr_assert_eq(losses->gap[0].step_after, 30);
+	cr_assert(losses->gap[0].from_ns && losses->gap[0].from_ns <= losses->gap[0].to_ns);
+	trial_read();
+	cr_assert_str_eq(safetensors_metadata(&trial.file, "gaps"), "1");
+	trial.options.request = (const char *[]){"within"};
+	trial.options.requests = 1;
+	cr_assert_eq(export_it(), -ENOENT);
+	cr_assert_not_null(strstr(trial.err.text, "records were lost in 1 places"), "%s",
+			   trial.err.text);
+}
+
+Test(export_archive, a_gap_of_unknown_size_is_counted_as_such)
+{
+	const struct archive_gap gap = {.from_seq = 18, .cause = ARCHIVE_GAP_STOPPED};
+
+	record_two();
+	cr_assert_eq(archive_writer_gap(writer, (uint16_t)channel, &gap), 0);
+	stop_recording();
+	cr_assert_eq(export_it(), 0, "%s", trial.err.text);
+	cr_assert_eq(trial.summary.losses.gaps, 1);
+	cr_assert_eq(trial.summary.losses.unsized, 1);
+	cr_assert_eq(trial.summary.losses.gap[0].lost, 0);
+	cr_assert_eq(trial.summary.losses.gap[0].step_after, 0);
+}
+
+static void expect_own(const char *name)
+{
+	char out[128];
+
+	snprintf(out, sizeof(out), "%s/./%s", archive, name);
+	trial.options.out = out;
+	cr_assert_eq(export_it(), -EINVAL, "%s", name);
+	cr_assert_not_null(strstr(trial.err.text, "is a file of the archive itself"), "%s",
+			   trial.err.text);
+}
+
+Test(export_archive, an_output_does_not_replace_the_archive_s_own_files)
+{
+	record_two();
+	stop_recording();
+	expect_own("00000001" ARCHIVE_SUFFIX);
+	expect_own("00000017" ARCHIVE_SUFFIX);
+	expect_own("index.sqlite");
+	expect_own("index.sqlite-wal");
+	expect_own(ARCHIVE_LOCK);
+	trial.options.out = trial.out;
+	cr_assert_eq(export_it(), 0, "%s", trial.err.text);
+	expect_two();
+}
+
 Test(export_archive, layers_that_were_not_recorded_are_missing_until_they_are_left_out)
 {
 	stop_recording();
@@ -149,6 +222,10 @@ Test(export_archive, only_the_instance_that_is_asked_for_is_exported)
 	stop_recording();
 	trial.options.instance = "tes";
 	cr_assert_eq(export_it(), -ENOENT);
+	cr_assert_not_null(strstr(trial.err.text,
+				  "--instance tes: no channel of the archive is of it; there are "
+				  "test"),
+			   "%s", trial.err.text);
 	trial.options.instance = "test";
 	cr_assert_eq(export_it(), 0, "%s", trial.err.text);
 	expect_two();
@@ -160,7 +237,7 @@ Test(export_archive, what_ended_at_another_time_is_counted)
 	stop_recording();
 	trial.options.until_ns = 5;
 	cr_assert_eq(export_it(), -ENOENT);
-	cr_assert_not_null(strstr(trial.err.text, "2 not asked for"), "%s", trial.err.text);
+	cr_assert_not_null(strstr(trial.err.text, "2 ended at other times"), "%s", trial.err.text);
 }
 
 Test(export_archive, a_directory_without_an_archive_is_named)

@@ -146,6 +146,48 @@ Test(export_refusals, failure_26_so_is_a_last_row_of_it)
 	trial_refused(-ERANGE, "--pad -1: u8 has no -1");
 }
 
+/* ---- fills --------------------------------------------------------------- */
+
+Test(export_refusals, failure_36_a_fill_that_a_trainer_cannot_take_is_refused)
+{
+	static const char *const strict[] = {"verl", "skyrl", "prime-rl", "slime"};
+
+	trial.options.missing = EXPORT_FILL_MINUS_ONE;
+	for (size_t i = 0; i < sizeof(strict) / sizeof(*strict); i++) {
+		trial_not_opened(strict[i], -EINVAL, "--missing -1: ");
+		cr_assert_not_null(strstr(trial.err.text, strict[i]), "%s", trial.err.text);
+	}
+	trial.options.missing = EXPORT_FILL_ZEROS;
+	trial_not_opened("skyrl", -EINVAL, "--missing zeros: skyrl needs distinct experts");
+}
+
+static void expect_warning(const char *format, enum export_fill fill, const char *warning)
+{
+	trial.options.missing = fill;
+	trial.feed.experts = 100;
+	trial_begin(format);
+	trial_gapped_request(1, "a", 1);
+	trial_finish();
+	cr_assert_eq(trial.summary.warning != NULL, warning != NULL, "%s", format);
+	if (warning)
+		cr_assert_not_null(strstr(trial.summary.warning, warning), "%s: %s", format,
+				   trial.summary.warning);
+}
+
+Test(export_refusals, failure_36_of_a_fill_that_is_taken_for_routes_it_is_warned)
+{
+	expect_warning("verl", EXPORT_FILL_ZEROS, "replays expert 0");
+	expect_warning("nemo-rl", EXPORT_FILL_MINUS_ONE, NULL);
+	expect_warning("nemo-rl", EXPORT_FILL_ZEROS, "-1 leaves it to the model");
+	expect_warning("skyrl", EXPORT_FILL_ARANGE, "replays experts 0, 1");
+	expect_warning("prime-rl", EXPORT_FILL_ARANGE, "replays experts 0, 1");
+	expect_warning("slime", EXPORT_FILL_ZEROS, "at most 64 rows");
+	expect_warning("miles", EXPORT_FILL_MINUS_ONE, "routes all of them anew");
+	expect_warning("npy", EXPORT_FILL_ZEROS, "no mask");
+	expect_warning("npy", EXPORT_FILL_MINUS_ONE, NULL);
+	expect_warning("safetensors", EXPORT_FILL_ZEROS, NULL);
+}
+
 /* ---- options that do not fit -------------------------------------------- */
 
 Test(export_refusals, a_format_that_nobody_knows_is_refused)
@@ -195,7 +237,16 @@ Test(export_refusals, layers_that_the_model_does_not_have_are_refused)
 	trial.options.layer_end = 9;
 	trial_begin("safetensors");
 	trial_request(1, "a", 1);
-	trial_refused(-EINVAL, "--layers 7:9: small has none of them");
+	trial_refused(-ENOENT, "--layers 7:9: small has none of them");
+}
+
+Test(export_refusals, positions_that_no_request_has_are_refused)
+{
+	trial.options.position_first = 4;
+	trial.options.position_end = 9;
+	trial_begin("safetensors");
+	trial_request(1, "a", 1);
+	trial_refused(-ENOENT, "--positions 4:9: no request has a row there, the longest has 4");
 }
 
 Test(export_refusals, a_model_of_fewer_layers_than_route_is_refused)

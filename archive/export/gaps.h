@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where the recorder lost records: what began and ended there left no trace, so that only the
+ * place can be told.
+ */
+#ifndef ARCHIVE_EXPORT_GAPS_H
+#define ARCHIVE_EXPORT_GAPS_H
+
+#include "archive/export/export.h"
+
+/* What a channel was seen to do last, by the assembler's number of it. */
+struct export_channel_seen {
+	uint64_t step, time_ns;
+	uint32_t open; /* index + 1 of the gap told whose end is not known yet; 0: none */
+};
+
+struct export_gaps {
+	struct export_channel_seen *seen; /* [channels] */
+	uint32_t channels;
+};
+
+void export_gaps_free(struct export_gaps *gaps);
+
+/* Takes a record, a gap or a generation of channel @channel. Returns 0 or -ENOMEM. */
+int export_gaps_note(struct export_gaps *gaps, uint32_t channel, const struct archive_item *item,
+		     struct export_losses *losses);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests that have the same text id: each has a name of its own in the output. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "archive/export/ids.h"
+#include "tests/unit/export_fixture.h"
+
+TestSuite(export_ids, .init = trial_open, .fini = trial_close);
+
+static const char *ids(void)
+{
+	return safetensors_metadata(&trial.file, "request_ids");
+}
+
+Test(export_ids, a_second_request_of_an_id_is_written_under_a_name_of_its_own)
+{
+	trial_begin("safetensors");
+	trial_request(1, "a", 1);
+	trial_request(2, "b", 3);
+	trial_request(3, "a", 5);
+	trial_finish();
+	trial_read();
+	cr_assert_str_eq(ids(), "[\"a\",\"b\",\"a#2\"]");
+	cr_assert(trial_is("routes", 0, 0, 1, 0, 0));
+	cr_assert(trial_is("routes", 8, 0, 5, 0, 0));
+	cr_assert_eq(trial.summary.repeated_ids, 1);
+	cr_assert_str_eq(trial.summary.repeated.request[0].id, "a#2");
+	cr_assert_eq(trial.summary.repeated.request[0].time_ns, trial.now_ns);
+	cr_assert_str_eq(safetensors_metadata(&trial.file, "repeated_ids"), "1");
+}
+
+Test(export_ids, a_generation_s_requests_are_not_those_of_the_one_before)
+{
+	trial_begin("safetensors");
+	trial_request(1, "a", 1);
+	cr_assert_eq(trial_take(), 0);
+	trial.feed.generation = 2;
+	trial.feed.seq = 0;
+	feed_schema(&trial.feed);
+	trial_request(1, "a", 1);
+	trial_finish();
+	trial_read();
+	cr_assert_str_eq(ids(), "[\"a\",\"a#2\"]");
+}
+
+/* Both at work at the same time. */
+Test(export_ids, two_engines_that_use_one_id_have_two_requests)
+{
+	const struct r3ring_span all = trial_span(1, 0, 3);
+	struct feed other;
+
+	trial_begin("safetensors");
+	other = feed_channel(&trial.feed, "other/0");
+	other.salt = 9;
+	feed_schema(&other);
+	feed_begin(&trial.feed, 1, "a", 3, 0);
+	feed_begin(&other, 1, "a", 3, 0);
+	feed_whole(&trial.feed, 1, 3, &all, 1);
+	feed_whole(&other, 1, 3, &all, 1);
+	feed_end(&trial.feed, 1, R3RING_END_FINISHED, 0, 4);
+	feed_end(&other, 1, R3RING_END_FINISHED, 0, 4);
+	trial_finish();
+	trial_read();
+	cr_assert_str_eq(ids(), "[\"a\",\"a#2\"]");
+	cr_assert(trial_is("routes", 2, 1, 1, 2, 1));
+	trial.feed.salt = 9;
+	cr_assert(trial_is("routes", 5, 1, 1, 2, 1));
+}
+
+Test(export_ids, one_that_was_left_out_takes_no_name)
+{
+	const struct r3ring_span one = trial_span(1, 0, 2);
+
+	trial_begin("safetensors");
+	feed_begin(&trial.feed, 1, "a", 2, 0);
+	feed_whole(&trial.feed, 1, 2, &one, 1);
+	feed_end(&trial.feed, 1, R3RING_END_ABORTED, 0, 3);
+	trial_request(2, "a", 3);
+	trial_finish();
+	trial_read();
+	cr_assert_str_eq(ids(), "[\"a\"]");
+	cr_assert_eq(trial.summary.aborted, 1);
+	cr_assert_eq(trial.summary.repeated_ids, 0);
+}
+
+Test(export_ids, an_id_asks_for_all_that_have_it)
+{
+	trial.options.request = (const char *[]){"a"};
+	trial.options.requests = 1;
+	trial_begin("safetensors");
+	trial_request(1, "a", 1);
+	trial_request(2, "b", 3);
+	trial_request(3, "a", 5);
+	trial_finish();
+	trial_read();
+	cr_assert_str_eq(ids(), "[\"a\",\"a#2\"]");
+}
+
+Test(export_ids, a_name_asks_for_the_one_that_has_it)
+{
+	trial.options.request = (const char *[]){"a#2"};
+	trial.options.requests = 1;
+	trial_begin("npy");
+	trial_request(1, "a", 1);
+	trial_request(3, "a", 5);
+	trial_finish();
+	cr_assert_eq(trial.summary.requests, 1);
+}
+
+Test(export_ids, a_name_that_somebody_has_already_is_passed_over)
+{
+	struct export_ids *names = export_ids_create();
+	char name[EXPORT_ID_BYTES];
+
+	cr_assert_eq(export_ids_name(names, "a#2", name), 0);
+	cr_assert_eq(export_ids_name(names, "a", name), 0);
+	cr_assert_eq(export_ids_name(names, "a", name), 1);
+	cr_assert_str_eq(name, "a#3");
+	cr_assert_eq(export_ids_name(names, "a#2", name), 1);
+	cr_assert_str_eq(name, "a#2#2");
+	export_ids_destroy(names);
+}
+
+Test(export_ids, many_ids_are_all_told_apart)
+{
+	struct export_ids *names = export_ids_create();
+	char id[16], name[EXPORT_ID_BYTES];
+
+	for (int round = 0; round < 2; round++)
+		for (int i = 0; i < 5000; i++) {
+			snprintf(id, sizeof(id), "r%d", i);
+			cr_assert_eq(export_ids_name(names, id, name), round);
+		}
+	cr_assert_str_eq(name, "r4999#2");
+	export_ids_destroy(names);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* r3ring export: where records were lost, and requests that have the id of another. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "archive/verify.h"
+#include "tools/export.h"
+#include "tools/json_values.h"
+
+#define TIME_TEXT 32
+#define NS 1000000000
+
+static const char *time_text(char text[TIME_TEXT], uint64_t ns)
+{
+	const time_t seconds = (time_t)(ns / NS);
+	struct tm utc;
+
+	if (!gmtime_r(&seconds, &utc) || !strftime(text, TIME_TEXT, "%FT%TZ", &utc))
+		strcpy(text, "?");
+	return text;
+}
+
+/* ---- as text ------------------------------------------------------------ */
+
+static void print_steps(const struct export_gap *gap)
+{
+	if (gap->step_before && gap->step_after)
+		fprintf(stderr, ", behind step %" PRIu64 " and before %" PRIu64, gap->step_before,
+			gap->step_after);
+	else if (gap->step_before)
+		fprintf(stderr, ", behind step %" PRIu64, gap->step_before);
+	else if (gap->step_after)
+		fprintf(stderr, ", before step %" PRIu64, gap->step_after);
+}
+
+static void print_gap(const struct export_gap *gap)
+{
+	char from[TIME_TEXT], to[TIME_TEXT];
+
+	fprintf(stderr, "    %s, generation %" PRIu64 ": ", gap->channel, gap->generation);
+	if (gap->lost)
+		fprintf(stderr, "%" PRIu64 " records", gap->lost);
+	else
+		fputs("nobody knows how many records", stderr);
+	fprintf(stderr, " (%s)", archive_gap_cause_name(gap->cause));
+	print_steps(gap);
+	if (gap->from_ns)
+		fprintf(stderr, ", %s to", time_text(from, gap->from_ns));
+	else
+		fputs(", until", stderr);
+	fprintf(stderr, " %s\n", time_text(to, gap->to_ns));
+}
+
+void export_print_losses(const struct export_losses *losses)
+{
+	if (!losses->gaps)
+		return;
+	fprintf(stderr,
+		"  records were lost in %" PRIu64 " places; requests that began and ended there are "
+		"not in the output, and nobody can tell how many:\n",
+		losses->gaps);
+	for (uint32_t i = 0; i < losses->told; i++)
+		print_gap(&losses->gap[i]);
+	if (losses->gaps > losses->told)
+		fprintf(stderr, "    and %" PRIu64 " more\n", losses->gaps - losses->told);
+}
+
+void export_print_repeated(const struct export_summary *summary)
+{
+	const struct export_told *told = &summary->repeated;
+	char when[TIME_TEXT];
+
+	if (!summary->repeated_ids)
+		return;
+	fprintf(stderr,
+		"  %" PRIu64 " requests have the id of one before, and a name of their own:\n",
+		summary->repeated_ids);
+	for (uint32_t i = 0; i < told->told; i++)
+		fprintf(stderr, "    %s, which ended at %s\n", told->request[i].id,
+			time_text(when, told->request[i].time_ns));
+	if (summary->repeated_ids > told->told)
+		fprintf(stderr, "    and %" PRIu64 " more\n", summary->repeated_ids - told->told);
+}
+
+/* ---- as JSON ------------------------------------------------------------ */
+
+static json_t *json_gap(const struct export_gap *gap)
+{
+	return json_pack("{s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "channel",
+			 gap->channel, "generation", json_u64(gap->generation), "cause",
+			 archive_gap_cause_name(gap->cause), "records",
+			 gap->lost ? json_u64(gap->lost) : json_null(), "step_before",
+			 gap->step_before ? json_u64(gap->step_before) : json_null(), "step_after",
+			 gap->step_after ? json_u64(gap->step_after) : json_null(), "from_ns",
+			 gap->from_ns ? json_u64(gap->from_ns) : json_null(), "to_ns",
+			 json_u64(gap->to_ns), "segment", json_u64(gap->place.segment), "offset",
+			 json_u64(gap->place.offset));
+}
+
+json_t *export_json_losses(const struct export_losses *losses)
+{
+	json_t *told = json_array();
+
+	for (uint32_t i = 0; told && i < losses->told; i++)
+		json_array_append_new(told, json_gap(&losses->gap[i]));
+	return json_pack("{s:o, s:o, s:o, s:o}", "gaps", json_u64(losses->gaps), "records",
+			 json_u64(losses->records), "gaps_of_unknown_size",
+			 json_u64(losses->unsized), "told", told);
+}
+
+json_t *export_json_repeated(const struct export_summary *summary)
+{
+	const struct export_told *told = &summary->repeated;
+	json_t *names = json_array();
+
+	for (uint32_t i = 0; names && i < told->told; i++)
+		json_array_append_new(names,
+				      json_text(told->request[i].id, strlen(told->request[i].id)));
+	return json_pack("{s:o, s:o}", "requests", json_u64(summary->repeated_ids), "told", names);
+}
