@@ -6,10 +6,8 @@
 #include <microhttpd.h>
 
 #include "tools/json_values.h"
+#include "tools/load_json.h"
 #include "tools/serve_api.h"
-
-#define NS_PER_MS 1000000.0
-#define HOTTEST 8u
 
 const struct http_route api_routes[] = {
 	{"GET", "/v1", api_about},
@@ -104,61 +102,6 @@ void api_channels(void *context, const struct http_request *request, struct http
 
 /* ---- load ----------------------------------------------------------------- */
 
-static json_t *figures_of(const double *counts, uint32_t experts)
-{
-	struct r3ring_load_figures figures = {0};
-
-	r3ring_load_measure(counts, experts, experts < HOTTEST ? experts : HOTTEST, &figures);
-	return json_pack("{s:f, s:f, s:f, s:f, s:i, s:i}", "max_to_mean", figures.max_to_mean,
-			 "gini", figures.gini, "jain", figures.jain, "hottest_8", figures.hottest,
-			 "dead", (int)figures.dead, "most", (int)figures.most);
-}
-
-static json_t *layer_of(const struct r3ring_load_info *info, uint32_t layer, bool counts)
-{
-	const double *values = info->counts + (size_t)layer * info->experts;
-	json_t *object = json_pack("{s:i, s:f, s:o}", "layer", (int)info->layer[layer].layer_id,
-				   "rows", info->rows[layer], "figures",
-				   figures_of(values, info->experts));
-	json_t *list;
-
-	if (!counts)
-		return object;
-	list = json_array();
-	for (uint32_t expert = 0; expert < info->experts; expert++)
-		json_array_append_new(list, json_real(values[expert]));
-	json_object_set_new(object, "counts", list);
-	return object;
-}
-
-/* What was lost in the window, by cause, where anything was. */
-static json_t *losses(const struct r3ring_load_accounts *accounts)
-{
-	json_t *lost = json_object();
-
-	for (uint32_t cause = 0; cause < R3RING_MISSING_CAUSES; cause++) {
-		if (accounts->lost[cause])
-			json_object_set_new(lost, r3ring_missing_cause_name(cause),
-					    json_u64(accounts->lost[cause]));
-	}
-	return lost;
-}
-
-static json_t *load_of(const struct r3ring_load_info *info, bool counts)
-{
-	json_t *layers = json_array();
-
-	for (uint32_t layer = 0; layer < info->layers; layer++)
-		json_array_append_new(layers, layer_of(info, layer, counts));
-	return json_pack("{s:i, s:i, s:i, s:o, s:o, s:f, s:o, s:o, s:o, s:o}", "channels",
-			 (int)info->channels, "experts", (int)info->experts, "top_k",
-			 (int)info->top_k, "steps", json_u64(info->steps), "epoch",
-			 json_u64(info->epoch), "age_ms", (double)info->age_ns / NS_PER_MS,
-			 "cells_counted", json_u64(info->accounts.counted), "cells_lost",
-			 losses(&info->accounts), "gaps", json_u64(info->accounts.gaps), "layers",
-			 layers);
-}
-
 static bool read_window(const struct http_request *request, enum r3ring_load_over *over,
 			struct http_answer *answer)
 {
@@ -196,7 +139,7 @@ void api_load(void *context, const struct http_request *request, struct http_ans
 		r = r3ring_load_read(follower_load(served_follower(served)), R3RING_LOAD_MERGED,
 				     over, epoch, snapshot);
 	if (r == 0)
-		answer->json = load_of(r3ring_load_snapshot_info(snapshot), counts != 0);
+		answer->json = load_json(r3ring_load_snapshot_info(snapshot), counts != 0);
 	else
 		http_refuse(answer, MHD_HTTP_SERVICE_UNAVAILABLE, "%s: no step was counted yet%s",
 			    served_name(served),

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/load_json.h"
+#include "tools/json_values.h"
+
+#define NS_PER_MS 1000000.0
+#define HOTTEST 8u
+
+static json_t *figures_of(const double *counts, uint32_t experts)
+{
+	struct r3ring_load_figures figures = {0};
+
+	r3ring_load_measure(counts, experts, experts < HOTTEST ? experts : HOTTEST, &figures);
+	return json_pack("{s:f, s:f, s:f, s:f, s:i, s:i}", "max_to_mean", figures.max_to_mean,
+			 "gini", figures.gini, "jain", figures.jain, "hottest_8", figures.hottest,
+			 "dead", (int)figures.dead, "most", (int)figures.most);
+}
+
+static json_t *layer_of(const struct r3ring_load_info *info, uint32_t layer, bool counts)
+{
+	const double *values = info->counts + (size_t)layer * info->experts;
+	json_t *object = json_pack("{s:i, s:f, s:o}", "layer", (int)info->layer[layer].layer_id,
+				   "rows", info->rows[layer], "figures",
+				   figures_of(values, info->experts));
+	json_t *list;
+
+	if (!counts)
+		return object;
+	list = json_array();
+	for (uint32_t expert = 0; expert < info->experts; expert++)
+		json_array_append_new(list, json_real(values[expert]));
+	json_object_set_new(object, "counts", list);
+	return object;
+}
+
+/* What was lost in the window, by cause, where anything was. */
+static json_t *losses_of(const struct r3ring_load_accounts *accounts)
+{
+	json_t *lost = json_object();
+
+	for (uint32_t cause = 0; cause < R3RING_MISSING_CAUSES; cause++) {
+		if (accounts->lost[cause])
+			json_object_set_new(lost, r3ring_missing_cause_name(cause),
+					    json_u64(accounts->lost[cause]));
+	}
+	return lost;
+}
+
+json_t *load_json(const struct r3ring_load_info *info, bool counts)
+{
+	json_t *layers = json_array();
+
+	for (uint32_t layer = 0; layer < info->layers; layer++)
+		json_array_append_new(layers, layer_of(info, layer, counts));
+	return json_pack("{s:i, s:i, s:i, s:o, s:o, s:f, s:o, s:o, s:o, s:o}", "channels",
+			 (int)info->channels, "experts", (int)info->experts, "top_k",
+			 (int)info->top_k, "steps", json_u64(info->steps), "epoch",
+			 json_u64(info->epoch), "age_ms", (double)info->age_ns / NS_PER_MS,
+			 "cells_counted", json_u64(info->accounts.counted), "cells_lost",
+			 losses_of(&info->accounts), "gaps", json_u64(info->accounts.gaps),
+			 "layers", layers);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A snapshot of load as JSON: what GET /v1/load answers and r3ring top --jsonl prints. */
+#ifndef TOOLS_LOAD_JSON_H
+#define TOOLS_LOAD_JSON_H
+
+#include <stdbool.h>
+
+#include <jansson.h>
+
+#include <r3ring/load.h>
+
+/* @counts: with the counts of each expert. A new reference, or NULL without memory. */
+json_t *load_json(const struct r3ring_load_info *info, bool counts);
+
+#endif
