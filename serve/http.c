@@ -130,6 +130,11 @@ static bool body_too_long(struct MHD_Connection *connection)
 	return length && strtoull(length, NULL, 10) > HTTP_BODY_MAX;
 }
 
+static bool is_open(const struct http_options *options, const char *url)
+{
+	return options->open_path && strcmp(options->open_path, url) == 0;
+}
+
 /* Refuses what is not to be read; false when it was refused and answered. */
 static bool begin_exchange(const struct http_server *server, struct MHD_Connection *connection,
 			   const char *url, const char *method, struct exchange *exchange,
@@ -146,7 +151,8 @@ static bool begin_exchange(const struct http_server *server, struct MHD_Connecti
 	if (!guard_knows_host(options->guard, header_of(connection, MHD_HTTP_HEADER_HOST))) {
 		http_refuse(&answer, MHD_HTTP_MISDIRECTED_REQUEST,
 			    "the Host header names none of this server's: see --allow-host");
-	} else if (!guard_admits(options->guard,
+	} else if (!is_open(options, url) &&
+		   !guard_admits(options->guard,
 				 header_of(connection, MHD_HTTP_HEADER_AUTHORIZATION))) {
 		http_refuse(&answer, MHD_HTTP_UNAUTHORIZED, "a bearer token is needed");
 		header = MHD_HTTP_HEADER_WWW_AUTHENTICATE;
@@ -286,8 +292,8 @@ int http_server_start(struct http_server **server, const struct http_options *op
 	}
 	made->options = *options;
 	made->daemon = MHD_start_daemon(
-		MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, handle, made,
-		MHD_OPTION_LISTEN_SOCKET, options->listener, MHD_OPTION_THREAD_POOL_SIZE,
+		MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, handle,
+		made, MHD_OPTION_LISTEN_SOCKET, options->listener, MHD_OPTION_THREAD_POOL_SIZE,
 		options->threads, MHD_OPTION_CONNECTION_LIMIT, HTTP_CONNECTIONS_MAX,
 		MHD_OPTION_CONNECTION_TIMEOUT, HTTP_QUIET_SECONDS,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_PER_CONNECTION,

@@ -65,7 +65,8 @@ struct http_options {
 	const struct guard *guard; /* copied by reference: lives as long as the server */
 	const struct http_route *routes;
 	size_t route_count;
-	void *context; /* for the handlers */
+	const char *open_path; /* answered without the token: tells nothing of anybody; or NULL */
+	void *context;         /* for the handlers */
 	unsigned int threads;
 };
 
