@@ -107,7 +107,7 @@ DAEMON := $(patsubst %.c,$(O)/%.o,$(wildcard capture_daemon/*.c))
 # Archives, monitors and the HTTP server are the tool's: the library needs none of their libraries.
 ARCHIVE := $(patsubst %.c,$(O)/%.o,$(wildcard archive/*.c archive/*/*.c))
 MONITOR := $(patsubst %.c,$(O)/%.o,$(wildcard monitor/*.c))
-SERVE := $(patsubst %.c,$(O)/%.o,$(wildcard serve/*.c))
+SERVE := $(patsubst %.c,$(O)/%.o,$(wildcard serve/*.c)) $(O)/serve/page_html.o
 TOOLS := $(patsubst %.c,$(O)/%.o,$(wildcard tools/*.c))
 SUPPORT := $(patsubst %.c,$(O)/%.o,$(wildcard tests/support/*.c tests/system/engine_sim/*.c))
 UNIT := $(patsubst %.c,$(O)/%.o,$(wildcard tests/unit/*.c))
@@ -143,7 +143,7 @@ TEST_OBJECTS := $(SUPPORT) $(UNIT) $(SYSTEM) $(STRESS:=.o) $(BENCH) $(BENCHED) $
 	$(CONTAINER) $(PEERS_PLAIN) $(filter-out %/boost.o,$(PEERS))
 FAKE_OBJECTS := $(FAKECUDA) $(FAKE_DEVICE) $(FAKE_TESTS) $(GPU_TESTS) $(GPU_BENCH)
 OBJECTS := $(sort $(PROGRAM_OBJECTS) $(TEST_OBJECTS) $(FAKE_OBJECTS))
-SOURCES := $(patsubst $(O)/%.o,%.c,$(filter-out $(FAKE_OBJECTS),$(OBJECTS)))
+SOURCES := $(patsubst $(O)/%.o,%.c,$(filter-out $(FAKE_OBJECTS) $(O)/serve/page_html.o,$(OBJECTS)))
 
 PROGRAMS := $(if $(DAEMON),$(O)/r3ringd) $(if $(TOOLS),$(O)/r3ring)
 LIBRARIES := $(O)/libr3ring.a $(O)/libr3ring.so
@@ -212,6 +212,23 @@ $(FAKE)/%.o: %.c $(O)/flags
 $(O)/gpu/%.o: %.c $(O)/flags
 	$(call say,CC)
 	@mkdir -p $(@D)
+	$(Q)$(CC) $(R3RING_CFLAGS) $(if $(CI),-Werror) -c -o $@ $<
+
+# The page of `r3ring serve`, one file, as an array: the program needs no other.
+$(O)/serve/page_html.c: $(wildcard serve/page/*)
+	$(call say,PAGE)
+	@mkdir -p $(@D)
+	$(Q)serve/page/join.sh > $(@:.c=.tmp) && { \
+		echo 'extern const char page_html[];'; \
+		echo 'extern const unsigned long page_html_length;'; \
+		echo 'const char page_html[] = {'; \
+		od -An -v -tu1 $(@:.c=.tmp) | sed 's/ *\([0-9][0-9]*\)/\1,/g'; \
+		echo '0};'; \
+		echo 'const unsigned long page_html_length = sizeof(page_html) - 1;'; } > $@
+	$(Q)rm $(@:.c=.tmp)
+
+$(O)/serve/page_html.o: $(O)/serve/page_html.c $(O)/flags
+	$(call say,CC)
 	$(Q)$(CC) $(R3RING_CFLAGS) $(if $(CI),-Werror) -c -o $@ $<
 
 # Their loops are written to be vectorized; at -O2 compilers hold back.

@@ -34,7 +34,12 @@ struct follower {
 
 	pthread_mutex_t lock; /* of what follows */
 	struct follower_status status;
-	char (*channel)[128]; /* [status.channels] */
+	struct followed *channel; /* [status.channels] */
+};
+
+struct followed {
+	char name[128];
+	int load; /* its index there, or why it has none */
 };
 
 static bool stopping(const struct follower *follower)
@@ -54,13 +59,15 @@ static void set_state(struct follower *follower, enum follower_state state, cons
 
 static void note_channel(struct follower *follower, uint32_t channel, const char *name)
 {
-	char(*names)[128];
+	int load = r3ring_load_channel(follower->load, name);
+	struct followed *channels;
 
 	pthread_mutex_lock(&follower->lock);
-	names = realloc(follower->channel, (channel + 1) * sizeof(*names));
-	if (names) {
-		follower->channel = names;
-		snprintf(names[channel], sizeof(*names), "%s", name);
+	channels = realloc(follower->channel, (channel + 1) * sizeof(*channels));
+	if (channels) {
+		follower->channel = channels;
+		channels[channel].load = load;
+		snprintf(channels[channel].name, sizeof(channels->name), "%s", name);
 		follower->status.channels = channel + 1;
 	}
 	pthread_mutex_unlock(&follower->lock);
@@ -328,6 +335,19 @@ void follower_channel_name(struct follower *follower, uint32_t channel, char nam
 {
 	pthread_mutex_lock(&follower->lock);
 	snprintf(name, 128, "%s",
-		 channel < follower->status.channels ? follower->channel[channel] : "");
+		 channel < follower->status.channels ? follower->channel[channel].name : "");
 	pthread_mutex_unlock(&follower->lock);
+}
+
+int follower_load_channel(struct follower *follower, const char *name)
+{
+	int found = -ENOENT;
+
+	pthread_mutex_lock(&follower->lock);
+	for (uint32_t i = 0; found == -ENOENT && i < follower->status.channels; i++) {
+		if (strcmp(follower->channel[i].name, name) == 0)
+			found = follower->channel[i].load;
+	}
+	pthread_mutex_unlock(&follower->lock);
+	return found;
 }

@@ -71,6 +71,9 @@ void follower_get_status(struct follower *follower, struct follower_status *stat
  * thread. */
 void follower_channel_name(struct follower *follower, uint32_t channel, char name[128]);
 
+/* Index of a channel in the load; -ENOENT: no such channel. Any thread. */
+int follower_load_channel(struct follower *follower, const char *name);
+
 /* To be read by any thread. */
 const struct r3ring_load *follower_load(const struct follower *follower);
 const struct r3ring_signatures *follower_signatures(const struct follower *follower);

@@ -58,7 +58,8 @@ void export_print_losses(const struct export_losses *losses)
 	if (!losses->gaps)
 		return;
 	fprintf(stderr,
-		"  records were lost in %" PRIu64 " places; requests that began and ended there are "
+		"  records were lost in %" PRIu64
+		" places; requests that began and ended there are "
 		"not in the output, and nobody can tell how many:\n",
 		losses->gaps);
 	for (uint32_t i = 0; i < losses->told; i++)

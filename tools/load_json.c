@@ -32,8 +32,7 @@ static json_t *layer_of(const struct r3ring_load_info *info, uint32_t layer, boo
 	return object;
 }
 
-/* What was lost in the window, by cause, where anything was. */
-static json_t *losses_of(const struct r3ring_load_accounts *accounts)
+json_t *load_json_losses(const struct r3ring_load_accounts *accounts)
 {
 	json_t *lost = json_object();
 
@@ -56,6 +55,6 @@ json_t *load_json(const struct r3ring_load_info *info, bool counts)
 			 (int)info->top_k, "steps", json_u64(info->steps), "epoch",
 			 json_u64(info->epoch), "age_ms", (double)info->age_ns / NS_PER_MS,
 			 "cells_counted", json_u64(info->accounts.counted), "cells_lost",
-			 losses_of(&info->accounts), "gaps", json_u64(info->accounts.gaps),
+			 load_json_losses(&info->accounts), "gaps", json_u64(info->accounts.gaps),
 			 "layers", layers);
 }

@@ -12,4 +12,7 @@
 /* @counts: with the counts of each expert. A new reference, or NULL without memory. */
 json_t *load_json(const struct r3ring_load_info *info, bool counts);
 
+/* Cells that were lost, by cause, where any were. The same. */
+json_t *load_json_losses(const struct r3ring_load_accounts *accounts);
+
 #endif

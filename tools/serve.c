@@ -19,13 +19,14 @@
 
 #define INSTANCES_MAX 64u
 #define THREADS 2u
+#define DAEMON_INTERVAL_MS 1000u
 
 static const char usage[] =
 	"usage: r3ring serve --instance NAME [--instance NAME]... [OPTION]...\n"
 	"\n"
-	"Follows the newest records of instances and answers schedulers over HTTP: expert load, "
+	"Follows the newest records of instances: a page that shows their load and losses live, "
 	"and\n"
-	"reservations of expert capacity (docs/API.md).\n"
+	"answers for schedulers, over HTTP (docs/API.md).\n"
 	"\n"
 	"  --instance NAME    an engine; it need not be there yet. At most 64\n"
 	"  --listen ADDR:PORT where to listen (127.0.0.1:9300); beyond this machine only with a\n"
@@ -241,6 +242,19 @@ static int follow_all(struct service *service, struct r3ring_error *err)
 	return r;
 }
 
+/* What the page is told, beside loads. */
+static int watch(struct service *service, struct r3ring_error *err)
+{
+	struct api *api = &service->api;
+	int r = past_start(&api->past, api->served, api->count, err);
+
+	if (r == 0)
+		r = daemon_watch_start(&api->daemon, NULL, DAEMON_INTERVAL_MS, err);
+	if (r == 0)
+		r = streams_start(&api->streams, err);
+	return r;
+}
+
 static int start(struct service *service, struct r3ring_error *err)
 {
 	struct http_options options = {
@@ -248,11 +262,14 @@ static int start(struct service *service, struct r3ring_error *err)
 		.guard = &service->options.guard,
 		.routes = api_routes,
 		.route_count = api_route_count,
+		.open_path = "/",
 		.context = &service->api,
 		.threads = THREADS,
 	};
 	int r = options.listener < 0 ? -1 : follow_all(service, err);
 
+	if (r == 0)
+		r = watch(service, err);
 	if (r == 0 && service->options.unix_path)
 		r = owners_start(&service->api.owners, forget_owner, service, err);
 	if (r == 0)
@@ -264,7 +281,11 @@ static int start(struct service *service, struct r3ring_error *err)
 
 static void stop(struct service *service)
 {
+	streams_end(service->api.streams);
 	http_server_stop(service->server);
+	streams_free(service->api.streams);
+	daemon_watch_stop(service->api.daemon);
+	past_stop(service->api.past);
 	owners_stop(service->api.owners);
 	for (uint32_t i = 0; i < service->api.count; i++)
 		served_close(service->served[i]);

@@ -10,9 +10,13 @@
 #include "tools/serve_api.h"
 
 const struct http_route api_routes[] = {
+	{"GET", "/", api_page},
 	{"GET", "/v1", api_about},
 	{"GET", "/v1/channels", api_channels},
 	{"GET", "/v1/load", api_load},
+	{"GET", "/v1/events", api_events},
+	{"GET", "/v1/history", api_history},
+	{"GET", "/v1/history/*", api_history_frame},
 	{"GET", "/v1/signature", api_signature},
 	{"GET", "/v1/plan", api_plan},
 	{"POST", "/v1/plan", api_plan},
@@ -67,11 +71,16 @@ void api_about(void *context, const struct http_request *request, struct http_an
 
 /* ---- instances ------------------------------------------------------------ */
 
-static const char *const states[] = {
-	[FOLLOWER_WAITING] = "waiting",
-	[FOLLOWER_LIVE] = "live",
-	[FOLLOWER_SILENT] = "silent",
-};
+const char *api_state_name(enum follower_state state)
+{
+	static const char *const names[] = {
+		[FOLLOWER_WAITING] = "waiting",
+		[FOLLOWER_LIVE] = "live",
+		[FOLLOWER_SILENT] = "silent",
+	};
+
+	return names[state];
+}
 
 static json_t *describe(struct served *served)
 {
@@ -85,7 +94,7 @@ static json_t *describe(struct served *served)
 		json_array_append_new(channels, json_string(name));
 	}
 	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "instance", served_name(served), "state",
-			 states[status.state], "error", status.error, "channels", channels,
+			 api_state_name(status.state), "error", status.error, "channels", channels,
 			 "records", json_u64(status.records), "gaps", json_u64(status.gaps));
 }
 
@@ -102,8 +111,8 @@ void api_channels(void *context, const struct http_request *request, struct http
 
 /* ---- load ----------------------------------------------------------------- */
 
-static bool read_window(const struct http_request *request, enum r3ring_load_over *over,
-			struct http_answer *answer)
+bool api_window(const struct http_request *request, enum r3ring_load_over *over,
+		struct http_answer *answer)
 {
 	static const char *const names[] = {"steps", "time", "average"};
 	const char *text = http_query(request, "over");
@@ -130,7 +139,7 @@ void api_load(void *context, const struct http_request *request, struct http_ans
 	enum r3ring_load_over over;
 	int r;
 
-	if (!served || !read_window(request, &over, answer) ||
+	if (!served || !api_window(request, &over, answer) ||
 	    !api_query_number(request, "epoch", 0, UINT64_MAX - 1, &epoch, answer) ||
 	    !api_query_number(request, "counts", 0, 1, &counts, answer))
 		return;

@@ -7,9 +7,12 @@
 
 #include <r3ring/predict.h>
 
+#include "monitor/daemon_watch.h"
 #include "serve/http.h"
 #include "serve/owners.h"
+#include "serve/past.h"
 #include "serve/served.h"
+#include "serve/streams.h"
 
 /* The context of every handler. */
 struct api {
@@ -17,6 +20,9 @@ struct api {
 	uint32_t count;
 	struct owners *owners;          /* NULL where clients cannot be known */
 	struct r3ring_history *history; /* of requests that finished, of all of them */
+	struct streams *streams;
+	struct past *past;
+	struct daemon_watch *daemon;
 };
 
 extern const struct http_route api_routes[];
@@ -27,6 +33,12 @@ extern const size_t api_route_count;
  * Returns NULL once it has refused.
  */
 struct served *api_instance(const struct api *api, const char *name, struct http_answer *answer);
+
+/* Takes ?over=: one of the windows. Refuses, and returns false, what is none. */
+bool api_window(const struct http_request *request, enum r3ring_load_over *over,
+		struct http_answer *answer);
+
+const char *api_state_name(enum follower_state state);
 
 /* ---- fields of a body (serve_fields.c) ------------------------------------ */
 
@@ -41,6 +53,10 @@ bool api_number(const json_t *body, const char *name, uint64_t least, uint64_t m
 		uint64_t *number, struct http_answer *answer);
 bool api_flag(const json_t *body, const char *name, bool *flag, struct http_answer *answer);
 
+/* A number in words, which @name is told as. */
+bool api_number_of(const char *text, const char *name, uint64_t least, uint64_t most,
+		   uint64_t *number, struct http_answer *answer);
+
 /* A number of the query, ?name=..., likewise. */
 bool api_query_number(const struct http_request *request, const char *name, uint64_t least,
 		      uint64_t most, uint64_t *number, struct http_answer *answer);
@@ -53,6 +69,15 @@ void api_load(void *context, const struct http_request *request, struct http_ans
 
 /* serve_plan.c: by GET and by POST */
 void api_plan(void *context, const struct http_request *request, struct http_answer *answer);
+
+/* serve_monitor.c */
+void api_page(void *context, const struct http_request *request, struct http_answer *answer);
+void api_history(void *context, const struct http_request *request, struct http_answer *answer);
+void api_history_frame(void *context, const struct http_request *request,
+		       struct http_answer *answer);
+
+/* serve_events.c */
+void api_events(void *context, const struct http_request *request, struct http_answer *answer);
 
 /* serve_signature.c, serve_score.c */
 void api_signature(void *context, const struct http_request *request, struct http_answer *answer);

@@ -79,15 +79,12 @@ bool api_flag(const json_t *body, const char *name, bool *flag, struct http_answ
 	return true;
 }
 
-bool api_query_number(const struct http_request *request, const char *name, uint64_t least,
-		      uint64_t most, uint64_t *number, struct http_answer *answer)
+bool api_number_of(const char *text, const char *name, uint64_t least, uint64_t most,
+		   uint64_t *number, struct http_answer *answer)
 {
-	const char *text = http_query(request, name);
 	unsigned long long value;
 	char *end;
 
-	if (!text)
-		return true;
 	errno = 0;
 	value = strtoull(text, &end, 10);
 	if (text[0] < '0' || text[0] > '9' || *end || errno || value < least || value > most) {
@@ -98,4 +95,12 @@ bool api_query_number(const struct http_request *request, const char *name, uint
 	}
 	*number = value;
 	return true;
+}
+
+bool api_query_number(const struct http_request *request, const char *name, uint64_t least,
+		      uint64_t most, uint64_t *number, struct http_answer *answer)
+{
+	const char *text = http_query(request, name);
+
+	return !text || api_number_of(text, name, least, most, number, answer);
 }

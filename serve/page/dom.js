@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is shown is text, whoever it came from: nothing here makes elements of strings.
+
+const byId = (id) => document.getElementById(id);
+
+function setText(element, text) {
+	if (element.textContent !== text)
+		element.textContent = text;
+}
+
+function setNote(id, text) {
+	setText(byId(id), text);
+}
+
+/* Makes the body of a table say @rows: lists of texts, or {text, part} for one with a bar of
+ * so many per cent; a row may have a property `mark`, a class. Cells that stay are left alone,
+ * so that what somebody has selected or is being read stays. */
+function fillTable(id, rows, whenEmpty) {
+	const body = byId(id).tBodies[0];
+	const columns = byId(id).tHead.rows[0].cells.length;
+
+	if (!rows.length)
+		rows = [[whenEmpty]];
+	while (body.rows.length > rows.length)
+		body.deleteRow(-1);
+	rows.forEach((cells, i) => {
+		const row = body.rows[i] || body.insertRow();
+
+		row.className = cells.mark || '';
+		while (row.cells.length > cells.length)
+			row.deleteCell(-1);
+		cells.forEach((cell, column) => fillCell(row, column, cell));
+		row.cells[0].colSpan = cells.length === 1 ? columns : 1;
+	});
+}
+
+function fillCell(row, column, cell) {
+	const element = row.cells[column] || row.insertCell();
+	const bar = typeof cell === 'object';
+
+	setText(element, bar ? cell.text : cell);
+	element.classList.toggle('bar', bar);
+	if (bar)
+		element.style.setProperty('--part', String(Math.min(100, cell.part)));
+}
+
+/* Makes a select offer @values, and keeps what was chosen where that is still there. */
+function offer(select, values, words) {
+	const same = select.options.length === values.length &&
+		values.every((value, i) => select.options[i].value === value);
+
+	if (same)
+		return;
+	const chosen = select.value;
+
+	select.replaceChildren(...values.map((value, i) => new Option(words ? words[i] : value, value)));
+	if (values.includes(chosen))
+		select.value = chosen;
+}
+
+/* ---- numbers as people read them ---- */
+
+const whole = new Intl.NumberFormat('en', {maximumFractionDigits: 0});
+const tenth = new Intl.NumberFormat('en', {maximumFractionDigits: 1});
+const hundredth = new Intl.NumberFormat('en', {minimumFractionDigits: 2, maximumFractionDigits: 2});
+
+/* Counts beyond what numbers hold exactly come as text. */
+const asCount = (value) => whole.format(BigInt(value));
+const asTokens = (value) => (Number.isInteger(value) ? whole : tenth).format(value);
+const asShare = (part, sum) => (sum > 0 ? hundredth.format(100 * part / sum) + ' %' : 'none');
+const asTimes = (ratio) => hundredth.format(ratio) + ' \u00d7';
+const plural = (count, word) => `${whole.format(count)} ${word}${count === 1 ? '' : 's'}`;
+
+function asAge(ms) {
+	if (ms < 1000)
+		return `${Math.round(ms / 100) / 10} s`;
+	if (ms < 120000)
+		return `${Math.round(ms / 1000)} s`;
+	return `${Math.round(ms / 60000)} min`;
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything in words and figures, for those who read instead of looking.
+
+const MB = 1e6;
+
+function fillBalance(balance, experts, threshold) {
+	const most = balance.reduce((max, layer) => Math.max(max, layer.ratio), 1);
+
+	fillTable('balance', balance.map((layer) => {
+		const cells = [String(layer.number),
+			{text: asTimes(layer.ratio), part: 100 * layer.ratio / most},
+			layer.sum ? String(layer.most) : 'none', asShare(layer.max, layer.sum),
+			whole.format(layer.idle)];
+
+		if (isUneven(layer, experts, threshold))
+			cells.mark = 'warn';
+		return cells;
+	}), 'no layer yet');
+}
+
+function fillGpus(gpus) {
+	if (!gpus) {
+		setNote('gpus-says', 'No EPLB map is known, so nobody can say which GPU an expert is on.');
+		return fillTable('gpus', [], 'not known');
+	}
+	const sum = gpus.load.reduce((all, load) => all + load, 0), mean = sum / gpus.load.length;
+	const most = Math.max(...gpus.load, 1);
+
+	setNote('gpus-says', `EPLB map ${gpus.epoch}. The slowest GPU of each layer decides: worst is ` +
+		`layer ${gpus.worst_layer}, GPU ${gpus.worst_gpu}, ${asTimes(gpus.worst)} its mean; ` +
+		`${asTimes(gpus.average)} on average.`);
+	return fillTable('gpus', gpus.load.map((load, gpu) => [String(gpu),
+		{text: asTimes(mean ? load / mean : 0), part: 100 * load / most}, asShare(load, sum)]));
+}
+
+function fillLosses(daemon) {
+	const rows = daemon.channels.flatMap((channel) =>
+		Object.entries(channel.lost).map(([cause, lost]) => {
+			const now = channel.lost_just_now[cause]?.steps ?? 0;
+			const cells = [channel.channel, cause, asCount(lost.steps), asCount(lost.rows), asCount(now)];
+
+			cells.mark = Number(now) ? 'bad' : 'warn';
+			return cells;
+		}));
+
+	setNote('losses-says', daemon.daemon === 'live' ? 'As the daemon counts them, since the engine began.'
+		: `${daemon.daemon}: ${daemon.reason}`);
+	fillTable('losses', rows, daemon.daemon === 'live' ? 'nothing lost' : 'not known');
+}
+
+function fillChannels(daemon) {
+	fillTable('channels', daemon.channels.map((channel) => {
+		const bound = channel.bound_layers, all = bound + channel.unbound_layers.length;
+		const cells = [channel.channel, channel.state, channel.model,
+			tenth.format(channel.steps_per_s), whole.format(channel.rows_per_s),
+			tenth.format(channel.bytes_per_s / MB),
+			channel.last_step_age_ms === null ? 'none yet' : `${asAge(channel.last_step_age_ms)} ago`,
+			`${bound} of ${all}`];
+
+		if (channel.state === 'live' && bound < all)
+			cells.mark = 'bad';
+		return cells;
+	}), 'no channel');
+}
+
+function fillReaders(daemon) {
+	fillTable('readers', daemon.channels.flatMap((channel) => channel.readers.map((reader) => {
+		const cells = [channel.channel, reader.pid ? String(reader.pid) : 'not known',
+			reader.demoted ? 'was lossless, demoted' : reader.mode, asCount(reader.lag_records),
+			tenth.format(Number(reader.lag_bytes) / MB), asCount(reader.lost)];
+
+		if (reader.demoted || Number(reader.lost))
+			cells.mark = 'warn';
+		return cells;
+	})), 'no reader that can be seen');
+}
+
+function fillDaemon(daemon) {
+	fillLosses(daemon);
+	fillChannels(daemon);
+	fillReaders(daemon);
+}

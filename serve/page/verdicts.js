@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// What somebody has to know at once: is a layer out of balance, is anything lost, is this now?
+
+const SILENT_MS = 3000; // without a step for so long an engine is called silent
+const NAMED = 3;        // so many layers are named
+
+function judge(id, mark, word, more) {
+	const verdict = byId(id);
+
+	verdict.className = `verdict ${mark}`;
+	setText(verdict.querySelector('.word'), word);
+	setText(verdict.querySelector('.more'), more);
+}
+
+const verdictWord = (id) => byId(id).querySelector('.word').textContent;
+
+/* ---- balance ---- */
+
+function judgeBalance(balance, experts, threshold) {
+	const uneven = balance.filter((layer) => isUneven(layer, experts, threshold))
+		.sort((a, b) => b.ratio - a.ratio);
+	const worst = balance.reduce((most, layer) => (layer.ratio > most.ratio ? layer : most), balance[0]);
+
+	if (!worst?.sum)
+		return judge('verdict-balance', '', 'no load', 'No step was counted in this window.');
+	if (!uneven.length)
+		return judge('verdict-balance', 'good', `all ${balance.length} layers in balance`,
+			`The largest is layer ${worst.number}: ${asTimes(worst.ratio)} its mean.`);
+	const named = uneven.slice(0, NAMED).map((layer) =>
+		`layer ${layer.number}: ${asTimes(layer.ratio)} its mean, expert ${layer.most}`);
+
+	return judge('verdict-balance', 'warn',
+		`${uneven.length} of ${balance.length} layers out of balance`,
+		named.join('; ') + (uneven.length > NAMED ? `; and ${uneven.length - NAMED} more` : ''));
+}
+
+/* ---- losses ---- */
+
+const sumOf = (counts) => Object.values(counts).reduce((sum, count) => sum + Number(count), 0);
+const causesOf = (counts) => Object.entries(counts)
+	.map(([cause, count]) => `${cause} ${asCount(count)}`).join(', ');
+
+/* Adds {cause: {steps, rows}} of all channels. */
+function lostSteps(channels, key) {
+	const sum = {};
+
+	for (const channel of channels) {
+		for (const [cause, lost] of Object.entries(channel[key] ?? {}))
+			sum[cause] = (sum[cause] ?? 0) + Number(lost.steps ?? lost);
+	}
+	return sum;
+}
+
+function unboundOf(channels) {
+	return channels.filter((channel) => channel.unbound_layers.length)
+		.map((channel) => `${channel.channel}: layers ${channel.unbound_layers.join(', ')} are not captured`);
+}
+
+/* @lost: cells of the window by cause; what this monitor itself did not read is told apart. */
+function judgeLosses(lost, daemon) {
+	const {gap, ...window} = lost;
+	const channels = daemon?.channels ?? [];
+	const now = lostSteps(channels, 'lost_just_now'), ever = lostSteps(channels, 'lost');
+	const own = gap ? ` This monitor skipped ${asCount(gap)} cells.` : '';
+	const unbound = unboundOf(channels);
+
+	if (sumOf(window) || sumOf(now))
+		return judge('verdict-losses', 'bad', 'being lost', (sumOf(now) ? `Steps: ${causesOf(now)}.`
+			: `Rows x layers of the window: ${causesOf(window)}.`) + own);
+	if (unbound.length)
+		return judge('verdict-losses', 'bad', 'layers are missing', unbound.join('; ') + '.' + own);
+	if (channels.some((channel) => channel.crashed))
+		return judge('verdict-losses', 'warn', 'nothing that is known',
+			'An engine ran on without a daemon.' + own);
+	if (sumOf(ever))
+		return judge('verdict-losses', 'warn', 'nothing just now',
+			`Steps since the engine began: ${causesOf(ever)}.` + own);
+	if (daemon?.daemon !== 'live')
+		return judge('verdict-losses', 'warn', 'not known', daemon?.reason || 'The daemon was not asked yet.');
+	return judge('verdict-losses', 'good', 'nothing lost', 'Every step that was announced came whole.' + own);
+}
+
+/* ---- is it now? ---- */
+
+/* {connected, since, error, frame, heardAt, paused, past} */
+function judgeData(state) {
+	const now = performance.now();
+	const age = state.frame ? state.frame.age_ms + now - state.heardAt : Infinity;
+	const shown = state.frame ? `What is shown is ${asAge(age)} old.` : 'Nothing was seen yet.';
+
+	document.body.classList.toggle('stale', !state.connected || age > SILENT_MS);
+	if (!state.connected)
+		return judge('verdict-data', 'bad', 'server gone',
+			`For ${asAge(now - state.since)}: ${state.error}. Trying again. ${shown}`);
+	if (state.engine === 'waiting')
+		return judge('verdict-data', 'bad', 'no engine', `${state.engineError}. ${shown}`);
+	if (state.past)
+		return judge('verdict-data', 'warn', 'the past', 'A moment of the last minutes is shown.');
+	if (state.paused)
+		return judge('verdict-data', 'warn', 'paused', shown);
+	if (!state.frame)
+		return judge('verdict-data', '', 'waiting', 'No step was counted yet.');
+	if (state.engine === 'silent' || age > SILENT_MS)
+		return judge('verdict-data', 'warn', 'engine silent', `No step for ${asAge(age)}.`);
+	return judge('verdict-data', 'good', 'live', `${plural(state.frame.rows, 'token')} in the window.`);
+}

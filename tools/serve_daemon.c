@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "tools/json_values.h"
+#include "tools/serve_daemon.h"
+
+#define DRAFT ".draft"
+
+/* "INSTANCE/RANK": a name of the instance's. */
+static bool is_of(const struct picture_channel *channel, const char *instance)
+{
+	size_t len = strlen(instance);
+
+	return strncmp(channel->name, instance, len) == 0 && channel->name[len] == '/';
+}
+
+static bool is_draft(const struct picture_channel *channel)
+{
+	size_t len = strlen(channel->name);
+
+	return len > strlen(DRAFT) && strcmp(channel->name + len - strlen(DRAFT), DRAFT) == 0;
+}
+
+static const char *cause_name(uint32_t cause)
+{
+	return cause == R3RING_CAUSE_NONE ? "other" : r3ring_cause_name((enum r3ring_cause)cause);
+}
+
+static json_t *losses_of(const struct picture_lost *lost)
+{
+	json_t *object = json_object();
+
+	for (uint32_t cause = 0; cause < R3RING_CAUSE_COUNT; cause++) {
+		if (lost->steps[cause] || lost->rows[cause])
+			json_object_set_new(object, cause_name(cause),
+					    json_pack("{s:o, s:o}", "steps",
+						      json_u64(lost->steps[cause]), "rows",
+						      json_u64(lost->rows[cause])));
+	}
+	return object;
+}
+
+static json_t *numbers_of(const int32_t *numbers, size_t count)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < count; i++)
+		json_array_append_new(list, json_integer(numbers[i]));
+	return list;
+}
+
+static json_t *readers_of(const struct picture_channel *channel)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < channel->reader_count; i++) {
+		const struct picture_reader *reader = &channel->readers[i];
+
+		json_array_append_new(list, json_pack("{s:I, s:s, s:b, s:o, s:o, s:o, s:o, s:o}",
+						      "pid", (json_int_t)reader->pid, "mode",
+						      reader->lossless ? "lossless" : "lossy",
+						      "demoted", reader->demoted, "lag_records",
+						      json_u64(reader->lag_records), "lag_bytes",
+						      json_u64(reader->lag_bytes), "got",
+						      json_u64(reader->got), "lost",
+						      json_u64(reader->lost), "skipped",
+						      json_u64(reader->skipped)));
+	}
+	return list;
+}
+
+static json_t *channel_of(const struct picture_channel *channel, const struct picture_rates *rates)
+{
+	json_t *age = channel->last_step_age_ms < 0
+			      ? json_null()
+			      : json_integer((json_int_t)channel->last_step_age_ms);
+
+	return json_pack(
+		"{s:s, s:o, s:s, s:b, s:b, s:I, s:f, s:f, s:f, s:o, s:i, s:o, s:o, s:o, s:o, s:o, "
+		"s:o, s:o}",
+		"channel", channel->name, "model",
+		json_text(channel->model, strlen(channel->model)), "state", channel->state, "draft",
+		is_draft(channel), "crashed", channel->crashed, "generation",
+		(json_int_t)channel->generation, "steps_per_s", rates->steps, "rows_per_s",
+		rates->rows, "bytes_per_s", rates->bytes, "last_step_age_ms", age, "bound_layers",
+		(int)channel->bound_count, "unbound_layers",
+		numbers_of(channel->unbound, channel->unbound_count), "steps",
+		json_u64(channel->steps), "steps_partial", json_u64(channel->steps_partial),
+		"ids_out_of_range", json_u64(channel->ids_out_of_range), "lost",
+		losses_of(&channel->lost), "lost_just_now", losses_of(&rates->lost_in_between),
+		"readers", readers_of(channel));
+}
+
+json_t *daemon_tell(struct daemon_watch *watch, const char *instance)
+{
+	struct daemon_picture *before, *now;
+	json_t *channels = json_array(), *told;
+
+	daemon_watch_look(watch, &before, &now);
+	for (size_t i = 0; now && i < now->channel_count; i++) {
+		struct picture_rates rates = {0};
+
+		if (!is_of(&now->channels[i], instance))
+			continue;
+		picture_rates(before, now, &now->channels[i], &rates);
+		json_array_append_new(channels, channel_of(&now->channels[i], &rates));
+	}
+	told = json_pack("{s:s, s:s, s:o}", "daemon",
+			 now ? picture_state_name(now->state) : "unknown", "reason",
+			 now ? now->error : "", "channels", channels);
+	daemon_picture_put(before);
+	daemon_picture_put(now);
+	return told;
+}

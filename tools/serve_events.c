@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * GET /v1/events: a stream of what a monitor shows. Each stream has a snapshot of its own and
+ * looks at the load when it is its time: nothing is queued for a client that reads slowly.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <microhttpd.h>
+
+#include "monitor/since.h"
+#include "tools/json_values.h"
+#include "tools/serve_api.h"
+#include "tools/serve_daemon.h"
+#include "tools/serve_frame.h"
+
+#define NS_PER_MS 1000000ull
+#define INTERVAL_MS 1000u
+#define INTERVAL_LEAST_MS 50u
+#define INTERVAL_MOST_MS 5000u /* less than what a quiet connection is closed after */
+#define SLOW_MS 1000u          /* between what changes slowly: the daemon, the past */
+
+struct events {
+	const struct api *api;
+	struct served *served;
+	uint32_t channel; /* index in the load, or R3RING_LOAD_MERGED */
+	enum r3ring_load_over over;
+	struct r3ring_load_snapshot *snapshot;
+	struct since *since; /* what was counted since the stream began, if that is asked for */
+	struct r3ring_eplb_map *map;
+	uint64_t told_ns; /* of the newest step that was told */
+	uint64_t sequence;
+	uint64_t history; /* newest frame of the past that was told */
+	uint32_t interval_ms, slow_in_ms;
+	bool begun;
+};
+
+static struct follower *follower_of(const struct events *events)
+{
+	return served_follower(events->served);
+}
+
+static void free_events(void *context)
+{
+	struct events *events = context;
+
+	r3ring_load_snapshot_free(events->snapshot);
+	since_destroy(events->since);
+	r3ring_eplb_map_free(events->map);
+	free(events);
+}
+
+/* ---- one event ------------------------------------------------------------ */
+
+/* Writes it, and takes @data. JSON has no line of its own that could end an event early. */
+static void write_event(FILE *out, const char *name, json_t *data)
+{
+	if (!data)
+		return;
+	fprintf(out, "event: %s\ndata: ", name);
+	json_dumpf(data, out, JSON_COMPACT);
+	fputs("\n\n", out);
+	json_decref(data);
+}
+
+static void add_state(const struct events *events, json_t *data)
+{
+	struct follower_status status;
+
+	follower_get_status(follower_of(events), &status);
+	json_object_set_new(data, "state", json_string(api_state_name(status.state)));
+	json_object_set_new(data, "error", json_string(status.error));
+}
+
+/* ---- GPUs ----------------------------------------------------------------- */
+
+/* The map that the newest step ran with; NULL where none is known. */
+static const struct r3ring_eplb_map *map_of(struct events *events,
+					    const struct r3ring_load_info *info)
+{
+	if (events->map && events->map->epoch == info->epoch && events->map->layers == info->layers)
+		return events->map;
+	r3ring_eplb_map_free(events->map);
+	events->map = NULL;
+	if (info->epoch)
+		r3ring_load_map(follower_load(follower_of(events)), events->channel, info->epoch,
+				&events->map);
+	return events->map && events->map->layers == info->layers &&
+			       events->map->experts == info->experts
+		       ? events->map
+		       : NULL;
+}
+
+static json_t *sums_of(const double *load, uint32_t layers, uint32_t gpus)
+{
+	json_t *list = json_array();
+
+	for (uint32_t gpu = 0; gpu < gpus; gpu++) {
+		double sum = 0;
+
+		for (uint32_t layer = 0; layer < layers; layer++)
+			sum += load[(size_t)layer * gpus + gpu];
+		json_array_append_new(list, json_real(sum));
+	}
+	return list;
+}
+
+static json_t *gpus_of(struct events *events, const struct r3ring_load_info *info)
+{
+	const struct r3ring_eplb_map *map = map_of(events, info);
+	struct r3ring_eplb_balance balance;
+	double *load;
+	json_t *gpus = NULL;
+
+	if (!map)
+		return json_null();
+	load = calloc((size_t)map->layers * map->gpus, sizeof(*load));
+	if (load && r3ring_eplb_evaluate(map, info->counts, &balance, NULL) == 0) {
+		r3ring_eplb_project(map, info->counts, NULL, load);
+		gpus = json_pack("{s:o, s:f, s:f, s:i, s:i, s:o}", "epoch", json_u64(map->epoch),
+				 "worst", balance.worst, "average", balance.average, "worst_layer",
+				 (int)info->layer[balance.worst_layer].layer_id, "worst_gpu",
+				 (int)balance.worst_gpu, "load",
+				 sums_of(load, map->layers, map->gpus));
+	}
+	free(load);
+	return gpus ? gpus : json_null();
+}
+
+/* ---- the load ------------------------------------------------------------- */
+
+static int read_load(struct events *events, struct r3ring_load_info *info)
+{
+	const struct r3ring_load_info *summed;
+	int r = r3ring_load_read(follower_load(follower_of(events)), events->channel, events->over,
+				 R3RING_LOAD_ANY_EPOCH, events->snapshot);
+
+	*info = *r3ring_load_snapshot_info(events->snapshot);
+	if (r == 0 && events->since)
+		r = since_read(events->since, false, &summed);
+	if (r || !events->since)
+		return r;
+	/* How old it is, and under which map it ran, the window of steps says. */
+	info->layers = summed->layers;
+	info->layer = summed->layer;
+	info->counts = summed->counts;
+	info->rows = summed->rows;
+	info->accounts = summed->accounts;
+	return 0;
+}
+
+/* A frame; or, where nothing was counted since the one before, that time passes. */
+static void write_load(struct events *events, FILE *out)
+{
+	struct r3ring_load_info info;
+	int r = read_load(events, &info);
+	bool news = r == 0 && (!events->told_ns || info.to_ns != events->told_ns);
+	json_t *data = news ? frame_of_load(&info) : json_object();
+
+	if (!data)
+		return;
+	add_state(events, data);
+	json_object_set_new(data, "sequence", json_u64(++events->sequence));
+	if (news) {
+		json_object_set_new(data, "gpus", gpus_of(events, &info));
+		events->told_ns = info.to_ns;
+	} else if (r == 0) {
+		json_object_set_new(data, "age_ms", json_real((double)info.age_ns / NS_PER_MS));
+	}
+	write_event(out, news ? "frame" : "tick", data);
+}
+
+static void write_history(struct events *events, FILE *out)
+{
+	json_t *list = frame_list(past_of(events->api->past, events->served), &events->history);
+
+	if (!list)
+		return;
+	json_object_set_new(list, "restart", json_boolean(!events->begun));
+	write_event(out, "history", list);
+}
+
+/* What changes slowly is told with every so many of the others. */
+static bool slow_is_due(struct events *events)
+{
+	bool due = events->slow_in_ms < events->interval_ms;
+
+	events->slow_in_ms = due ? SLOW_MS : events->slow_in_ms - events->interval_ms;
+	return due;
+}
+
+static char *tell(void *context)
+{
+	struct events *events = context;
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return NULL;
+	if (slow_is_due(events)) {
+		write_event(out, "daemon",
+			    daemon_tell(events->api->daemon, served_name(events->served)));
+		write_history(events, out);
+		events->begun = true;
+	}
+	write_load(events, out);
+	if (fclose(out)) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+/* ---- its beginning --------------------------------------------------------- */
+
+/* "sum" is a window of the stream's own. */
+static bool read_over(struct events *events, const struct http_request *request, bool *sum,
+		      struct http_answer *answer)
+{
+	const char *text = http_query(request, "over");
+
+	*sum = text && strcmp(text, "sum") == 0;
+	return *sum || api_window(request, &events->over, answer);
+}
+
+static bool read_channel(struct events *events, const struct http_request *request,
+			 struct http_answer *answer)
+{
+	const char *name = http_query(request, "channel");
+	int index = name ? follower_load_channel(follower_of(events), name) : 0;
+
+	if (index < 0) {
+		http_refuse(answer, MHD_HTTP_NOT_FOUND, "%s has no channel %.128s",
+			    served_name(events->served), name);
+		return false;
+	}
+	events->channel = name ? (uint32_t)index : R3RING_LOAD_MERGED;
+	return true;
+}
+
+/* What it needs for as long as it lives; false: no memory. */
+static bool prepare(struct events *events, bool sum)
+{
+	if (r3ring_load_snapshot_create(&events->snapshot))
+		return false;
+	return !sum || since_create(&events->since, follower_load(follower_of(events)),
+				    events->channel) == 0;
+}
+
+void api_events(void *context, const struct http_request *request, struct http_answer *answer)
+{
+	const struct api *api = context;
+	struct events *events, wish = {.api = api};
+	uint64_t interval_ms = INTERVAL_MS;
+	bool sum;
+
+	wish.served = api_instance(api, http_query(request, "instance"), answer);
+	if (!wish.served || !read_over(&wish, request, &sum, answer) ||
+	    !read_channel(&wish, request, answer) ||
+	    !api_query_number(request, "interval_ms", INTERVAL_LEAST_MS, INTERVAL_MOST_MS,
+			      &interval_ms, answer))
+		return;
+	events = malloc(sizeof(*events));
+	wish.interval_ms = (uint32_t)interval_ms;
+	if (events)
+		*events = wish;
+	if (events && prepare(events, sum))
+		answer->response = streams_open(
+			api->streams, request->connection,
+			&(struct stream_teller){.tell = tell,
+						.free = free_events,
+						.context = events,
+						.interval_ns = interval_ms * NS_PER_MS});
+	else if (events)
+		free_events(events);
+	if (!answer->response)
+		http_refuse(answer, MHD_HTTP_SERVICE_UNAVAILABLE,
+			    "no room for another stream of events: there are %u at most",
+			    STREAMS_MAX);
+}
