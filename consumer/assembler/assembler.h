@@ -46,6 +46,7 @@ struct placed_row {
 /* Spans, and their keys in the same order. */
 struct map {
 	struct r3ring_span *span;
+	uint64_t *since; /* [spans] sequence of the record that told it */
 	uint64_t *key;
 	uint32_t spans, keys;
 };
@@ -53,6 +54,7 @@ struct map {
 /* A step from STEP to STEP_END. */
 struct step {
 	struct r3ring_step_record head;
+	uint64_t seq; /* of its STEP */
 	struct row_pool *pool;
 	uint32_t rows;      /* valid ones of this rank, from head.row_begin on */
 	struct row **row;   /* [rows]; NULL when memory was out */
@@ -134,11 +136,12 @@ struct r3ring_assembler {
 };
 
 /* steps.c */
-int step_open(struct step *step, const struct channel *channel, const struct r3ring_record *record);
+int step_open(struct step *step, const struct channel *channel, uint64_t seq,
+	      const struct r3ring_record *record);
 void step_release(struct step *step);
 void step_layer(struct step *step, const struct r3ring_record *record, uint32_t experts);
 void step_rows(struct step *step, const struct r3ring_record *record);
-void step_spans(struct step *step, const struct r3ring_record *record);
+void step_spans(struct step *step, uint64_t seq, const struct r3ring_record *record);
 /* Records were lost: what was to come right behind does not. */
 void step_gap(struct step *step);
 void step_end(struct step *step, const struct r3ring_record *record);

@@ -184,7 +184,8 @@ static void end_generation(struct channel *channel)
 	}
 }
 
-static int feed_step(struct channel *channel, const struct r3ring_record *record)
+static int feed_step(struct channel *channel, const struct r3ring_view *view,
+		     const struct r3ring_record *record)
 {
 	struct item *item;
 	int r;
@@ -193,7 +194,7 @@ static int feed_step(struct channel *channel, const struct r3ring_record *record
 	item = item_append(channel, ITEM_STEP);
 	if (!item)
 		return -ENOMEM;
-	r = step_open(&item->step, channel, record);
+	r = step_open(&item->step, channel, view->seq, record);
 	if (r < 0) {
 		DL_DELETE(channel->items, item);
 		free(item);
@@ -205,12 +206,12 @@ static int feed_step(struct channel *channel, const struct r3ring_record *record
 }
 
 static int feed_spans(struct r3ring_assembler *assembler, struct channel *channel,
-		      const struct r3ring_record *record)
+		      const struct r3ring_view *view, const struct r3ring_record *record)
 {
 	struct step *step = open_step(channel, record->u.spans.head.step);
 
 	if (step)
-		step_spans(step, record);
+		step_spans(step, view->seq, record);
 	else if (record->u.spans.head.flags & R3RING_SPANS_REPLACE)
 		spans_place_again(assembler, channel, record);
 	return 0;
@@ -235,7 +236,7 @@ static int feed_lost(struct channel *channel, const struct r3ring_view *view,
 /* ---- one record --------------------------------------------------------- */
 
 static int feed_part_of_step(struct r3ring_assembler *assembler, struct channel *channel,
-			     const struct r3ring_record *record)
+			     const struct r3ring_view *view, const struct r3ring_record *record)
 {
 	struct step *step;
 
@@ -256,7 +257,7 @@ static int feed_part_of_step(struct r3ring_assembler *assembler, struct channel 
 			step_end(step, record);
 		return 0;
 	default:
-		return feed_spans(assembler, channel, record);
+		return feed_spans(assembler, channel, view, record);
 	}
 }
 
@@ -265,12 +266,12 @@ static int feed_record(struct r3ring_assembler *assembler, struct channel *chann
 {
 	switch (record->type) {
 	case R3RING_STEP:
-		return feed_step(channel, record);
+		return feed_step(channel, view, record);
 	case R3RING_LAYER:
 	case R3RING_ROWS:
 	case R3RING_STEP_END:
 	case R3RING_SPANS:
-		return feed_part_of_step(assembler, channel, record);
+		return feed_part_of_step(assembler, channel, view, record);
 	case R3RING_LOST:
 		return feed_lost(channel, view, record);
 	case R3RING_REQUEST:

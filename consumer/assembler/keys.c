@@ -15,6 +15,7 @@ static void key_free(struct key *key)
 
 static void forget(struct key_store *store, struct key *key)
 {
+	store->loads_forgotten |= key->loaded;
 	HASH_DEL(store->keys, key);
 	key_free(key);
 }
@@ -63,15 +64,59 @@ struct key *key_make(struct key_store *store, const struct key_name *name)
 	if (!key)
 		return NULL;
 	key->name = *name;
+	key->loaded = name->kind == R3RING_KEYS_BLOCK_HASH && store->loads_forgotten;
 	return insert(store, key);
+}
+
+static void empty(struct key *key)
+{
+	for (uint32_t i = 0; i < key->name.tokens; i++)
+		key_set(key, i, NULL);
+	key->owner = 0;
+	key->seen_from = 0;
+	key->run = false;
 }
 
 void key_erase(struct key_store *store, const struct key_name *name)
 {
 	struct key *key = look_up(store, name);
 
-	if (key)
+	if (key && key->loaded)
+		empty(key);
+	else if (key)
 		forget(store, key);
+}
+
+void key_load(struct key_store *store, const struct key_name *name)
+{
+	struct key *key;
+
+	if (name->kind != R3RING_KEYS_BLOCK_HASH) {
+		key_erase(store, name);
+		return;
+	}
+	key = key_make(store, name);
+	store->loads_forgotten |= !key;
+	if (!key)
+		return;
+	empty(key);
+	key->loaded = true;
+}
+
+void key_ran(struct key *key, uint64_t step, uint64_t told)
+{
+	uint64_t from = 0;
+
+	if (key->name.kind != R3RING_KEYS_BLOCK_HASH || (key->run && key_seen(key, step)))
+		return;
+	if (told > step)
+		from = told;
+	else if (key->loaded || key->run)
+		from = step + 1;
+	if (!key->run || from < key->seen_from)
+		key->seen_from = from;
+	key->run = true;
+	key->loaded = false;
 }
 
 void key_set(struct key *key, uint32_t token, struct row *row)
@@ -122,6 +167,12 @@ void key_store_clear(struct key_store *store)
 	HASH_ITER (hh, store->keys, key, next) {
 		forget(store, key);
 	}
+}
+
+void key_store_begin(struct key_store *store)
+{
+	key_store_clear(store);
+	store->loads_forgotten = false;
 }
 
 void key_store_shrink(struct key_store *store)

@@ -22,23 +22,42 @@ struct key_name {
 
 struct key {
 	struct key_name name;
-	uint64_t owner;    /* serial number of the attempt that filled it last, 0: a copy */
-	uint64_t position; /* of its first token in that attempt */
-	UT_hash_handle hh; /* in the order of use, oldest first */
-	struct row *row[]; /* [tokens] NULL: missing */
+	uint64_t owner;     /* serial number of the attempt that filled it last, 0: a copy */
+	uint64_t position;  /* of its first token in that attempt */
+	uint64_t seen_from; /* see key_seen() */
+	bool loaded;        /* of a hash: from elsewhere, or that may be, and not run here since */
+	bool run;           /* of a hash: and nothing was loaded since */
+	UT_hash_handle hh;  /* in the order of use, oldest first */
+	struct row *row[];  /* [tokens] NULL: missing */
 };
 
 struct key_store {
 	struct key *keys;
 	uint64_t most;
-	uint64_t forgotten; /* for want of room */
+	uint64_t forgotten;   /* for want of room */
+	bool loads_forgotten; /* what is not known any more may have been loaded from elsewhere */
 };
 
 /* The key's rows, or NULL. Finding one is using it. */
 struct key *key_find(struct key_store *store, const struct key_name *name);
 /* The key, emptied when it is new; NULL when memory is out (it is unknown then). */
 struct key *key_make(struct key_store *store, const struct key_name *name);
+/* What is behind it is not known any more; a hash is still known to have been loaded. */
 void key_erase(struct key_store *store, const struct key_name *name);
+/* Nor will it be until it is run here. */
+void key_load(struct key_store *store, const struct key_name *name);
+/*
+ * A step ran the key's tokens, which the cache may find from @told on, the record that
+ * names the key; the step's own is @step. Where something loaded from elsewhere, or nothing
+ * that is known, was behind the hash until now, nobody can tell which of the two is found
+ * before that, by the same step in particular.
+ */
+void key_ran(struct key *key, uint64_t step, uint64_t told);
+/* Whether a step whose own record is @step may have found what is behind the key. */
+static inline bool key_seen(const struct key *key, uint64_t step)
+{
+	return step >= key->seen_from;
+}
 /* @row may be NULL; takes a reference of its own. */
 void key_set(struct key *key, uint32_t token, struct row *row);
 
@@ -47,6 +66,8 @@ void key_store_forget_slots(struct key_store *store);
 /* Forgets the keys that hold a row of the step. Returns how many. */
 uint32_t key_store_forget_step(struct key_store *store, uint64_t step, uint64_t generation);
 void key_store_clear(struct key_store *store);
+/* Of a generation that nothing is known of yet. */
+void key_store_begin(struct key_store *store);
 /* Forgets an eighth of them, those not used for longest. */
 void key_store_shrink(struct key_store *store);
 

@@ -16,6 +16,7 @@ struct placing {
 	const struct step *step;
 	const struct r3ring_span *span;
 	const uint64_t *key; /* [span->keys] */
+	uint64_t since;      /* sequence of the record that told the span */
 	struct part *part;   /* NULL: nobody's */
 	struct attempt *attempt;
 	uint32_t counted; /* leading rows that count */
@@ -234,6 +235,7 @@ static void set_key(const struct placing *placing, uint32_t i)
 
 	if (!key)
 		return;
+	key_ran(key, placing->step->seq, placing->since);
 	own = key->owner == placing->attempt->serial && key->position == first;
 	key->owner = placing->attempt->serial;
 	key->position = first;
@@ -254,7 +256,10 @@ static void erase_keys(const struct placing *placing)
 	for (uint32_t i = 0; i < placing->span->keys; i++) {
 		const struct key_name name = name_of(placing, i);
 
-		key_erase(&placing->channel->keys, &name);
+		if (placing->span->kind == R3RING_SPAN_EXTERNAL)
+			key_load(&placing->channel->keys, &name);
+		else
+			key_erase(&placing->channel->keys, &name);
 	}
 }
 
@@ -300,7 +305,7 @@ static struct row *cached_row(const struct placing *placing, uint32_t i)
 		return NULL;
 	name = name_of(placing, index);
 	key = key_find(&placing->channel->keys, &name);
-	return key ? key->row[position % tokens] : NULL;
+	return key && key_seen(key, placing->step->seq) ? key->row[position % tokens] : NULL;
 }
 
 static void place_elsewhere(const struct placing *placing)
@@ -403,6 +408,7 @@ static void place_phase(struct r3ring_assembler *assembler, struct channel *chan
 			.step = step,
 			.span = &step->map.span[i],
 			.key = key,
+			.since = step->map.since[i],
 			.counted = rows_counted(&step->map.span[i]),
 		};
 		bool warmup = step->head.flags & R3RING_STEP_WARMUP;

@@ -60,7 +60,7 @@ void spans_place_again(struct r3ring_assembler *assembler, struct channel *chann
 		return;
 	/* Of several records each counts by itself: their rows have places already. */
 	plain.u.spans.head.flags = 0;
-	step_spans(&step, &plain);
+	step_spans(&step, 0, &plain);
 	known = keys_leave(channel, &step);
 	for (uint32_t i = 0; step.map_known && i < step.map.spans; i++) {
 		struct part *part = part_of(channel, step.map.span[i].request);

@@ -126,7 +126,7 @@ static void settle(struct r3ring_assembler *assembler, struct channel *channel, 
 		break;
 	case ITEM_GENERATION:
 		channel->ready = false;
-		key_store_clear(&channel->keys);
+		key_store_begin(&channel->keys);
 		requests_suspend(assembler, channel);
 		break;
 	}

@@ -9,16 +9,20 @@
 
 /* ---- opening ------------------------------------------------------------ */
 
-static int map_keep(struct map *map, const struct r3ring_span *spans, uint32_t span_count,
-		    const uint64_t *keys, uint32_t key_count)
+static int map_keep(struct map *map, uint64_t since, const struct r3ring_span *spans,
+		    uint32_t span_count, const uint64_t *keys, uint32_t key_count)
 {
 	struct r3ring_span *span;
-	uint64_t *key;
+	uint64_t *told, *key;
 
 	span = realloc(map->span, (map->spans + span_count + 1) * sizeof(*span));
 	if (!span)
 		return -ENOMEM;
 	map->span = span;
+	told = realloc(map->since, (map->spans + span_count + 1) * sizeof(*told));
+	if (!told)
+		return -ENOMEM;
+	map->since = told;
 	key = realloc(map->key, (map->keys + key_count + 1) * sizeof(*key));
 	if (!key)
 		return -ENOMEM;
@@ -27,6 +31,8 @@ static int map_keep(struct map *map, const struct r3ring_span *spans, uint32_t s
 		memcpy(span + map->spans, spans, span_count * sizeof(*span));
 	if (key_count)
 		memcpy(key + map->keys, keys, key_count * sizeof(*key));
+	for (uint32_t i = 0; i < span_count; i++)
+		told[map->spans + i] = since;
 	map->spans += span_count;
 	map->keys += key_count;
 	return 0;
@@ -56,14 +62,20 @@ static void take_rows(struct step *step, struct row_pool *pool, uint64_t generat
 	}
 }
 
-int step_open(struct step *step, const struct channel *channel, const struct r3ring_record *record)
+int step_open(struct step *step, const struct channel *channel, uint64_t seq,
+	      const struct r3ring_record *record)
 {
 	const struct r3ring_step_record *head = &record->u.step.head;
 	const uint32_t part_rows = channel->schema.rows_per_record;
 	struct row_pool *pool = channel->pool;
 	uint32_t parts;
 
-	*step = (struct step){.head = *head, .pool = pool, .part_rows = part_rows ? part_rows : 1};
+	*step = (struct step){
+		.head = *head,
+		.seq = seq,
+		.pool = pool,
+		.part_rows = part_rows ? part_rows : 1,
+	};
 	step->rows = r3ring_step_valid_rows(head);
 	parts = (head->row_end - head->row_begin) / step->part_rows + 1;
 	step->part_words = (parts + 63) / 64;
@@ -73,7 +85,7 @@ int step_open(struct step *step, const struct channel *channel, const struct r3r
 	step->parts = calloc((size_t)pool->layers * step->part_words, sizeof(*step->parts));
 	step->cause = calloc(pool->layers, sizeof(*step->cause));
 	step->map_open = head->flags & R3RING_STEP_MAP_CONTINUED;
-	step->map_known = map_keep(&step->map, record->u.step.spans, head->spans,
+	step->map_known = map_keep(&step->map, seq, record->u.step.spans, head->spans,
 				   record->u.step.keys, head->keys) == 0;
 	if (!step->row || !step->ids || !step->came || !step->parts || !step->cause ||
 	    !step->map_known) {
@@ -87,6 +99,7 @@ int step_open(struct step *step, const struct channel *channel, const struct r3r
 static void map_free(struct map *map)
 {
 	free(map->span);
+	free(map->since);
 	free(map->key);
 	*map = (struct map){0};
 }
@@ -206,6 +219,7 @@ static void map_forget(struct map *map, const struct map *late)
 			memmove(map->key + kept_keys, map->key + key,
 				span.keys * sizeof(*map->key));
 			kept_keys += span.keys;
+			map->since[kept] = map->since[i];
 			map->span[kept++] = span;
 		}
 		key += span.keys;
@@ -214,17 +228,17 @@ static void map_forget(struct map *map, const struct map *late)
 	map->keys = kept_keys;
 }
 
-static void spans_replace(struct step *step)
+static void spans_replace(struct step *step, uint64_t since)
 {
 	map_forget(&step->map, &step->late);
-	if (map_keep(&step->map, step->late.span, step->late.spans, step->late.key,
+	if (map_keep(&step->map, since, step->late.span, step->late.spans, step->late.key,
 		     step->late.keys))
 		step->map_known = false;
 	step->head.flags &= ~(uint32_t)R3RING_STEP_SPANS_FOLLOW;
 }
 
 /* Counts once its last record is there: a part of it would leave guesses beside it. */
-static void spans_late(struct step *step, const struct r3ring_record *record)
+static void spans_late(struct step *step, uint64_t seq, const struct r3ring_record *record)
 {
 	const struct r3ring_spans_record *head = &record->u.spans.head;
 
@@ -232,15 +246,15 @@ static void spans_late(struct step *step, const struct r3ring_record *record)
 		map_free(&step->late);
 	else if (!step->late_open)
 		return;
-	step->late_open = map_keep(&step->late, record->u.spans.spans, head->spans,
+	step->late_open = map_keep(&step->late, seq, record->u.spans.spans, head->spans,
 				   record->u.spans.keys, head->keys) == 0;
 	if (!step->late_open || head->flags & R3RING_SPANS_CONTINUED)
 		return;
-	spans_replace(step);
+	spans_replace(step, seq);
 	step->late_open = false;
 }
 
-void step_spans(struct step *step, const struct r3ring_record *record)
+void step_spans(struct step *step, uint64_t seq, const struct r3ring_record *record)
 {
 	const struct r3ring_spans_record *head = &record->u.spans.head;
 
@@ -249,12 +263,12 @@ void step_spans(struct step *step, const struct r3ring_record *record)
 		step->head.tokens_per_key = head->tokens_per_key;
 	}
 	if (head->flags & R3RING_SPANS_REPLACE) {
-		spans_late(step, record);
+		spans_late(step, seq, record);
 		return;
 	}
 	step->map_open = head->flags & R3RING_SPANS_CONTINUED;
-	if (map_keep(&step->map, record->u.spans.spans, head->spans, record->u.spans.keys,
-		     head->keys))
+	if (map_keep(&step->map, step->seq, record->u.spans.spans, head->spans,
+		     record->u.spans.keys, head->keys))
 		step->map_known = false;
 }
 

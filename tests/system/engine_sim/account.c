@@ -13,6 +13,8 @@ struct behind {
 	uint64_t key, weights;
 	const struct sim_life *owner;
 	uint32_t position;
+	bool loaded, run;   /* of a hash, last */
+	uint32_t seen_from; /* what was heard, from which on the cache may find what was run */
 	const struct sim_row *row[SIM_BLOCK_TOKENS];
 };
 
@@ -71,16 +73,47 @@ static void forget_slots(struct account *account)
 		account->keys = 0;
 }
 
+/* That a hash was loaded from elsewhere is known until it is run here. */
 static void keys_erase(struct account *account, const struct sim_step *step,
 		       const struct sim_span *span)
 {
-	for (uint32_t i = 0; i < span->told.keys; i++) {
-		struct behind *found = behind_find(account, step->key[span->first_key + i],
-						   weights_of_key(account, step));
+	bool loaded = account->sim->config.key_kind == R3RING_KEYS_BLOCK_HASH &&
+		      span->told.kind == R3RING_SPAN_EXTERNAL;
 
-		if (found)
-			*found = account->behind[--account->keys];
+	for (uint32_t i = 0; i < span->told.keys; i++) {
+		uint64_t key = step->key[span->first_key + i];
+		uint64_t weights = weights_of_key(account, step);
+		struct behind *found = behind_make(account, key, weights);
+
+		*found = (struct behind){
+			.key = key,
+			.weights = weights,
+			.loaded = loaded || found->loaded,
+		};
 	}
+}
+
+/*
+ * What a step ran the cache finds from that step on, or from where the host had learned of
+ * it. Where the hash stood for something else before, that may be what the same step found,
+ * unless it is known to be a pass over the same tokens.
+ */
+static void behind_run(const struct account *account, struct behind *behind,
+		       const struct sim_told *told, bool late)
+{
+	uint32_t from = 0;
+
+	if (account->sim->config.key_kind != R3RING_KEYS_BLOCK_HASH ||
+	    (behind->run && behind->seen_from <= told->at))
+		return;
+	if (late)
+		from = told->late_at;
+	else if (behind->loaded || behind->run)
+		from = told->at + 1;
+	if (!behind->run || from < behind->seen_from)
+		behind->seen_from = from;
+	behind->run = true;
+	behind->loaded = false;
 }
 
 static void copy(struct account *account, const struct sim_heard *heard)
@@ -186,6 +219,7 @@ static void keys_set(struct account *account, const struct sim_step *step,
 						    weights_of_key(account, step));
 		bool own = behind->owner == span->life && behind->position == first;
 
+		behind_run(account, behind, step->told[account->channel->index], span->late);
 		behind->owner = span->life;
 		behind->position = first;
 		for (uint32_t token = 0; token < tokens; token++) {
@@ -248,7 +282,9 @@ static void span_look_up(struct account *account, const struct sim_step *step,
 		if (cached && key < span->told.keys)
 			behind = behind_find(account, step->key[span->first_key + key],
 					     weights_of_key(account, step));
-		row = behind ? behind->row[position % tokens] : NULL;
+		row = behind && behind->seen_from <= step->told[account->channel->index]->at
+			      ? behind->row[position % tokens]
+			      : NULL;
 		see(account, span, position,
 		    row      ? SIM_ROW
 		    : cached ? SIM_UNKNOWN_KEY
@@ -355,6 +391,7 @@ static void hear_again(struct account *account, const struct sim_heard *heard)
 		heard->life->keyframe[index] = heard->keyframe;
 		break;
 	case SIM_HEARD_END:
+		heard->life->end_heard |= heard->life->named[index];
 		heard->life->named[index] = false;
 		break;
 	case SIM_HEARD_STEP:

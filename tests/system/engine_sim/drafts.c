@@ -27,6 +27,12 @@ static bool has_life(const struct sim_step *step, const struct sim_life *life)
 	return false;
 }
 
+/* How many tokens of its request are computed, once the step's span is known. */
+static uint32_t tokens_behind(const struct r3ring_span *span)
+{
+	return span->position + (span->flags & R3RING_SPAN_DRAFT ? span->accepted : span->rows);
+}
+
 static void tell_first(struct sim *sim, struct sim_engine *engine)
 {
 	struct sim_step *step = engine->pending;
@@ -42,8 +48,8 @@ static void tell_first(struct sim *sim, struct sim_engine *engine)
 		if (!step->span[i].late)
 			continue;
 		life->untold--;
-		if (!life->untold && !life->reason)
-			sim_cache_label(sim, life, life->computed);
+		if (!life->reason)
+			sim_cache_label(sim, life, tokens_behind(&step->span[i].told));
 	}
 }
 

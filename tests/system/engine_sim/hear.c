@@ -105,6 +105,7 @@ static void hear_step(struct sim *sim, struct sim_channel *channel,
 	told = step->told[channel->index];
 	*told = (struct sim_told){
 		.announced = true,
+		.at = channel->heard_count,
 		.generation = channel->heard_generation,
 		.spans = spans_of(step, record->u.step.spans, head->spans),
 	};
@@ -133,6 +134,7 @@ static void hear_spans(struct sim *sim, struct sim_channel *channel,
 	if (head->flags & R3RING_SPANS_CONTINUED)
 		return;
 	told->late_map = told->late_spans == step->late_spans;
+	told->late_at = channel->heard_count;
 	/* Of these some may have been lost with a record of the first map. */
 	if (told->late_map)
 		told->spans |= told->late_said;

@@ -168,6 +168,7 @@ struct sim_life {
 	bool heard_of[SIM_CHANNELS];
 	bool torn[SIM_CHANNELS]; /* something of its time was lost */
 	bool ever_named;
+	bool end_heard; /* by a reader that knew of it */
 	uint32_t keyframe[SIM_CHANNELS];
 	struct sim_seen *seen[SIM_CHANNELS]; /* [SIM_POSITIONS] */
 };
@@ -214,7 +215,7 @@ void sim_blocks_release(struct sim_life *life);
 uint32_t sim_blocks_free(const struct sim *sim, const struct sim_engine *engine);
 /* Takes over cached blocks of the life's prompt; returns the tokens. */
 uint32_t sim_cache_match(struct sim *sim, struct sim_life *life);
-/* What the host knows to be computed can be found. */
+/* What the host knows to be computed can be found: so many tokens. */
 void sim_cache_label(const struct sim *sim, struct sim_life *life, uint32_t tokens);
 void sim_cache_flush(struct sim_engine *engine);
 uint64_t sim_block_key(const struct sim *sim, const struct sim_life *life, uint32_t block);
@@ -233,6 +234,7 @@ struct sim_span {
 /* What a channel's reader was given of a step. */
 struct sim_told {
 	bool announced, whole_map, late_map, ended;
+	uint32_t at, late_at; /* among what the reader heard: the step, and behind its late map */
 	uint64_t generation;
 	uint32_t spans;            /* a bit each that was said, and */
 	uint32_t late_spans;       /* how many of those learned later, and */

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Block hashes as keys: of two blocks of one hash nobody can tell which the cache finds. */
+#include "tests/unit/record_feed.h"
+
+#define HASH UINT64_C(100)
+
+static struct feed channel;
+static const uint64_t hash = HASH;
+
+static void open_with(const struct r3ring_assembler_options *options)
+{
+	feed_create(&channel, options);
+	channel.key_kind = R3RING_KEYS_BLOCK_HASH;
+	channel.tokens_per_key = 2;
+	feed_schema(&channel);
+}
+
+static void open_channel(void)
+{
+	open_with(NULL);
+}
+
+static void close_channel(void)
+{
+	feed_destroy(&channel);
+}
+
+TestSuite(assembler_hashes, .init = open_channel, .fini = close_channel);
+
+static struct r3ring_span span(uint64_t request, uint8_t kind, uint32_t position, uint32_t row,
+			       uint32_t rows, uint32_t keys)
+{
+	return (struct r3ring_span){.request = request,
+				    .position = position,
+				    .row = row,
+				    .rows = rows,
+				    .accepted = R3RING_UNKNOWN_U32,
+				    .keys = keys,
+				    .kind = kind};
+}
+
+/* The block of HASH, in a step of its own. */
+static void computed(uint64_t step, uint64_t request, const char *id)
+{
+	const struct r3ring_span one = span(request, R3RING_SPAN_COMPUTED, 0, 0, 2, 1);
+
+	feed_begin(&channel, request, id, 2, 0);
+	feed_whole_keys(&channel, step, 2, &one, 1, &hash, 1);
+}
+
+static void loaded(uint64_t step, uint64_t request, const char *id)
+{
+	const struct r3ring_span one = span(request, R3RING_SPAN_EXTERNAL, 0, 0, 2, 1);
+
+	feed_begin(&channel, request, id, 3, 0);
+	feed_whole_keys(&channel, step, 0, &one, 1, &hash, 1);
+}
+
+/* The block is found, then a row is run. */
+static void cached(uint64_t step, uint64_t request, const char *id)
+{
+	const struct r3ring_span spans[] = {
+		span(request, R3RING_SPAN_CACHED, 0, 0, 2, 1),
+		span(request, R3RING_SPAN_COMPUTED, 2, 0, 1, 0),
+	};
+
+	feed_begin(&channel, request, id, 3, 0);
+	feed_whole_keys(&channel, step, 1, spans, 2, &hash, 1);
+}
+
+/* One request finds the block, and another runs it, in this order. */
+static void found_and_run_other(uint64_t step, uint64_t finder, const char *id, uint64_t runner,
+				uint64_t block)
+{
+	const uint64_t keys[] = {block, block};
+	const struct r3ring_span spans[] = {
+		span(finder, R3RING_SPAN_CACHED, 0, 0, 2, 1),
+		span(finder, R3RING_SPAN_COMPUTED, 2, 0, 1, 0),
+		span(runner, R3RING_SPAN_COMPUTED, 0, 1, 2, 1),
+	};
+
+	feed_begin(&channel, finder, id, 3, 0);
+	feed_begin(&channel, runner, runner % 2 ? "odd runner" : "even runner", 2, 0);
+	feed_whole_keys(&channel, step, 3, spans, 3, keys, 2);
+}
+
+static void found_and_run(uint64_t step, uint64_t finder, const char *id, uint64_t runner)
+{
+	found_and_run_other(step, finder, id, runner, HASH);
+}
+
+/* Its draft rows fill the block; the host knows when it knows how many were accepted. */
+static struct r3ring_span drafted(uint64_t step, uint64_t request)
+{
+	struct r3ring_span one = span(request, R3RING_SPAN_COMPUTED, 0, 0, 2, 0);
+
+	one.flags = R3RING_SPAN_DRAFT;
+	feed_begin(&channel, request, "drafter", 1, 0);
+	feed_whole(&channel, step, 2, &one, 1);
+	return one;
+}
+
+static void accepted(uint64_t step, struct r3ring_span drafts)
+{
+	drafts.accepted = 2;
+	drafts.keys = 1;
+	feed_spans_as(&channel, R3RING_SPANS_REPLACE, step, &drafts, 1, &hash, 1);
+}
+
+static struct r3ring_assembled *finish(uint64_t request, const char *id)
+{
+	feed_end(&channel, request, R3RING_END_FINISHED, 0, 3);
+	return take(&channel, id);
+}
+
+static void assert_found(uint64_t request, const char *id, uint64_t step, uint32_t row)
+{
+	struct r3ring_assembled *got = finish(request, id);
+
+	assert_row(got, 0, step, row);
+	assert_row(got, 1, step, row + 1);
+	r3ring_assembled_free(got);
+}
+
+static void assert_unknown(uint64_t request, const char *id)
+{
+	struct r3ring_assembled *got = finish(request, id);
+
+	assert_missing(got, 0, R3RING_MISSING_UNKNOWN_KEY);
+	assert_missing(got, 1, R3RING_MISSING_UNKNOWN_KEY);
+	r3ring_assembled_free(got);
+}
+
+/* ---- loaded, and run ------------------------------------------------------ */
+
+Test(assembler_hashes, what_the_same_step_runs_is_found_where_nothing_was_loaded)
+{
+	found_and_run(1, 1, "a", 2);
+	assert_found(1, "a", 1, 1);
+}
+
+Test(assembler_hashes, failure_11_a_step_may_find_what_was_loaded_and_not_what_it_runs_itself)
+{
+	loaded(1, 1, "a");
+	found_and_run(2, 2, "b", 3);
+	cached(3, 4, "d");
+	assert_unknown(2, "b");
+	assert_found(4, "d", 2, 1);
+}
+
+Test(assembler_hashes, failure_11_what_a_step_loads_and_runs_it_may_find_either_of)
+{
+	const uint64_t keys[] = {HASH, HASH, HASH};
+	const struct r3ring_span spans[] = {
+		span(1, R3RING_SPAN_EXTERNAL, 0, 0, 2, 1),
+		span(2, R3RING_SPAN_COMPUTED, 0, 0, 2, 1),
+		span(3, R3RING_SPAN_CACHED, 0, 0, 2, 1),
+		span(3, R3RING_SPAN_COMPUTED, 2, 2, 1, 0),
+	};
+
+	feed_begin(&channel, 1, "a", 3, 0);
+	feed_begin(&channel, 2, "b", 2, 0);
+	feed_begin(&channel, 3, "c", 3, 0);
+	feed_whole_keys(&channel, 1, 3, spans, 4, keys, 3);
+	cached(2, 4, "d");
+	assert_unknown(3, "c");
+	assert_found(4, "d", 1, 0);
+}
+
+Test(assembler_hashes, failure_11_a_load_is_remembered_when_its_hash_is_forgotten)
+{
+	struct r3ring_assembler_options options = {.size = sizeof(options), .max_keys = 1};
+	const struct r3ring_span other = span(9, R3RING_SPAN_COMPUTED, 0, 0, 2, 1);
+	const uint64_t others = HASH + 1;
+
+	close_channel();
+	open_with(&options);
+	loaded(1, 1, "a");
+	feed_begin(&channel, 9, "other", 2, 0);
+	feed_whole_keys(&channel, 2, 2, &other, 1, &others, 1);
+	found_and_run(3, 2, "b", 3);
+	cached(4, 4, "d");
+	assert_unknown(2, "b");
+	assert_found(4, "d", 3, 1);
+}
+
+Test(assembler_hashes, failure_11_a_load_is_remembered_when_who_ran_its_hash_is_not_known)
+{
+	const struct r3ring_span nobody = span(9, R3RING_SPAN_COMPUTED, 0, 0, 2, 1);
+
+	loaded(1, 1, "a");
+	feed_whole_keys(&channel, 2, 2, &nobody, 1, &hash, 1);
+	found_and_run(3, 2, "b", 3);
+	found_and_run_other(4, 4, "d", 6, HASH + 1);
+	assert_unknown(2, "b");
+	assert_found(4, "d", 4, 1);
+}
+
+/* ---- told late ------------------------------------------------------------ */
+
+Test(assembler_hashes, what_the_host_learns_later_is_found_from_then_on)
+{
+	const struct r3ring_span drafts = drafted(1, 1);
+
+	cached(2, 2, "b");
+	accepted(1, drafts);
+	cached(3, 3, "c");
+	assert_unknown(2, "b");
+	assert_found(3, "c", 1, 0);
+}
+
+Test(assembler_hashes, what_was_run_before_is_found_until_then)
+{
+	struct r3ring_span drafts;
+
+	computed(1, 1, "a");
+	drafts = drafted(2, 2);
+	cached(3, 3, "c");
+	accepted(2, drafts);
+	assert_found(3, "c", 2, 0);
+}
+
+Test(assembler_hashes, failure_11_what_was_loaded_is_found_until_then)
+{
+	struct r3ring_span drafts;
+
+	loaded(1, 1, "a");
+	drafts = drafted(2, 2);
+	cached(3, 3, "c");
+	accepted(2, drafts);
+	cached(4, 4, "d");
+	assert_unknown(3, "c");
+	assert_found(4, "d", 2, 0);
+}
+
+Test(assembler_hashes, what_another_runs_meanwhile_is_found_from_the_next_step_on)
+{
+	const struct r3ring_span drafts = drafted(1, 1);
+
+	found_and_run(2, 2, "b", 3);
+	cached(3, 4, "d");
+	accepted(1, drafts);
+	assert_unknown(2, "b");
+	assert_found(4, "d", 2, 1);
+}
