@@ -29,21 +29,51 @@ static struct pass *pass_of(struct r3ring_assembled *assembled, uint16_t number)
 	return &pass[place];
 }
 
-/* Whether any rank of the part's instance told how much was kept of the attempt. Another
- * instance (one that only prefills) ends it at a length of its own. */
-static bool instance_told(const struct r3ring_assembler *assembler, const struct part *part,
-			  uint16_t number)
+/* How much the ranks of the part's instance told to be kept of the attempt; unknown where
+ * none did. Another instance (one that only prefills) ends it at a length of its own. */
+static uint32_t instance_kept(const struct r3ring_assembler *assembler, const struct part *part,
+			      uint16_t number)
 {
 	const uint32_t instance = assembler->channel[part->channel]->instance;
+	uint32_t kept = R3RING_UNKNOWN_U32;
 
 	for (const struct part *other = part->request->part; other; other = other->next) {
 		const struct attempt *attempt = part_find_attempt(other, number);
 
 		if (attempt && attempt->accepted != R3RING_UNKNOWN_U32 &&
-		    assembler->channel[other->channel]->instance == instance)
-			return true;
+		    assembler->channel[other->channel]->instance == instance &&
+		    (kept == R3RING_UNKNOWN_U32 || attempt->accepted > kept))
+			kept = attempt->accepted;
 	}
+	return kept;
+}
+
+/* Whether another instance ran the attempt too, or a later one. */
+static bool went_on_elsewhere(const struct r3ring_assembler *assembler, const struct part *part,
+			      uint16_t number)
+{
+	const uint32_t instance = assembler->channel[part->channel]->instance;
+
+	for (const struct part *other = part->request->part; other; other = other->next)
+		if (assembler->channel[other->channel]->instance != instance && other->attempts &&
+		    other->attempt[other->attempts - 1].number >= number)
+			return true;
 	return false;
+}
+
+/* What an instance ran past its own end is not the pass over a token that another instance
+ * went on with. */
+static void cut_past_ends(const struct r3ring_assembler *assembler, const struct request *request)
+{
+	for (const struct part *part = request->part; part; part = part->next)
+		for (uint32_t i = 0; i < part->attempts; i++) {
+			const uint16_t number = part->attempt[i].number;
+			uint32_t kept = instance_kept(assembler, part, number);
+
+			if (kept != R3RING_UNKNOWN_U32 &&
+			    went_on_elsewhere(assembler, part, number))
+				attempt_cut(&part->attempt[i], kept);
+		}
 }
 
 static int pass_add(const struct r3ring_assembler *assembler, struct r3ring_assembled *assembled,
@@ -58,7 +88,7 @@ static int pass_add(const struct r3ring_assembler *assembler, struct r3ring_asse
 	if (attempt->accepted != R3RING_UNKNOWN_U32 &&
 	    (pass->kept == R3RING_UNKNOWN_U32 || attempt->accepted > pass->kept))
 		pass->kept = attempt->accepted;
-	pass->unsure |= !instance_told(assembler, part, attempt->number);
+	pass->unsure |= instance_kept(assembler, part, attempt->number) == R3RING_UNKNOWN_U32;
 	return 0;
 }
 
@@ -239,6 +269,7 @@ void request_give(struct r3ring_assembler *assembler, struct request *request, u
 		request_free(request);
 		return;
 	}
+	cut_past_ends(assembler, request);
 	assembled->request = request;
 	assembled->bytes = bytes_of(request);
 	assembled->bytes_out = &assembler->bytes_out;

@@ -182,6 +182,23 @@ void attempt_contradict(struct attempt *attempt, uint32_t position, struct row *
 	grown[attempt->contradictions++] = (struct contradiction){position, row_hold(row)};
 }
 
+void attempt_cut(struct attempt *attempt, uint32_t end)
+{
+	uint32_t kept = 0;
+
+	while (attempt->positions > end)
+		row_drop(attempt->row[--attempt->positions]);
+	while (attempt->recomputed > end)
+		row_drop(attempt->newest[--attempt->recomputed]);
+	for (uint32_t i = 0; i < attempt->contradictions; i++) {
+		if (attempt->contradiction[i].position < end)
+			attempt->contradiction[kept++] = attempt->contradiction[i];
+		else
+			row_drop(attempt->contradiction[i].row);
+	}
+	attempt->contradictions = kept;
+}
+
 void attempt_put(struct attempt *attempt, uint32_t position, struct row *row)
 {
 	row_drop(attempt->row[position]);

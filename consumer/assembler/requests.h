@@ -93,6 +93,9 @@ static inline struct row *attempt_newest(const struct attempt *attempt, uint32_t
 	return attempt_row(attempt, position);
 }
 
+/* Forgets the positions from @end on. */
+void attempt_cut(struct attempt *attempt, uint32_t end);
+
 /* Puts @row (its own reference) where there was none or another; it is what is in KV now. */
 void attempt_put(struct attempt *attempt, uint32_t position, struct row *row);
 

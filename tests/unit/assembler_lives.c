@@ -75,7 +75,8 @@ Test(assembler_lives, a_stage_that_is_an_attempt_behind_is_waited_for)
 	cr_assert_null(r3ring_assembler_take(first.assembler));
 }
 
-static void two_instances(struct feed *prefill, struct feed *decode)
+/* Two tokens are prefilled. */
+static void open_instances(struct feed *prefill, struct feed *decode)
 {
 	const struct r3ring_assembler_options options = {.size = sizeof(options), .min_ends = 2};
 
@@ -85,6 +86,11 @@ static void two_instances(struct feed *prefill, struct feed *decode)
 	feed_schema(decode);
 	feed_begin(prefill, 1, "a", 2, 0);
 	run(prefill, 1, 0, 1, 0, 2);
+}
+
+static void two_instances(struct feed *prefill, struct feed *decode)
+{
+	open_instances(prefill, decode);
 	feed_end(prefill, 1, R3RING_END_FINISHED, 0, 2);
 }
 
@@ -155,6 +161,61 @@ Test(assembler_lives, a_later_attempt_does_not_stand_in_for_what_another_engine_
 	cr_assert_neq(cause_at(got, 2, 0), 0);
 	cr_assert_neq(cause_at(got, 3, 0), 0);
 	assert_row(got, 5, 2, 5);
+	r3ring_assembled_free(got);
+	feed_destroy(&prefill);
+}
+
+/* Where it prefills token 2 was run before it stopped; where it decodes that was chosen and run
+ * again, and lost. */
+Test(assembler_lives, failure_18_what_the_prefill_ran_past_its_end_does_not_stand_in)
+{
+	const struct r3ring_span past = {.request = 1,
+					 .position = 2,
+					 .rows = 2,
+					 .accepted = R3RING_UNKNOWN_U32,
+					 .flags = R3RING_SPAN_DRAFT};
+	const struct r3ring_span one = {
+		.request = 7, .position = 2, .rows = 1, .accepted = R3RING_UNKNOWN_U32};
+	struct feed prefill, decode;
+	struct r3ring_assembled *got;
+
+	open_instances(&prefill, &decode);
+	run(&prefill, 1, 0, 2, 2, 1);
+	feed_whole(&prefill, 3, 2, &past, 1); /* nobody says what was accepted of it */
+	feed_end(&prefill, 1, R3RING_END_FINISHED, 0, 2);
+	feed_begin(&decode, 7, "a", 2, 0);
+	decode.flags = R3RING_STEP_DROPPED;
+	feed_step(&decode, 1, 1, &one, 1, NULL, 0);
+	decode.flags = 0;
+	feed_lost(&decode, 1, 1, R3RING_CAUSE_BUFFER_FULL, 0);
+	feed_end(&decode, 7, R3RING_END_PREEMPTED, 0, 4);
+	feed_begin(&decode, 9, "a", 4, 1);
+	run(&decode, 9, 1, 2, 0, 5);
+	feed_end(&decode, 9, R3RING_END_FINISHED, 1, 6);
+	got = take(&prefill, "a");
+	assert_row(got, 1, 1, 1);
+	assert_missing(got, 2, R3RING_CAUSE_BUFFER_FULL);
+	assert_row(got, 3, 2, 3);
+	r3ring_assembled_free(got);
+	feed_destroy(&prefill);
+}
+
+/* Nor where the attempt that decoded was never heard of. */
+Test(assembler_lives, failure_18_nor_before_a_later_attempt)
+{
+	struct feed prefill, decode;
+	struct r3ring_assembled *got;
+
+	open_instances(&prefill, &decode);
+	run(&prefill, 1, 0, 2, 2, 1);
+	feed_end(&prefill, 1, R3RING_END_FINISHED, 0, 2);
+	feed_begin(&decode, 9, "a", 3, 1);
+	run(&decode, 9, 1, 2, 0, 4);
+	feed_end(&decode, 9, R3RING_END_FINISHED, 1, 5);
+	got = take(&prefill, "a");
+	assert_row(got, 1, 1, 1);
+	assert_row(got, 2, 2, 2);
+	assert_row(got, 3, 2, 3);
 	r3ring_assembled_free(got);
 	feed_destroy(&prefill);
 }

@@ -44,8 +44,26 @@ static bool contradict(const struct cell *cell, const struct sim_row *a, const s
 	return a->pass.weights == b->pass.weights && !same_routes(cell, a, b);
 }
 
-/* What readers of all channels have of the cell, of an attempt. */
-static uint32_t rows_told(const struct cell *cell, int32_t attempt, const struct sim_row **rows)
+/* Whether its engine told that it ended the attempt before the token, and another instance went
+ * on: what it ran past its end is nobody's. */
+static bool is_cut(const struct cell *cell, const struct sim_life *life)
+{
+	bool elsewhere = false;
+
+	for (uint32_t i = 0; i < cell->request->lives; i++) {
+		const struct sim_life *other = cell->request->life[i];
+
+		elsewhere |= other->attempt >= life->attempt && other->engine != life->engine &&
+			     cell->sim->config.disaggregated && other->ever_named;
+	}
+	return elsewhere && life->end_heard && life->told_kept != R3RING_UNKNOWN_U32 &&
+	       cell->position >= life->told_kept;
+}
+
+/* What readers of all channels have of the cell, of an attempt; @counting: and that its engine
+ * did not run past its end. */
+static uint32_t rows_told(const struct cell *cell, int32_t attempt, bool counting,
+			  const struct sim_row **rows)
 {
 	const struct sim *sim = cell->sim;
 	uint32_t count = 0;
@@ -58,7 +76,9 @@ static uint32_t rows_told(const struct cell *cell, int32_t attempt, const struct
 			const struct sim_seen *seen = life->seen[c] ? &life->seen[c][cell->position]
 								    : NULL;
 
-			if (!seen || seen->known != SIM_ROW || cell->layer < channel->first_layer ||
+			if (!seen || seen->known != SIM_ROW || is_cut(cell, life) ||
+			    (counting && cell->position >= life->kept) ||
+			    cell->layer < channel->first_layer ||
 			    cell->layer >= channel->first_layer + channel->layers)
 				continue;
 			if (sim_cell_told(sim, channel, seen->row, cell->layer))
@@ -70,10 +90,33 @@ static uint32_t rows_told(const struct cell *cell, int32_t attempt, const struct
 	return count;
 }
 
+/*
+ * Whether a reader has a pass of the attempt that must be taken for an earlier one than the
+ * pass that counts. It is of another engine, and no first one: what came before it there, or
+ * that it lies past that engine's end, was lost. Nobody can tell the two apart then.
+ */
+static bool seems_earlier(const struct cell *cell, const struct truth *truth)
+{
+	for (uint32_t i = 0; i < cell->request->lives && truth->passes; i++) {
+		const struct sim_life *life = cell->request->life[i];
+
+		for (uint32_t c = 0; c < cell->sim->channels; c++) {
+			const struct sim_seen *seen = life->seen[c] ? &life->seen[c][cell->position]
+								    : NULL;
+
+			if (life->attempt == truth->attempt && seen && seen->known == SIM_ROW &&
+			    !is_cut(cell, life) && life->engine != truth->pass[0]->step->engine &&
+			    sim_counts_more(cell->sim, seen->row, truth->pass[0]))
+				return true;
+		}
+	}
+	return false;
+}
+
 static void find_known(struct cell *cell, const struct truth *truth)
 {
 	const struct sim_row *rows[2 * SIM_CHANNELS];
-	uint32_t count = rows_told(cell, truth->attempt, rows);
+	uint32_t count = rows_told(cell, truth->attempt, true, rows);
 
 	for (uint32_t i = 0; i < count; i++) {
 		for (uint32_t j = 0; j < truth->passes; j++)
@@ -90,7 +133,7 @@ static bool is_contradicted(const struct cell *cell)
 	const struct sim_row *rows[2 * SIM_CHANNELS];
 
 	for (uint32_t attempt = 0; attempt <= cell->request->attempts; attempt++) {
-		uint32_t count = rows_told(cell, (int32_t)attempt, rows);
+		uint32_t count = rows_told(cell, (int32_t)attempt, false, rows);
 
 		for (uint32_t i = 0; i < count; i++)
 			for (uint32_t j = 0; j < i; j++)
@@ -125,7 +168,7 @@ static bool is_told(const struct cell *cell)
 	const struct sim_row *rows[2 * SIM_CHANNELS];
 
 	for (uint32_t attempt = 0; attempt <= cell->request->attempts; attempt++) {
-		uint32_t count = rows_told(cell, (int32_t)attempt, rows);
+		uint32_t count = rows_told(cell, (int32_t)attempt, false, rows);
 
 		for (uint32_t i = 0; i < count; i++)
 			if (ids_are(cell, rows[i]))
@@ -257,18 +300,21 @@ static bool is_strict(const struct cell *cell)
 		 (R3RING_ASSEMBLED_UNFINISHED | R3RING_ASSEMBLED_EVICTED));
 }
 
-/* Nor what was kept of one whose successor nobody heard of: its prompt, but what more? */
+/* What was kept of an attempt its end says, or the next one's prompt. Where neither was heard
+ * it is its own prompt, but what more? */
 static bool kept_is_known(const struct cell *cell, const struct truth *truth)
 {
-	bool named = false, sampled = false;
+	bool named = false, sampled = false, told = false;
 
 	for (uint32_t i = 0; i < cell->request->lives; i++) {
 		const struct sim_life *life = cell->request->life[i];
 
 		named |= life->attempt == truth->attempt + 1 && life->ever_named;
 		sampled |= life->attempt == truth->attempt && cell->position >= life->prompt;
+		told |= life->attempt == truth->attempt && life->end_heard &&
+			life->told_kept != R3RING_UNKNOWN_U32 && cell->position < life->told_kept;
 	}
-	return truth->attempt == (int32_t)cell->request->attempts || named || !sampled;
+	return truth->attempt == (int32_t)cell->request->attempts || named || told || !sampled;
 }
 
 static void check_valid(const struct cell *cell, const struct truth *truth)
@@ -313,7 +359,9 @@ static bool accepted_is_unknown(const struct cell *cell, uint16_t attempt)
 	for (uint32_t i = 0; i < cell->request->lives; i++) {
 		const struct sim_life *life = cell->request->life[i];
 
-		for (uint32_t c = 0; c < cell->sim->channels && life->attempt == attempt; c++)
+		if (life->attempt != attempt || is_cut(cell, life))
+			continue;
+		for (uint32_t c = 0; c < cell->sim->channels; c++)
 			if (life->seen[c] && life->seen[c][cell->position].known == SIM_NO_SPANS)
 				return true;
 	}
@@ -438,8 +486,8 @@ static void check_missing(const struct cell *cell, const struct truth *truth)
 	if (cell->known && !cell->contradicted)
 		complain(cell, truth, "missing, but it was delivered");
 	else if (is_strict(cell) && attempts_before_are_known(cell, truth) &&
-		 cause_told(cell, truth) && cell->cause != R3RING_CAUSE_CONFLICT &&
-		 cell->cause != cause_told(cell, truth))
+		 kept_is_known(cell, truth) && cause_told(cell, truth) &&
+		 cell->cause != R3RING_CAUSE_CONFLICT && cell->cause != cause_told(cell, truth))
 		complain(cell, truth, "missing, and not for the cause that was told");
 	else if (!cause_is_true(cell, truth))
 		complain(cell, truth, "missing for a cause that is none");
@@ -462,7 +510,7 @@ void sim_check_cell(struct sim *sim, const struct sim_given *given, const struct
 
 	find_known(&cell, truth);
 	cell.known &= is_strict(&cell) && attempts_before_are_known(&cell, truth) &&
-		      kept_is_known(&cell, truth);
+		      kept_is_known(&cell, truth) && !seems_earlier(&cell, truth);
 	if (cell.valid != (cell.cause == 0))
 		complain(&cell, truth, "valid and a cause, or neither");
 	else if (cell.valid)

@@ -2,23 +2,12 @@
 /* Which pass over a position counts, and which others there were. */
 #include "tests/system/engine_sim/passes.h"
 
-/* Tokens that were kept of an attempt, and whether a pass of it chose the one behind. */
-static uint32_t kept_of(const struct sim_request *request, uint32_t attempt)
-{
-	uint32_t kept = 0;
-
-	for (uint32_t i = 0; i < request->lives; i++)
-		if (request->life[i]->attempt == attempt && request->life[i]->kept > kept)
-			kept = request->life[i]->kept;
-	return kept;
-}
-
+/* What an engine ran past its own end does not count, where another went on with the attempt
+ * either. */
 static bool consumed(const struct sim_request *request, uint32_t attempt, uint32_t position)
 {
-	if (position >= kept_of(request, attempt))
-		return false;
 	for (uint32_t i = 0; i < request->lives; i++)
-		if (request->life[i]->attempt == attempt &&
+		if (request->life[i]->attempt == attempt && position < request->life[i]->kept &&
 		    (request->life[i]->fill[position].pass ||
 		     request->life[i]->fill[position].external))
 			return true;
@@ -64,9 +53,7 @@ static const struct sim_row *pass_of(const struct sim *sim, const struct sim_fil
 	return fill->again;
 }
 
-/* Of two engines that ran the attempt under different weights, the older ones are first. */
-static bool counts_more(const struct sim *sim, const struct sim_row *pass,
-			const struct sim_row *other)
+bool sim_counts_more(const struct sim *sim, const struct sim_row *pass, const struct sim_row *other)
 {
 	return sim->config.policy == R3RING_ROWS_FIRST ? pass->pass.weights < other->pass.weights
 						       : pass->pass.weights > other->pass.weights;
@@ -74,7 +61,7 @@ static bool counts_more(const struct sim *sim, const struct sim_row *pass,
 
 static void truth_add(const struct sim *sim, struct truth *truth, const struct sim_row *pass)
 {
-	if (truth->passes && counts_more(sim, pass, truth->pass[0]))
+	if (truth->passes && sim_counts_more(sim, pass, truth->pass[0]))
 		truth->passes = 0;
 	if (!truth->passes || pass->pass.weights == truth->pass[0]->pass.weights)
 		truth->pass[truth->passes++] = pass;
@@ -91,7 +78,8 @@ struct truth sim_truth_of(const struct sim *sim, const struct sim_request *reque
 		const struct sim_fill *fill = &request->life[i]->fill[position];
 		const struct sim_row *pass = pass_of(sim, fill);
 
-		if ((int32_t)request->life[i]->attempt != truth.attempt)
+		if ((int32_t)request->life[i]->attempt != truth.attempt ||
+		    position >= request->life[i]->kept)
 			continue;
 		truth.external |= fill->external;
 		if (pass)

@@ -19,6 +19,10 @@ struct truth {
 struct truth sim_truth_of(const struct sim *sim, const struct sim_request *request,
 			  uint32_t position);
 
+/* Of two engines that ran the attempt under different weights, the older ones are first. */
+bool sim_counts_more(const struct sim *sim, const struct sim_row *pass,
+		     const struct sim_row *other);
+
 /* A pass of it that is not the last over its tokens chose the next one. What an engine that
  * only prefills chose, the one that decodes chooses again. */
 bool sim_sampled_behind(const struct sim_request *request, uint32_t attempt, uint32_t position);
