@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "consumer/assembler/assembled.h"
+#include "consumer/assembler/fill.h"
 
+#define LINE_BYTES 64u
 #define ROWS_MAX 64u /* channels that have a row of one position */
 
 /* The rows of one position, of one attempt. */
@@ -23,7 +25,7 @@ static const struct layer_map *map_of(const struct r3ring_assembled *assembled,
 				      const struct row *row)
 {
 	for (uint32_t i = 0; i < assembled->maps; i++)
-		if (assembled->map[i].pool == row->pool)
+		if (assembled->map[i].pool == row_tile(row)->pool)
 			return &assembled->map[i];
 	return NULL;
 }
@@ -31,9 +33,11 @@ static const struct layer_map *map_of(const struct r3ring_assembled *assembled,
 /* Whether @row is of a pass before that of @other: steps are those of their instance. */
 static bool is_before(const struct row *row, const struct row *other)
 {
-	if (row->pool->instance == other->pool->instance)
-		return row->step < other->step;
-	return row->weight_version < other->weight_version;
+	const struct tile *tile = row_tile(row), *its = row_tile(other);
+
+	if (tile->pool->instance == its->pool->instance)
+		return tile->step < its->step;
+	return tile->weight_version < its->weight_version;
 }
 
 /* The one that counts, where passes are of different weights, to the front. */
@@ -198,10 +202,10 @@ static void cell_conflict(struct cell *cell, const struct row *first, const stru
 {
 	cell->ids = NULL;
 	cell->cause = R3RING_CAUSE_CONFLICT;
-	cell->channel[0] = first->pool->channel;
-	cell->step[0] = first->step;
-	cell->channel[1] = second->pool->channel;
-	cell->step[1] = second->step;
+	cell->channel[0] = row_tile(first)->pool->channel;
+	cell->step[0] = row_tile(first)->step;
+	cell->channel[1] = row_tile(second)->pool->channel;
+	cell->step[1] = row_tile(second)->step;
 }
 
 /* What was lost is told before what was nobody's to have. */
@@ -238,13 +242,13 @@ static void cell_read(const struct r3ring_assembled *assembled, const struct cho
 
 		/* What other weights came to is another pass, and does not count. */
 		if (place == LAYER_ELSEWHERE ||
-		    (!row_is_no_pass(row) && row->weight_version != chosen->row[0]->weight_version))
+		    (!row_is_no_pass(row) &&
+		     row_tile(row)->weight_version != row_tile(chosen->row[0])->weight_version))
 			continue;
 		cause = row_cell_cause(row, place);
 		if (i >= chosen->passes && !cell->ids)
 			continue;
-		if (!cause && !cell_add(cell, row, row_ids(row) + (size_t)place * top_k,
-					top_k * sizeof(uint16_t)))
+		if (!cause && !cell_add(cell, row, row_ids(row, place), top_k * sizeof(uint16_t)))
 			return;
 		if (cause && !cell->ids && says_more(cause, cell->cause))
 			cell->cause = cause;
@@ -272,7 +276,7 @@ static void note_conflict(struct r3ring_assembled_info *info, uint32_t position,
 static void note_steps(struct r3ring_assembled_info *info, const struct chosen *chosen)
 {
 	for (uint32_t i = 0; i < chosen->rows; i++) {
-		uint64_t step = chosen->row[i]->step;
+		uint64_t step = row_tile(chosen->row[i])->step;
 
 		if (!step)
 			continue;
@@ -284,15 +288,13 @@ static void note_steps(struct r3ring_assembled_info *info, const struct chosen *
 }
 
 /* A row of one channel that has all layers, and all of them valid. */
-static const uint16_t *whole_row(const struct r3ring_assembled *assembled,
-				 const struct chosen *chosen)
+static struct row *whole_row(const struct chosen *chosen)
 {
 	struct row *row = chosen->rows == 1 ? chosen->row[0] : NULL;
 
-	if (!row || row->empty || row->causes || !chosen->map[0] || !chosen->map[0]->same ||
-	    !row_cell_valid(row, assembled->layers - 1))
+	if (!row || row->empty || row_is_marred(row) || !chosen->map[0] || !chosen->map[0]->same)
 		return NULL;
-	return row_ids(row);
+	return row;
 }
 
 static void count_cells(struct r3ring_assembled *assembled, uint32_t position,
@@ -319,7 +321,7 @@ void assembled_count(struct r3ring_assembled *assembled)
 	for (uint32_t position = 0; position < info->tokens; position++) {
 		choose(assembled, position, &chosen);
 		note_steps(info, &chosen);
-		if (whole_row(assembled, &chosen))
+		if (whole_row(&chosen))
 			info->cells_valid += assembled->layers;
 		else
 			count_cells(assembled, position, &chosen);
@@ -339,18 +341,65 @@ struct range {
 	size_t to; /* row of the output */
 };
 
-static void read_whole(const struct range *range, const uint16_t *ids,
-		       const struct r3ring_assembled_rows *rows)
-{
-	const size_t cells = range->to * range->layers;
+/* Whole rows of one tile that follow each other in the output. */
+struct run {
+	struct row *row[TILE_ROWS];
+	uint32_t rows;
+};
 
+/* From a tile as it came, a layer of all of them after the other. */
+static void read_layers(const struct range *range, const struct run *run, uint16_t *to)
+{
+	uint32_t from[TILE_ROWS];
+
+	for (uint32_t i = 0; i < run->rows; i++)
+		from[i] = run->row[i]->place * row_tile(run->row[i])->to_row;
+	for (uint32_t i = 0; i < range->layers; i++)
+		ids_gather(to + (size_t)i * range->top_k, range->layers * range->top_k,
+			   row_tile(run->row[0])->ids +
+				   (size_t)(range->layer + i) * row_tile(run->row[0])->to_layer,
+			   from, run->rows, range->top_k, i + 1 < range->layers);
+}
+
+static void read_ids(const struct range *range, const struct run *run, uint16_t *to)
+{
+	const size_t row_ids_read = (size_t)range->layers * range->top_k;
+	struct tile *tile = row_tile(run->row[0]);
+
+	/* Rows that lie apart in the output, as those of a step's many requests, are read the
+	 * cheaper when each layer's lines are read for all of them at once. */
+	if (!tile->turned && run->rows * range->top_k * sizeof(uint16_t) < LINE_BYTES)
+		tile_turn(tile);
+	if (!tile->turned) {
+		read_layers(range, run, to);
+		return;
+	}
+	for (uint32_t i = 0; i < run->rows; i++)
+		memcpy(to + i * row_ids_read, row_ids(run->row[i], range->layer),
+		       row_ids_read * sizeof(uint16_t));
+}
+
+/* The run ends before row @range->to of the output. */
+static void read_run(const struct range *range, struct run *run,
+		     const struct r3ring_assembled_rows *rows)
+{
+	const size_t cells = (range->to - run->rows) * range->layers;
+
+	if (!run->rows)
+		return;
 	if (rows->ids)
-		memcpy(rows->ids + cells * range->top_k, ids + (size_t)range->layer * range->top_k,
-		       (size_t)range->layers * range->top_k * sizeof(uint16_t));
+		read_ids(range, run, rows->ids + cells * range->top_k);
 	if (rows->valid)
-		memset(rows->valid + cells, 1, range->layers);
+		memset(rows->valid + cells, 1, (size_t)run->rows * range->layers);
 	if (rows->cause)
-		memset(rows->cause + cells, 0, range->layers);
+		memset(rows->cause + cells, 0, (size_t)run->rows * range->layers);
+	run->rows = 0;
+}
+
+static bool run_takes(const struct run *run, const struct row *row)
+{
+	return row && run->rows < TILE_ROWS &&
+	       (!run->rows || row_tile(run->row[0]) == row_tile(row));
 }
 
 static void read_cells(const struct r3ring_assembled *assembled, const struct range *range,
@@ -379,7 +428,7 @@ static uint64_t weights_of(const struct chosen *chosen)
 {
 	for (uint32_t i = 0; i < chosen->passes; i++)
 		if (row_has_any(chosen->row[i]))
-			return chosen->row[i]->weight_version;
+			return row_tile(chosen->row[i])->weight_version;
 	return 0;
 }
 
@@ -388,19 +437,23 @@ int r3ring_assembled_read(const struct r3ring_assembled *assembled, uint32_t pos
 			  const struct r3ring_assembled_rows *rows)
 {
 	const struct r3ring_assembled_info *info = &assembled->info;
+	struct range range = {layer, layers, info->top_k, 0};
+	struct run run = {.rows = 0};
 
 	if (position > info->tokens || positions > info->tokens - position ||
 	    layer > assembled->layers || layers > assembled->layers - layer)
 		return -ERANGE;
 	for (uint32_t i = 0; i < positions; i++) {
-		struct range range = {layer, layers, info->top_k, i};
 		struct chosen chosen;
-		const uint16_t *whole;
+		struct row *whole;
 
+		range.to = i;
 		choose(assembled, position + i, &chosen);
-		whole = whole_row(assembled, &chosen);
+		whole = whole_row(&chosen);
+		if (!run_takes(&run, whole))
+			read_run(&range, &run, rows);
 		if (whole)
-			read_whole(&range, whole, rows);
+			run.row[run.rows++] = whole;
 		else
 			read_cells(assembled, &range, &chosen, rows);
 		if (rows->weight_version)
@@ -408,5 +461,7 @@ int r3ring_assembled_read(const struct r3ring_assembled *assembled, uint32_t pos
 		if (rows->attempt)
 			rows->attempt[i] = chosen.pass ? chosen.pass->number : 0;
 	}
+	range.to = positions;
+	read_run(&range, &run, rows);
 	return 0;
 }

@@ -9,7 +9,7 @@
  *	place.c     a step's rows get positions in requests and keys
  *	place_again.c  and others, when spans come later than that
  *	give.c      a request that is ready: which rows count, and their union
- *	rows.c requests.c keys.c    what they work on
+ *	rows.c row_pages.c fill.c requests.c keys.c    what they work on
  *
  * A channel's items are settled in the order in which they came. A step that waits for
  * late spans holds up those behind it, since a later step may find its keys; how many
@@ -58,7 +58,7 @@ struct step {
 	struct row_pool *pool;
 	uint32_t rows;      /* valid ones of this rank, from head.row_begin on */
 	struct row **row;   /* [rows]; NULL when memory was out */
-	uint16_t **ids;     /* [rows] of each row; NULL where it has none */
+	struct tile *tiles; /* of the rows that have ids, in their order */
 	uint32_t *came;     /* [layers] rows that came */
 	uint64_t *parts;    /* [layers][part_words] a bit each record that came */
 	uint32_t part_rows; /* rows of a record */

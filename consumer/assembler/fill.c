@@ -2,80 +2,63 @@
 #include <string.h>
 
 #include "consumer/assembler/fill.h"
-#include "consumer/assembler/rows.h"
 
 /* With a constant size, a copy is a load and a store. */
-#define FILL(bytes)                                                                                \
+#define GATHER(bytes)                                                                              \
 	for (uint32_t i = 0; i < rows; i++)                                                        \
-		if (to[i])                                                                         \
-	memcpy(to[i] + place, ids + (size_t)i * top_k, bytes)
+	memcpy(to + i * apart, ids + from[i], bytes)
 
-static void fill_exact(uint16_t *const *to, size_t place, const uint16_t *ids, uint32_t rows,
-		       uint32_t top_k)
+void ids_gather(uint16_t *to, size_t apart, const uint16_t *ids, const uint32_t *from,
+		uint32_t rows, uint32_t top_k, bool loose)
 {
-	switch (top_k) {
+	switch (loose && top_k > 4 && top_k < 8 ? 8 : top_k) {
 	case 4:
-		FILL(8);
+		GATHER(8);
 		break;
 	case 8:
-		FILL(16);
+		GATHER(16);
 		break;
 	case 16:
-		FILL(32);
+		GATHER(32);
 		break;
 	default:
-		FILL(top_k * sizeof(uint16_t));
+		GATHER(top_k * sizeof(uint16_t));
 		break;
 	}
 }
 
-void fill_rows(uint16_t *const *to, size_t place, const uint16_t *ids, uint32_t rows,
-	       uint32_t top_k, bool loose)
+static inline __attribute__((always_inline)) uint16_t copy(uint16_t *restrict to,
+							   const uint16_t *restrict from,
+							   size_t count)
 {
-	/* Rows of the record behind which it still has as much as a store takes. */
-	uint32_t whole = 0;
+	uint16_t highest = 0;
 
-	if (loose && top_k > 4 && top_k < 8) {
-		whole = rows > 2 ? rows - 2 : 0;
-		for (uint32_t i = 0; i < whole; i++)
-			if (to[i])
-				memcpy(to[i] + place, ids + (size_t)i * top_k, 16);
+	for (size_t i = 0; i < count; i++) {
+		to[i] = from[i];
+		highest = from[i] > highest ? from[i] : highest;
 	}
-	fill_exact(to + whole, place, ids + (size_t)whole * top_k, rows - whole, top_k);
-}
-
-static inline __attribute__((always_inline)) uint16_t highest(const uint16_t *ids, size_t count)
-{
-	uint16_t most = 0;
-
-	for (size_t i = 0; i < count; i++)
-		most = ids[i] > most ? ids[i] : most;
-	return most;
+	return highest;
 }
 
 #if defined(__x86_64__)
 
 /* The baseline has no highest of unsigned words. */
-static __attribute__((target("avx2"))) uint16_t highest_avx2(const uint16_t *ids, size_t count)
+static __attribute__((target("avx2"))) uint16_t copy_avx2(uint16_t *to, const uint16_t *from,
+							  size_t count)
 {
-	return highest(ids, count);
+	return copy(to, from, count);
 }
 
-static uint16_t highest_of(const uint16_t *ids, size_t count)
+uint16_t ids_copy(uint16_t *to, const uint16_t *from, size_t count)
 {
-	return __builtin_cpu_supports("avx2") ? highest_avx2(ids, count) : highest(ids, count);
+	return __builtin_cpu_supports("avx2") ? copy_avx2(to, from, count) : copy(to, from, count);
 }
 
 #else
 
-static uint16_t highest_of(const uint16_t *ids, size_t count)
+uint16_t ids_copy(uint16_t *to, const uint16_t *from, size_t count)
 {
-	return highest(ids, count);
+	return copy(to, from, count);
 }
 
 #endif
-
-bool fill_any_stranger(const uint16_t *ids, size_t count, uint32_t experts)
-{
-	return experts <= UINT16_MAX && highest_of(ids, count) >= experts;
-}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ids of a LAYER record into rows: where the assembler's time goes. */
+/* Ids of a LAYER record into tiles, and of tiles into rows: where the assembler's time goes. */
 #ifndef CONSUMER_ASSEMBLER_FILL_H
 #define CONSUMER_ASSEMBLER_FILL_H
 
@@ -7,17 +7,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/*
- * Puts ids[rows][top_k] at element @place of each row's ids; to[rows], NULL for a row
- * that has none.
- *
- * @loose: up to ROW_STORE bytes behind a row's new ids may be overwritten: the layer that
- *         lies there comes later, or the row ends there.
- */
-void fill_rows(uint16_t *const *to, size_t place, const uint16_t *ids, uint32_t rows,
-	       uint32_t top_k, bool loose);
+/* Copies @count ids, and returns the highest of them. */
+uint16_t ids_copy(uint16_t *to, const uint16_t *from, size_t count);
 
-/* Whether any id is no expert. */
-bool fill_any_stranger(const uint16_t *ids, size_t count, uint32_t experts);
+/*
+ * Copies @rows cells of @top_k ids, each from its place to @apart ids behind the one before.
+ *
+ * @from:  [rows] places in @ids.
+ * @loose: 16 bytes of a cell may be read, and 16 bytes written: what lies behind it there is
+ *         written later.
+ */
+void ids_gather(uint16_t *to, size_t apart, const uint16_t *ids, const uint32_t *from,
+		uint32_t rows, uint32_t top_k, bool loose);
 
 #endif

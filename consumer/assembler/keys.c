@@ -8,8 +8,7 @@
 
 static void key_free(struct key *key)
 {
-	for (uint32_t i = 0; i < key->name.tokens; i++)
-		row_drop(key->row[i]);
+	rows_drop(key->row, key->name.tokens);
 	free(key);
 }
 
@@ -140,8 +139,8 @@ void key_store_forget_slots(struct key_store *store)
 static bool has_row_of(const struct key *key, uint64_t step, uint64_t generation)
 {
 	for (uint32_t i = 0; i < key->name.tokens; i++)
-		if (key->row[i] && key->row[i]->step == step &&
-		    key->row[i]->generation == generation)
+		if (key->row[i] && row_tile(key->row[i])->step == step &&
+		    row_tile(key->row[i])->generation == generation)
 			return true;
 	return false;
 }

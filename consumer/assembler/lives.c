@@ -10,27 +10,31 @@
 
 /* ---- tables ------------------------------------------------------------- */
 
-struct part *part_of(const struct channel *channel, uint64_t handle)
+/* Handles are looked up for every span of every step. */
+static unsigned int hash_of(uint64_t handle)
 {
+	return (unsigned int)(handle * UINT64_C(0x9E3779B97F4A7C15) >> 32);
+}
+
+static struct part *part_in(struct part *parts, uint64_t handle)
+{
+	const unsigned int hash = hash_of(handle);
 	struct part *part;
 
-	HASH_FIND(hh, channel->parts, &handle, sizeof(handle), part);
+	HASH_FIND_BYHASHVALUE(hh, parts, &handle, sizeof(handle), hash, part);
 	return part;
 }
 
-static struct part *suspended_part(const struct channel *channel, uint64_t handle)
+struct part *part_of(const struct channel *channel, uint64_t handle)
 {
-	struct part *part;
-
-	HASH_FIND(hh, channel->suspended, &handle, sizeof(handle), part);
-	return part;
+	return part_in(channel->parts, handle);
 }
 
 static int part_enlist(struct channel *channel, struct part *part)
 {
-	unsigned int before = HASH_COUNT(channel->parts);
+	const unsigned int before = HASH_COUNT(channel->parts), hash = hash_of(part->handle);
 
-	HASH_ADD(hh, channel->parts, handle, sizeof(part->handle), part);
+	HASH_ADD_BYHASHVALUE(hh, channel->parts, handle, sizeof(part->handle), hash, part);
 	part->live = HASH_COUNT(channel->parts) > before;
 	return part->live ? 0 : -ENOMEM;
 }
@@ -41,7 +45,7 @@ static void part_delist(struct channel *channel, struct part *part)
 		return;
 	if (part_of(channel, part->handle) == part)
 		HASH_DEL(channel->parts, part);
-	else if (suspended_part(channel, part->handle) == part)
+	else if (part_in(channel->suspended, part->handle) == part)
 		HASH_DEL(channel->suspended, part);
 	part->live = false;
 }
@@ -407,6 +411,20 @@ void requests_gap(const struct channel *channel, uint8_t cause)
 
 /* ---- room, and the end of all ------------------------------------------- */
 
+static bool has_room(const struct r3ring_assembler *assembler)
+{
+	return assembler->stats.bytes <= assembler->options.max_bytes + assembler->bytes_out;
+}
+
+/* Gives back what rows take that nobody refers to any more. */
+static void rows_make_room(struct r3ring_assembler *assembler)
+{
+	for (uint32_t i = 0; i < assembler->channels; i++)
+		for (struct row_pool *pool = assembler->channel[i]->pools; pool; pool = pool->next)
+			while (!has_room(assembler) && row_pool_squeeze(pool))
+				;
+}
+
 /* False when there are none. */
 static bool keys_make_room(struct r3ring_assembler *assembler)
 {
@@ -421,7 +439,10 @@ static bool keys_make_room(struct r3ring_assembler *assembler)
 
 void requests_make_room(struct r3ring_assembler *assembler)
 {
-	if (assembler->stats.bytes <= assembler->options.max_bytes + assembler->bytes_out)
+	if (has_room(assembler))
+		return;
+	rows_make_room(assembler);
+	if (has_room(assembler))
 		return;
 	if (assembler->onlooker.ctx && keys_make_room(assembler))
 		return;

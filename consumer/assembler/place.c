@@ -25,30 +25,29 @@ struct placing {
 /* ---- one position ------------------------------------------------------- */
 
 /* Two passes of one attempt and weight version over one token must agree. */
-static uint32_t cells_differing(struct row *kept, struct row *other)
+static uint32_t cells_differing(const struct row *kept, const struct row *other)
 {
-	const uint32_t top_k = kept->pool->top_k;
+	const struct row_pool *pool = row_tile(kept)->pool;
 	uint32_t count = 0;
 
-	if (kept->pool != other->pool || kept->empty || other->empty)
+	if (row_tile(other)->pool != pool || kept->empty || other->empty)
 		return 0;
-	for (uint32_t layer = 0; layer < kept->pool->layers; layer++) {
-		const size_t place = (size_t)layer * top_k;
-
+	for (uint32_t layer = 0; layer < pool->layers; layer++)
 		count += row_cell_valid(kept, layer) && row_cell_valid(other, layer) &&
-			 memcmp(row_ids(kept) + place, row_ids(other) + place,
-				top_k * sizeof(uint16_t)) != 0;
-	}
+			 memcmp(row_ids(kept, layer), row_ids(other, layer),
+				pool->top_k * sizeof(uint16_t)) != 0;
 	return count;
 }
 
 /* Whether @other has a cell that @kept lost, so that a row of another channel can tell of it
  * that the passes differ. */
-static bool has_more(struct row *kept, struct row *other)
+static bool has_more(const struct row *kept, const struct row *other)
 {
-	if (kept->pool != other->pool || kept->empty)
+	const struct row_pool *pool = row_tile(kept)->pool;
+
+	if (row_tile(other)->pool != pool || kept->empty)
 		return row_has_any(other);
-	for (uint32_t layer = 0; layer < kept->pool->layers; layer++)
+	for (uint32_t layer = 0; layer < pool->layers; layer++)
 		if (row_cell_valid(other, layer) && !row_cell_valid(kept, layer))
 			return true;
 	return false;
@@ -71,7 +70,7 @@ static void contradict(struct r3ring_assembler *assembler, struct attempt *attem
 static bool is_recomputed(const struct r3ring_assembler *assembler, const struct row *kept,
 			  const struct row *row)
 {
-	return kept && kept->weight_version != row->weight_version &&
+	return kept && row_tile(kept)->weight_version != row_tile(row)->weight_version &&
 	       assembler->options.policy == R3RING_ROWS_FIRST &&
 	       !(row_is_no_pass(kept) && kept->cause == R3RING_MISSING_SPANS);
 }
@@ -80,7 +79,11 @@ static void tell_onlooker(const struct placing *placing, uint32_t position, cons
 			  const struct row *before)
 {
 	const struct onlooker *onlooker = &placing->assembler->onlooker;
-	const struct placed_row placed = {
+	struct placed_row placed;
+
+	if (!onlooker->ctx)
+		return;
+	placed = (struct placed_row){
 		.part = placing->part,
 		.attempt = placing->attempt,
 		.row = row,
@@ -89,8 +92,7 @@ static void tell_onlooker(const struct placing *placing, uint32_t position, cons
 		.cached = placing->span->kind == R3RING_SPAN_CACHED,
 	};
 
-	if (onlooker->ctx)
-		onlooker->placed(onlooker->ctx, &placed);
+	onlooker->placed(onlooker->ctx, &placed);
 }
 
 /* @row is borrowed. */
@@ -110,7 +112,7 @@ static void put(const struct placing *placing, uint32_t position, struct row *ro
 		return;
 	}
 	if (kept && !row_is_no_pass(kept)) {
-		if (kept->weight_version == row->weight_version) {
+		if (row_tile(kept)->weight_version == row_tile(row)->weight_version) {
 			contradict(assembler, attempt, position, row);
 			if (!assembler->onlooker.ctx)
 				attempt_recompute(attempt, position, row);
@@ -219,7 +221,8 @@ static struct row *row_in_kv(const struct placing *placing, uint64_t position)
 {
 	struct row *row = attempt_newest(placing->attempt, (uint32_t)position);
 
-	if (row && placing->part->gap && row->weight_version != placing->step->head.weight_version)
+	if (row && placing->part->gap &&
+	    row_tile(row)->weight_version != placing->step->head.weight_version)
 		return NULL;
 	return row;
 }
@@ -315,7 +318,7 @@ static void place_elsewhere(const struct placing *placing)
 		placing->step->pool, cached ? R3RING_MISSING_UNKNOWN_KEY : R3RING_MISSING_EXTERNAL);
 
 	if (unknown)
-		unknown->weight_version = placing->step->head.weight_version;
+		row_tile(unknown)->weight_version = placing->step->head.weight_version;
 	for (uint32_t i = 0; i < placing->span->rows; i++) {
 		struct row *row = cached ? cached_row(placing, i) : NULL;
 
@@ -382,10 +385,8 @@ static uint32_t rows_counted(const struct r3ring_span *span)
 }
 
 /* Nobody's span, or one whose place never came: its keys hold something unknown. */
-static void place_nowhere(const struct placing *placing, enum phase phase)
+static void place_nowhere(const struct placing *placing)
 {
-	if (phase != ERASE)
-		return;
 	if (placing->span->kind != R3RING_SPAN_CACHED)
 		erase_keys(placing);
 	if (placing->part)
@@ -395,8 +396,10 @@ static void place_nowhere(const struct placing *placing, enum phase phase)
 		placing->assembler->stats.rows_unattributed += placing->span->rows;
 }
 
+/* @first: phase of the step. */
 static void place_phase(struct r3ring_assembler *assembler, struct channel *channel,
-			const struct step *step, struct part *const *parts, enum phase phase)
+			const struct step *step, struct part *const *parts, enum phase first,
+			enum phase phase)
 {
 	bool lost = step->head.flags & R3RING_STEP_SPANS_FOLLOW;
 	const uint64_t *key = step->map.key;
@@ -417,10 +420,11 @@ static void place_phase(struct r3ring_assembler *assembler, struct channel *chan
 		if (placing.part && !lost)
 			placing.attempt = part_attempt(placing.part, placing.span->attempt);
 		if (!placing.attempt) {
-			place_nowhere(&placing, phase);
+			if (phase == first)
+				place_nowhere(&placing);
 			continue;
 		}
-		if (phase == ERASE)
+		if (phase == first)
 			request_touch(assembler, placing.part->request);
 		place_span(&placing, phase);
 	}
@@ -451,15 +455,17 @@ static struct part **parts_of(const struct channel *channel, struct step *step)
 
 void step_place(struct r3ring_assembler *assembler, struct channel *channel, struct step *step)
 {
-	const enum phase last = all_computed(step) ? COMPUTE : LOOK_UP;
+	const bool computed = all_computed(step);
+	const enum phase first = computed && !step->map.keys ? COMPUTE : ERASE;
+	const enum phase last = computed ? COMPUTE : LOOK_UP;
 	struct part **parts = parts_of(channel, step);
 
 	/* Which slots it wrote is not known, and its own cached spans would see it too. */
 	if (!step->map_known || !parts || step->head.flags & R3RING_STEP_SPANS_FOLLOW)
 		key_store_forget_slots(&channel->keys);
-	for (enum phase phase = ERASE; parts && phase <= last; phase++)
-		place_phase(assembler, channel, step, parts, phase);
+	for (enum phase phase = first; parts && phase <= last; phase++)
+		place_phase(assembler, channel, step, parts, first, phase);
 	if (assembler->onlooker.ctx && parts)
-		place_phase(assembler, channel, step, parts, THIN);
+		place_phase(assembler, channel, step, parts, first, THIN);
 	free(parts);
 }

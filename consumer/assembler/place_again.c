@@ -7,6 +7,14 @@
 
 #include "consumer/assembler/assembler.h"
 
+static bool is_of(const struct row *row, const struct step *step, uint64_t generation)
+{
+	const struct tile *tile = row_tile(row);
+
+	return tile->step == step->head.step && tile->generation == generation &&
+	       tile->pool == step->pool && tile->number + row->index < step->rows;
+}
+
 /* The part's rows of a step, out of their positions again. Returns how many. */
 static uint32_t take_back(struct part *part, struct step *step, uint64_t generation)
 {
@@ -17,14 +25,14 @@ static uint32_t take_back(struct part *part, struct step *step, uint64_t generat
 
 		for (uint32_t position = 0; position < attempt->positions; position++) {
 			struct row *placed = attempt->row[position];
+			uint32_t number;
 
-			if (!placed || placed->step != step->head.step ||
-			    placed->generation != generation || placed->pool != step->pool ||
-			    placed->number >= step->rows)
+			if (!placed || !is_of(placed, step, generation))
 				continue;
-			row_drop(step->row[placed->number]);
-			step->row[placed->number] = placed;
-			step->head.weight_version = placed->weight_version;
+			number = row_tile(placed)->number + placed->index;
+			row_drop(step->row[number]);
+			step->row[number] = placed;
+			step->head.weight_version = row_tile(placed)->weight_version;
 			attempt->row[position] = NULL;
 			count++;
 		}

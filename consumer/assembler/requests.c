@@ -40,10 +40,8 @@ struct request *request_create(const struct r3ring_record *record)
 
 static void attempt_free(struct attempt *attempt)
 {
-	for (uint32_t position = 0; position < attempt->positions; position++)
-		row_drop(attempt->row[position]);
-	for (uint32_t position = 0; position < attempt->recomputed; position++)
-		row_drop(attempt->newest[position]);
+	rows_drop(attempt->row, attempt->positions);
+	rows_drop(attempt->newest, attempt->recomputed);
 	for (uint32_t i = 0; i < attempt->contradictions; i++)
 		row_drop(attempt->contradiction[i].row);
 	free(attempt->row);
@@ -91,14 +89,6 @@ struct part *request_part(struct request *request, uint32_t channel)
 	return part;
 }
 
-struct attempt *part_find_attempt(const struct part *part, uint16_t number)
-{
-	for (uint32_t i = part->attempts; i-- > 0;)
-		if (part->attempt[i].number == number)
-			return &part->attempt[i];
-	return NULL;
-}
-
 struct attempt *part_attempt(struct part *part, uint16_t number)
 {
 	static _Thread_local uint64_t serials;
@@ -139,9 +129,8 @@ int attempt_reach(struct attempt *attempt, uint32_t position)
 		attempt->row = row;
 		attempt->capacity = capacity;
 	}
-	memset(attempt->row + attempt->positions, 0,
-	       (position + 1 - attempt->positions) * sizeof(*attempt->row));
-	attempt->positions = position + 1;
+	while (attempt->positions <= position)
+		attempt->row[attempt->positions++] = NULL;
 	return 0;
 }
 

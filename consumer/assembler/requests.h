@@ -69,7 +69,13 @@ struct part *request_part(struct request *request, uint32_t channel);
 
 /* The attempt, made when there is none; NULL when memory is out. */
 struct attempt *part_attempt(struct part *part, uint16_t number);
-struct attempt *part_find_attempt(const struct part *part, uint16_t number);
+static inline struct attempt *part_find_attempt(const struct part *part, uint16_t number)
+{
+	for (uint32_t i = part->attempts; i-- > 0;)
+		if (part->attempt[i].number == number)
+			return &part->attempt[i];
+	return NULL;
+}
 
 /* Makes room for @position; 0 or -ENOMEM. */
 int attempt_reach(struct attempt *attempt, uint32_t position);

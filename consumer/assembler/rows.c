@@ -2,21 +2,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
+#include <utlist.h>
+
+#include "consumer/assembler/fill.h"
 #include "consumer/assembler/rows.h"
 
-/* Rows are written a layer at a time, so all rows of a step lie in few pages: large ones
- * where the kernel has them. */
-#define SLAB_BYTES (2u << 20)
-#define ROW_ALIGN 64u
-#define EXPECT_BYTES 1024u
-#define EXPECT_AHEAD 4u
-
-static size_t align_up(size_t bytes)
-{
-	return (bytes + ROW_ALIGN - 1) / ROW_ALIGN * ROW_ALIGN;
-}
+/* A tile of which no more than one in so many rows is held gives the others' memory back. */
+#define HELD_SHARE 4u
 
 struct row_pool *row_pool_create(const struct r3ring_schema_record *schema,
 				 const struct r3ring_layer_entry *layers, uint64_t *bytes)
@@ -33,103 +26,204 @@ struct row_pool *row_pool_create(const struct r3ring_schema_record *schema,
 	memcpy(pool->layer, layers, schema->layers * sizeof(*layers));
 	pool->layers = schema->layers;
 	pool->top_k = schema->top_k;
-	pool->words = (schema->layers + 63) / 64;
-	pool->ids_offset = (uint32_t)align_up(sizeof(struct row) + pool->words * sizeof(uint64_t));
-	pool->row_bytes =
-		align_up(pool->ids_offset +
-			 (size_t)schema->layers * schema->top_k * sizeof(uint16_t) + ROW_STORE);
+	row_pages_open(&pool->pages, (size_t)schema->layers * schema->top_k * sizeof(uint16_t));
 	pool->bytes = bytes;
 	return pool;
 }
 
 void row_pool_destroy(struct row_pool *pool)
 {
+	struct tile *tile;
+
 	row_drop(pool->ran);
-	for (uint32_t i = 0; i < pool->slabs; i++)
-		free(pool->slab[i]);
-	free(pool->slab);
-	free(pool->spare);
+	while ((tile = pool->spare)) {
+		pool->spare = tile->next;
+		free(tile);
+	}
+	row_pages_close(&pool->pages);
 	free(pool->layer);
 	free(pool);
 }
 
-/* Room for what a slab is cut into, so that giving a row back never fails. */
-static int pool_reserve(struct row_pool *pool, size_t more)
+bool row_pool_squeeze(struct row_pool *pool)
 {
-	void **slabs = realloc(pool->slab, (pool->slabs + 1) * sizeof(*slabs));
-	struct row **spare;
-
-	if (!slabs)
-		return -ENOMEM;
-	pool->slab = slabs;
-	spare = realloc(pool->spare, (pool->rows + more) * sizeof(*spare));
-	if (!spare)
-		return -ENOMEM;
-	pool->spare = spare;
-	return 0;
+	return pool->loose && tile_turn(pool->loose) == 0;
 }
 
-/* Cuts another slab into spare rows. */
-static int pool_grow(struct row_pool *pool)
-{
-	size_t bytes = pool->row_bytes > SLAB_BYTES ? pool->row_bytes : SLAB_BYTES;
-	size_t rows;
-	uint8_t *slab;
+/* ---- tiles -------------------------------------------------------------- */
 
-	bytes = (bytes + SLAB_BYTES - 1) / SLAB_BYTES * SLAB_BYTES;
-	rows = bytes / pool->row_bytes;
-	if (pool_reserve(pool, rows))
-		return -ENOMEM;
-	slab = aligned_alloc(SLAB_BYTES, bytes);
-	if (!slab)
-		return -ENOMEM;
-	madvise(slab, bytes, MADV_HUGEPAGE); /* or not: only faster */
-	pool->slab[pool->slabs++] = slab;
-	pool->rows += (uint32_t)rows;
-	while (rows-- > 0)
-		pool->spare[pool->spares++] = (struct row *)(void *)(slab + rows * pool->row_bytes);
-	return 0;
+static size_t head_bytes(const struct tile *tile)
+{
+	return sizeof(*tile) + tile->rows * sizeof(*tile->row);
 }
 
-static void row_init(struct row *row, struct row_pool *pool, size_t bytes)
+static struct tile *tile_alloc(struct row_pool *pool, uint32_t rows)
 {
-	*pool->bytes += bytes;
-	memset(row, 0, sizeof(*row));
-	row->pool = pool;
-	row->refs = 1;
+	struct tile *tile = pool->spare;
+
+	if (!tile || rows != TILE_ROWS)
+		return malloc(sizeof(*tile) + rows * sizeof(*tile->row));
+	pool->spare = tile->next;
+	return tile;
 }
 
-/* Asks for a row that is taken soon: it was given back long ago. */
-static void row_expect(const struct row *row, size_t bytes)
+static struct tile *tile_make(struct row_pool *pool, uint32_t rows)
 {
-	for (size_t at = 0; at < bytes && at < EXPECT_BYTES; at += ROW_ALIGN)
-		__builtin_prefetch((const uint8_t *)row + at, 1);
-}
+	struct tile *tile = tile_alloc(pool, rows);
 
-struct row *row_take(struct row_pool *pool)
-{
-	struct row *row;
-
-	if (!pool->spares && pool_grow(pool))
+	if (!tile)
 		return NULL;
-	row = pool->spare[--pool->spares];
-	if (pool->spares >= EXPECT_AHEAD)
-		row_expect(pool->spare[pool->spares - EXPECT_AHEAD], pool->row_bytes);
-	row_init(row, pool, pool->row_bytes);
-	memset(row->valid, 0, pool->words * sizeof(uint64_t));
-	return row;
+	*tile = (struct tile){.pool = pool, .rows = (uint8_t)rows, .live = row_bits(0, rows)};
+	for (uint32_t i = 0; i < rows; i++)
+		tile->row[i] = (struct row){.refs = 1, .index = (uint8_t)i, .place = (uint8_t)i};
+	*pool->bytes += head_bytes(tile);
+	return tile;
 }
+
+/* Puts it where its ids are, or will be. */
+static void tile_lay(struct tile *tile, const struct row_run *run, bool turned)
+{
+	const struct row_pool *pool = tile->pool;
+
+	tile->page = run->page;
+	tile->first = (uint8_t)run->first;
+	tile->places = (uint8_t)run->rows;
+	tile->ids = (uint16_t *)(void *)row_run_memory(&pool->pages, run);
+	tile->turned = turned;
+	tile->to_row = turned ? pool->layers * pool->top_k : pool->top_k;
+	tile->to_layer = turned ? pool->top_k : run->rows * pool->top_k;
+	*pool->bytes += run->rows * pool->pages.row_bytes;
+}
+
+/* Places of its page, a bit each, are others' from here on. */
+static void tile_give(const struct tile *tile, uint64_t places)
+{
+	struct row_pool *pool = tile->pool;
+
+	*pool->bytes -= (uint32_t)__builtin_popcountll(places) * pool->pages.row_bytes;
+	row_pages_give(&pool->pages, tile->page, places << tile->first);
+}
+
+static void loose_join(struct tile *tile)
+{
+	if (!tile->prev)
+		DL_APPEND(tile->pool->loose, tile);
+}
+
+static void loose_leave(struct tile *tile)
+{
+	if (tile->prev)
+		DL_DELETE(tile->pool->loose, tile);
+	tile->prev = NULL;
+}
+
+struct tile *tile_take(struct row_pool *pool, uint32_t rows)
+{
+	struct row_run run;
+	struct tile *tile;
+
+	if (row_pages_take(&pool->pages, 1, rows < TILE_ROWS ? rows : TILE_ROWS, &run) < 0)
+		return NULL;
+	tile = tile_make(pool, run.rows);
+	if (!tile) {
+		row_pages_give(&pool->pages, run.page, row_bits(run.first, run.rows));
+		return NULL;
+	}
+	/* With one row it is the same either way. */
+	tile_lay(tile, &run, run.rows == 1);
+	return tile;
+}
+
+/* The ids of those that are live to where they lie row by row. */
+static void move_live(const struct tile *tile, uint16_t *to)
+{
+	const uint32_t layers = tile->pool->layers, top_k = tile->pool->top_k;
+	uint32_t from[TILE_ROWS], rows = 0;
+
+	for (uint64_t live = tile->live; live; live &= live - 1)
+		from[rows++] = tile->row[__builtin_ctzll(live)].place * tile->to_row;
+	for (uint32_t layer = 0; layer < layers; layer++)
+		ids_gather(to + (size_t)layer * top_k, layers * top_k,
+			   tile->ids + (size_t)layer * tile->to_layer, from, rows, top_k,
+			   layer + 1 < layers);
+}
+
+int tile_turn(struct tile *tile)
+{
+	struct row_pool *pool = tile->pool;
+	const uint32_t rows = (uint32_t)__builtin_popcountll(tile->live);
+	struct row_run run;
+	uint8_t place = 0;
+
+	if (row_pages_take(&pool->pages, rows, rows, &run) < 0)
+		return -ENOMEM;
+	move_live(tile, (uint16_t *)(void *)row_run_memory(&pool->pages, &run));
+	loose_leave(tile);
+	tile_give(tile, row_bits(0, tile->places));
+	for (uint64_t live = tile->live; live; live &= live - 1)
+		tile->row[__builtin_ctzll(live)].place = place++;
+	tile_lay(tile, &run, true);
+	return 0;
+}
+
+static void tile_free(struct tile *tile)
+{
+	struct row_pool *pool = tile->pool;
+
+	loose_leave(tile);
+	*pool->bytes -= head_bytes(tile);
+	free(tile->causes);
+	if (tile->rows != TILE_ROWS) {
+		free(tile);
+		return;
+	}
+	tile->next = pool->spare;
+	pool->spare = tile;
+}
+
+static uint64_t places_of(const struct tile *tile, uint64_t rows)
+{
+	uint64_t places = 0;
+
+	for (; rows; rows &= rows - 1)
+		places |= UINT64_C(1) << tile->row[__builtin_ctzll(rows)].place;
+	return places;
+}
+
+/* What others still need of it stays, or moves. */
+static void tile_shrink(struct tile *tile)
+{
+	if (tile->turned)
+		return;
+	if ((uint32_t)__builtin_popcountll(tile->live) * HELD_SHARE > tile->places ||
+	    tile_turn(tile) < 0)
+		loose_join(tile);
+}
+
+void tile_rows_died(struct tile *tile, uint64_t died)
+{
+	tile->live &= ~died;
+	if (tile->turned && tile->page)
+		tile_give(tile, places_of(tile, died));
+	else if (tile->page && !tile->live)
+		tile_give(tile, row_bits(0, tile->places));
+	if (tile->live)
+		tile_shrink(tile);
+	else
+		tile_free(tile);
+}
+
+/* ---- rows --------------------------------------------------------------- */
 
 struct row *row_take_empty(struct row_pool *pool, uint8_t cause)
 {
-	struct row *row = malloc(sizeof(*row));
+	struct tile *tile = tile_make(pool, 1);
 
-	if (!row)
+	if (!tile)
 		return NULL;
-	row_init(row, pool, sizeof(*row));
-	row->empty = 1;
-	row->cause = cause;
-	return row;
+	tile->row[0].empty = 1;
+	tile->row[0].cause = cause;
+	return &tile->row[0];
 }
 
 struct row *row_that_ran(struct row_pool *pool)
@@ -141,49 +235,50 @@ struct row *row_that_ran(struct row_pool *pool)
 
 size_t row_bytes(const struct row *row)
 {
-	return row->empty ? sizeof(*row) : row->pool->row_bytes;
+	const struct tile *tile = row_tile(row);
+
+	return head_bytes(tile) / tile->rows + (tile->page ? tile->pool->pages.row_bytes : 0);
 }
 
-void row_drop(struct row *row)
+void rows_drop(struct row *const *row, uint32_t rows)
 {
-	struct row_pool *pool;
+	struct tile *tile = NULL;
+	uint64_t died = 0;
 
-	if (!row || --row->refs)
-		return;
-	pool = row->pool;
-	*pool->bytes -= row_bytes(row);
-	free(row->causes);
-	if (row->empty) {
-		free(row);
-		return;
+	for (uint32_t i = 0; i < rows; i++) {
+		if (!row[i] || --row[i]->refs)
+			continue;
+		if (died && row_tile(row[i]) != tile) {
+			tile_rows_died(tile, died);
+			died = 0;
+		}
+		tile = row_tile(row[i]);
+		died |= UINT64_C(1) << row[i]->index;
 	}
-	pool->spare[pool->spares++] = row;
+	if (died)
+		tile_rows_died(tile, died);
 }
 
 bool row_has_any(const struct row *row)
 {
-	for (uint32_t word = 0; !row->empty && word < row->pool->words; word++)
-		if (row->valid[word])
+	for (uint32_t layer = 0; layer < row_tile(row)->pool->layers; layer++)
+		if (row_cell_valid(row, layer))
 			return true;
 	return false;
 }
 
-uint8_t row_cell_cause(const struct row *row, uint32_t layer)
-{
-	if (row_cell_valid(row, layer))
-		return 0;
-	return row->causes && row->causes[layer] ? row->causes[layer] : row->cause;
-}
-
 void row_cell_spoil(struct row *row, uint32_t layer, uint8_t cause)
 {
-	if (!row->causes)
-		row->causes = calloc(row->pool->layers, sizeof(*row->causes));
-	if (!row->causes) {
+	struct tile *tile = row_tile(row);
+	const uint32_t layers = tile->pool->layers;
+
+	if (!tile->causes)
+		tile->causes = calloc((size_t)tile->rows * layers, sizeof(*tile->causes));
+	if (!tile->causes) {
 		row->cause = cause;
-		memset(row->valid, 0, row->pool->words * sizeof(uint64_t));
+		row->empty = 1;
 		return;
 	}
-	row->causes[layer] = cause;
-	row->valid[layer / 64] &= ~(UINT64_C(1) << (layer % 64));
+	tile->causes[(size_t)row->index * layers + layer] = cause;
+	tile->marred |= UINT64_C(1) << row->index;
 }

@@ -38,28 +38,42 @@ static int map_keep(struct map *map, uint64_t since, const struct r3ring_span *s
 	return 0;
 }
 
+static void tile_name(struct tile *tile, const struct step *step, uint64_t generation,
+		      uint32_t first)
+{
+	tile->step = step->head.step;
+	tile->generation = generation;
+	tile->number = step->head.row_begin + first;
+	tile->weight_version = step->head.weight_version;
+}
+
 /* Rows that find no memory are missing; the step goes on. */
 static void take_rows(struct step *step, struct row_pool *pool, uint64_t generation)
 {
-	bool empty = step->head.flags & (R3RING_STEP_DROPPED | R3RING_STEP_WARMUP);
-	struct row *shared = NULL;
+	struct tile **end = &step->tiles, *tile;
 
-	for (uint32_t i = 0; i < step->rows; i++) {
-		if (empty) {
-			step->row[i] = shared ? row_hold(shared)
-					      : row_take_empty(pool, R3RING_MISSING_GAP);
-			shared = step->row[i];
-		} else {
-			step->row[i] = row_take(pool);
-		}
-		if (!step->row[i])
-			continue;
-		step->ids[i] = empty ? NULL : row_ids(step->row[i]);
-		step->row[i]->step = step->head.step;
-		step->row[i]->generation = generation;
-		step->row[i]->number = step->head.row_begin + i;
-		step->row[i]->weight_version = step->head.weight_version;
+	for (uint32_t first = 0; first < step->rows; first += tile->rows) {
+		tile = tile_take(pool, step->rows - first);
+		if (!tile)
+			return;
+		tile_name(tile, step, generation, first);
+		for (uint32_t i = 0; i < tile->rows; i++)
+			step->row[first + i] = &tile->row[i];
+		*end = tile;
+		end = &tile->next;
 	}
+}
+
+/* One row stands for all of a step that has no ids. */
+static void take_empty_rows(struct step *step, struct row_pool *pool, uint64_t generation)
+{
+	struct row *shared = step->rows ? row_take_empty(pool, R3RING_MISSING_GAP) : NULL;
+
+	if (!shared)
+		return;
+	tile_name(row_tile(shared), step, generation, step->rows - 1);
+	for (uint32_t i = 0; i < step->rows; i++)
+		step->row[i] = i ? row_hold(shared) : shared;
 }
 
 int step_open(struct step *step, const struct channel *channel, uint64_t seq,
@@ -80,19 +94,20 @@ int step_open(struct step *step, const struct channel *channel, uint64_t seq,
 	parts = (head->row_end - head->row_begin) / step->part_rows + 1;
 	step->part_words = (parts + 63) / 64;
 	step->row = calloc(step->rows + 1, sizeof(*step->row));
-	step->ids = calloc(step->rows + 1, sizeof(*step->ids));
 	step->came = calloc(pool->layers, sizeof(*step->came));
 	step->parts = calloc((size_t)pool->layers * step->part_words, sizeof(*step->parts));
 	step->cause = calloc(pool->layers, sizeof(*step->cause));
 	step->map_open = head->flags & R3RING_STEP_MAP_CONTINUED;
 	step->map_known = map_keep(&step->map, seq, record->u.step.spans, head->spans,
 				   record->u.step.keys, head->keys) == 0;
-	if (!step->row || !step->ids || !step->came || !step->parts || !step->cause ||
-	    !step->map_known) {
+	if (!step->row || !step->came || !step->parts || !step->cause || !step->map_known) {
 		step_release(step);
 		return -ENOMEM;
 	}
-	take_rows(step, pool, channel->generation);
+	if (head->flags & (R3RING_STEP_DROPPED | R3RING_STEP_WARMUP))
+		take_empty_rows(step, pool, channel->generation);
+	else
+		take_rows(step, pool, channel->generation);
 	return 0;
 }
 
@@ -106,10 +121,9 @@ static void map_free(struct map *map)
 
 void step_release(struct step *step)
 {
-	for (uint32_t i = 0; step->row && i < step->rows; i++)
-		row_drop(step->row[i]);
+	if (step->row)
+		rows_drop(step->row, step->rows);
 	free(step->row);
-	free(step->ids);
 	free(step->came);
 	free(step->parts);
 	free(step->cause);
@@ -154,9 +168,29 @@ static bool layer_fits(struct step *step, const struct r3ring_layer_record *head
 	return true;
 }
 
-static bool next_is_to_come(const struct step *step, uint32_t layer)
+/* Copies a layer's ids of rows from @first on to where they belong. Returns the highest. */
+static uint16_t fill(const struct step *step, uint32_t layer, uint32_t first, uint32_t rows,
+		     const uint16_t *ids)
 {
-	return layer + 1 == step->pool->layers || step->came[layer + 1] == 0;
+	const uint32_t top_k = step->pool->top_k, end = first + rows;
+	uint16_t highest = 0;
+	uint32_t begin = 0; /* of the tile */
+
+	for (struct tile *tile = step->tiles; tile && begin < end; tile = tile->next) {
+		uint32_t next = begin + tile->rows, to = next < end ? next : end;
+
+		if (next > first) {
+			uint16_t one = ids_copy(tile->ids + (size_t)layer * tile->to_layer +
+							(size_t)(first - begin) * tile->to_row,
+						ids, (size_t)(to - first) * top_k);
+
+			highest = one > highest ? one : highest;
+			ids += (size_t)(to - first) * top_k;
+			first = to;
+		}
+		begin = next;
+	}
+	return highest;
 }
 
 void step_layer(struct step *step, const struct r3ring_record *record, uint32_t experts)
@@ -172,9 +206,7 @@ void step_layer(struct step *step, const struct r3ring_record *record, uint32_t 
 	if (rows > head->rows)
 		rows = head->rows;
 	step->came[head->layer_index] += rows;
-	fill_rows(step->ids + first, (size_t)head->layer_index * head->top_k, ids, rows,
-		  head->top_k, next_is_to_come(step, head->layer_index));
-	if (!fill_any_stranger(ids, (size_t)rows * head->top_k, experts))
+	if (fill(step, head->layer_index, first, rows, ids) < experts)
 		return;
 	for (uint32_t i = 0; i < rows; i++)
 		if (step->row[first + i] && !step->row[first + i]->empty)
@@ -336,20 +368,6 @@ void step_seal(struct step *step)
 	const struct row_pool *pool = step->pool;
 
 	step_gap(step); /* what did not come until now does not */
-	for (uint32_t i = 0; i < step->rows; i++) {
-		struct row *row = step->row[i];
-
-		if (!row || row->empty)
-			continue;
-		for (uint32_t layer = 0; layer < pool->layers; layer += 64) {
-			uint32_t rest = pool->layers - layer;
-
-			row->valid[layer / 64] = rest < 64 ? (UINT64_C(1) << rest) - 1 : UINT64_MAX;
-		}
-		for (uint32_t layer = 0; row->causes && layer < pool->layers; layer++)
-			if (row->causes[layer])
-				row_cell_spoil(row, layer, row->causes[layer]);
-	}
 	for (uint32_t layer = 0; layer < pool->layers; layer++)
 		if (step->cause[layer] || step->came[layer] != step->rows)
 			seal_layer(step, layer);

@@ -64,8 +64,8 @@ static bool ran_before(const struct part *part, const struct placed_row *placed)
 		const struct row *row = attempt_row(&part->attempt[i], placed->position);
 
 		if (part->attempt[i].number < placed->attempt->number && row &&
-		    row->pool->layers == placed->row->pool->layers && !row_is_no_pass(row) &&
-		    placed->position < kept_of(part, i))
+		    row_tile(row)->pool->layers == row_tile(placed->row)->pool->layers &&
+		    !row_is_no_pass(row) && placed->position < kept_of(part, i))
 			return true;
 	}
 	return false;
@@ -99,14 +99,12 @@ static void count_layer(uint16_t *counts, const uint16_t *ids, uint32_t top_k)
 static void count_ids(const struct r3ring_signatures *signatures, uint16_t *counts,
 		      const struct row *row)
 {
-	const struct row_pool *pool = row->pool;
-	const uint16_t *ids =
-		(const uint16_t *)(const void *)((const uint8_t *)row + pool->ids_offset);
+	const struct row_pool *pool = row_tile(row)->pool;
 
 	for (uint32_t layer = 0; layer < pool->layers; layer++)
 		if (row_cell_valid(row, layer))
 			count_layer(counts + (size_t)layer * signatures->experts,
-				    ids + (size_t)layer * pool->top_k, pool->top_k);
+				    row_ids(row, layer), pool->top_k);
 }
 
 static void add_u64(uint64_t *word, uint64_t value)
@@ -130,7 +128,7 @@ static void count_row(struct r3ring_signatures *signatures, struct slot *slot,
 	enum r3ring_signature_phase phase = placed->position < slot->prompt
 						    ? R3RING_SIGNATURE_PREFILL
 						    : R3RING_SIGNATURE_DECODE;
-	uint32_t stage = stage_of(signatures, placed->row->pool);
+	uint32_t stage = stage_of(signatures, row_tile(placed->row)->pool);
 	uint16_t *counts = stage < SIGNATURE_STAGES ? slot_reach(signatures, slot, stage, phase)
 						    : NULL;
 

@@ -174,7 +174,8 @@ struct r3ring_assembled_info {
 	struct r3ring_conflict conflict[R3RING_CONFLICTS_TOLD]; /* [conflicts_told], the first */
 };
 
-/* The next request that is ready, or NULL. The caller owns it. */
+/* The next request that is ready, or NULL. The caller owns it, and reads and frees it in the
+ * assembler's thread. */
 R3RING_API struct r3ring_assembled *r3ring_assembler_take(struct r3ring_assembler *assembler);
 R3RING_API void r3ring_assembled_free(struct r3ring_assembled *assembled);
 
