@@ -20,7 +20,7 @@
 #define LINES_OFFSET R3RING_REGION_ALIGN
 #define DESCS_OFFSET (2u * R3RING_REGION_ALIGN)
 #define ALLOCATE_TRIES 16
-#define ALLOCATE_PIECE (UINT64_C(64) << 20) /* some 60 ms */
+#define ALLOCATE_PIECE (UINT64_C(8) << 20) /* some 8 ms */
 
 void segment_locate_regions(struct r3ring_segment *segment)
 {

@@ -59,7 +59,7 @@ static void start_recorder(const char *base)
 static void start(void)
 {
 	builder_open(&archive, 0);
-	test_daemon_start(&daemon_a, (const char *[]){"--ring-size", "64M", NULL});
+	test_daemon_start(&daemon_a, (const char *[]){"--ring-size", "16M", NULL});
 }
 
 static void stop(void)

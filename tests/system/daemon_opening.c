@@ -19,7 +19,8 @@
 #include "tests/support/worker.h"
 
 #define RING_LEAST (1u << 20) /* a reader's page is allocated, too */
-#define PIECE (64u << 20)
+#define PIECE (8u << 20) /* of what is allocated at once */
+#define ONE_PIECE "--ring-size", "4M"
 #define ROWS 4u
 
 static struct test_daemon daemon_a;
@@ -100,7 +101,7 @@ Test(daemon_opening, others_are_served_while_a_ring_is_allocated)
 	struct r3ring_error err = {0};
 	json_t *object;
 
-	start(NULL);
+	start((const char *[]){ONE_PIECE, NULL});
 	worker_start(&worker_b, open_quick, NULL);
 	cr_assert(held_call_await(&allocation));
 	held_call_release(&allocation);
@@ -133,9 +134,7 @@ static void let_daemon_turn(void)
 
 Test(daemon_opening, one_that_hangs_up_meanwhile_leaves_its_name_to_the_next)
 {
-	start((const char *[]){"--ring-size", "128M", NULL});
-	if (!test_shm_takes(256u << 20))
-		cr_skip_test("/dev/shm has no room for two rings of 128 MiB");
+	start((const char *[]){"--ring-size", "12M", NULL});
 	begin_slow(&worker_a);
 	worker_kill(&worker_a);
 	let_daemon_turn();
@@ -157,7 +156,7 @@ Test(daemon_opening, a_ring_that_is_being_allocated_counts_among_its_users_chann
 {
 	struct r3ring_error err = {0};
 
-	start((const char *[]){"--max-channels", "1", NULL});
+	start((const char *[]){ONE_PIECE, "--max-channels", "1", NULL});
 	begin_slow(&worker_a);
 	cr_expect_eq(engine_open(&engine_a, daemon_a.dir, instance_of("quick"), ROWS, &err),
 		     -EDQUOT);
@@ -169,7 +168,7 @@ Test(daemon_opening, a_ring_that_is_being_allocated_counts_among_its_users_chann
 
 Test(daemon_opening, a_daemon_that_ends_meanwhile_refuses_and_leaves_nothing)
 {
-	start(NULL);
+	start((const char *[]){ONE_PIECE, NULL});
 	begin_slow(&worker_a);
 	kill(daemon_a.pid, SIGTERM);
 	cr_expect(test_daemon_said(&daemon_a, "stopping"));
@@ -182,7 +181,7 @@ Test(daemon_opening, a_daemon_that_ends_meanwhile_refuses_and_leaves_nothing)
 
 Test(daemon_opening, a_daemon_killed_meanwhile_leaves_nothing_to_the_next)
 {
-	start(NULL);
+	start((const char *[]){ONE_PIECE, NULL});
 	begin_slow(&worker_a);
 	test_daemon_kill(&daemon_a);
 	cr_expect_eq(worker_wait(&worker_a), 1);

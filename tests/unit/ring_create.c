@@ -279,8 +279,8 @@ Test(ring_create, failure_1_a_full_dev_shm_is_an_error_that_names_need_free_and_
 
 Test(ring_create, what_was_allocated_before_it_was_full_is_free)
 {
-	options.arena_bytes = 128u << 20;
-	expect_no_room("72m", "75497472 are free");
+	options.arena_bytes = 16u << 20;
+	expect_no_room("12m", "12582912 are free");
 }
 
 /* ---- thought better of -------------------------------------------------- */
@@ -296,7 +296,7 @@ Test(ring_create, whoever_waits_for_its_memory_may_end_that)
 {
 	unsigned int asked = 0;
 
-	options.arena_bytes = 128u << 20;
+	options.arena_bytes = 16u << 20;
 	options.carry_on = carry_on_once;
 	options.ctx = &asked;
 	expect_refusal(-ECANCELED, name);
