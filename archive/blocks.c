@@ -29,7 +29,7 @@ static void lay_out(struct blocks *blocks)
 		at += area_bytes();
 		blocks->areas[BLOCK_AREAS * i + BLOCK_RAW] =
 			(struct iovec){block->raw, area_bytes()};
-		block->capacity = ARCHIVE_BLOCK_BYTES;
+		block->capacity = blocks->capacity;
 		if (!blocks->level)
 			continue;
 		block->packed = at;
@@ -39,9 +39,9 @@ static void lay_out(struct blocks *blocks)
 	}
 }
 
-int blocks_init(struct blocks *blocks, int level)
+int blocks_init(struct blocks *blocks, size_t capacity, int level)
 {
-	*blocks = (struct blocks){.level = level};
+	*blocks = (struct blocks){.capacity = capacity, .level = level};
 	blocks->memory_bytes = BLOCKS * (level ? BLOCK_AREAS : 1) * area_bytes();
 	blocks->memory = mmap(NULL, blocks->memory_bytes, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -206,7 +206,7 @@ void blocks_written(struct blocks *blocks, struct block *block,
 		note(ctx, block);
 		free(block->large);
 		block->large = NULL;
-		block->capacity = ARCHIVE_BLOCK_BYTES;
+		block->capacity = blocks->capacity;
 		blocks->n_freed++;
 		pthread_cond_signal(&blocks->freed);
 	}

@@ -57,12 +57,13 @@ struct blocks {
 	void *memory;
 	size_t memory_bytes;
 	struct iovec areas[BLOCK_AREAS * BLOCKS];
-	int level;   /* zstd's; 0: no compression */
-	int wake_fd; /* eventfd of the writing thread */
+	size_t capacity; /* of a block's entries; a larger record has one of its own */
+	int level;       /* zstd's; 0: no compression */
+	int wake_fd;     /* eventfd of the writing thread */
 };
 
-/* Returns 0 or -errno. */
-int blocks_init(struct blocks *blocks, int level);
+/* @capacity: bytes of entries of a block, at most ARCHIVE_BLOCK_BYTES. Returns 0 or -errno. */
+int blocks_init(struct blocks *blocks, size_t capacity, int level);
 void blocks_release(struct blocks *blocks);
 
 /* ---- filling ------------------------------------------------------------ */

@@ -53,7 +53,7 @@ int archive_close(const char *dir, uint64_t *cut, struct r3ring_error *err)
 	struct archive_writer_options options = {.dir = dir};
 	struct archive_writer *writer;
 	int code = find_end(dir, &segment, err);
-	bool closed = segment.closed;
+	bool closed = segment.closed && !segment.more;
 
 	*cut = 0;
 	options.level = (int)segment.head.level;

@@ -22,8 +22,10 @@
  * Accounts: in each generation of a channel sequences go up by one from 1 on. Each is one
  * RECORD or SKIPPED entry that is not repeated, or within a GAP.
  *
- * A recorder that stops in good order flags its last block ARCHIVE_BLOCK_LAST. One that
- * did not leaves a segment without, which the next one cuts behind its last whole block
+ * A segment that is complete ends with a block flagged ARCHIVE_BLOCK_LAST, and with
+ * ARCHIVE_BLOCK_MORE too where the recorder begins another: an archive that ends with such a
+ * segment lacks the next one, or its recorder was killed just then. A recorder that stops in
+ * good order leaves LAST alone. One that did not leaves a segment without, which the next one cuts behind its last whole block
  * (removes, where it has no READY). It then begins another segment, whose first entry is
  * RESUMED, as it does after one that ended in good order.
  *
@@ -61,15 +63,22 @@ struct archive_segment_head {
 	/* Layers kept, by the model's own layer numbers [first, end): those of kind moe and
 	 * hash. All layers when end is 0. */
 	uint32_t layer_first, layer_end;
-	uint32_t reserved;
+	uint32_t flags;  /* enum archive_segment_flags */
 	char writer[32]; /* "r3ring 0.1.0" */
 	uint64_t reserved1;
 	uint64_t hash; /* XXH3 of all above */
 };
 
+enum archive_segment_flags {
+	/* Its recorder removes the oldest segments for want of room. An archive that has no
+	 * segment flagged so has one numbered 1, or that is missing. */
+	ARCHIVE_SEGMENT_ROTATES = 1u << 0,
+};
+
 enum archive_block_flags {
 	ARCHIVE_BLOCK_ZSTD = 1u << 0,
 	ARCHIVE_BLOCK_LAST = 1u << 1, /* its segment was closed in good order */
+	ARCHIVE_BLOCK_MORE = 1u << 2, /* with LAST: another segment follows */
 };
 
 /* A block may have no entries. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "archive/index.h"
-#include "archive/index_store.h"
+#include "archive/index_segment.h"
 #include "archive/reader_internal.h"
 
 struct indexing {
@@ -47,7 +47,7 @@ static int take_segment(struct indexing *ix, const struct archive_listed *listed
 static int index_segment(struct indexing *ix, const struct archive_listed *listed)
 {
 	struct archive_progress progress;
-	struct index_segment segment = {.number = listed->number};
+	struct index_segment segment;
 	struct r3ring_error why = {0};
 	int code = take_segment(ix, listed, &progress, &why);
 
@@ -57,14 +57,7 @@ static int index_segment(struct indexing *ix, const struct archive_listed *liste
 		return r3ring_error_set(ix->err, code, "%s", why.text);
 	if (code && !ix->damage.code)
 		ix->damage = why;
-	segment.bytes = progress.bytes;
-	segment.records = progress.records;
-	segment.first_ns = progress.first_ns;
-	segment.last_ns = progress.last_ns;
-	if (code)
-		segment.state = INDEX_SEGMENT_DAMAGED;
-	else if (progress.closed || progress.whole)
-		segment.state = INDEX_SEGMENT_CLOSED;
+	segment = index_segment_of(&progress, code != 0);
 	return index_store_put(ix->store, &segment, ix->tally, ix->err);
 }
 
@@ -192,6 +185,7 @@ static int update(struct indexing *ix, bool anew)
 
 	if (code)
 		return code;
+	ix->reader->endless = true; /* what it knows already is no reason to fail */
 	ix->tally = index_tally_create();
 	if (!ix->tally)
 		return r3ring_error_set(ix->err, -ENOMEM, "no memory for the index");

@@ -7,7 +7,7 @@
 #include "archive/index_columns.h"
 #include "archive/index_sql.h"
 
-#define FIRST_COLUMN 2 /* of index_columns, in the query */
+#define FIRST_COLUMN 6 /* of index_columns, in the query */
 
 struct comparison {
 	struct index_store *store;
@@ -41,12 +41,30 @@ static bool same_number(sqlite3_stmt *row, int column, uint64_t value, uint64_t 
 	return value != none && (uint64_t)sqlite3_column_int64(row, column) == value;
 }
 
-static int compare_row(const struct comparison *c, const struct index_part *part)
+/* The texts are of the newest part of the request. */
+static int compare_texts(const struct comparison *c, const struct index_part *part)
 {
 	if (!same_text(c->part, 0, part->texts.id))
 		return differs(c, part, "id");
 	if (!same_text(c->part, 1, part->channel))
 		return differs(c, part, "channel");
+	if (!sqlite3_column_int(c->part, 2))
+		return 0;
+	if (!same_text(c->part, 3, part->texts.session))
+		return differs(c, part, "session");
+	if (!same_text(c->part, 4, part->texts.turn))
+		return differs(c, part, "turn");
+	if (!same_text(c->part, 5, part->texts.sample))
+		return differs(c, part, "sample");
+	return 0;
+}
+
+static int compare_row(const struct comparison *c, const struct index_part *part)
+{
+	int code = compare_texts(c, part);
+
+	if (code)
+		return code;
 	for (uint32_t i = 0; i < INDEX_COLUMNS; i++) {
 		const struct index_column *column = &index_columns[i];
 
@@ -82,7 +100,10 @@ static int compare_part(const struct comparison *c, const struct index_part *par
 static int prepare(struct comparison *c)
 {
 	char sql[1024];
-	size_t len = (size_t)snprintf(sql, sizeof(sql), "SELECT id, channel");
+	size_t len = (size_t)snprintf(sql, sizeof(sql),
+				      "SELECT id, channel, 1 = (SELECT count(*) FROM parts AS p"
+				      " WHERE p.request = parts.request"
+				      " AND p.segment >= parts.segment), session, turn, sample");
 
 	for (uint32_t i = 0; i < INDEX_COLUMNS; i++)
 		len += (size_t)snprintf(sql + len, sizeof(sql) - len, ", %s",

@@ -67,13 +67,15 @@ int index_store_get_segment(struct index_store *store, uint64_t number,
 	return code;
 }
 
-int index_store_newest(struct index_store *store, uint64_t *number, struct r3ring_error *err)
+int index_store_newest_closed(struct index_store *store, uint64_t *number, struct r3ring_error *err)
 {
 	sqlite3_stmt *statement;
-	int code = index_sql_prepare(store, "SELECT max(number) FROM segments", &statement, err);
+	int code = index_sql_prepare(store, "SELECT max(number) FROM segments WHERE state = ?",
+				     &statement, err);
 
 	if (code)
 		return code;
+	sqlite3_bind_int(statement, 1, INDEX_SEGMENT_CLOSED);
 	code = index_sql_step(store, statement, err);
 	*number = code == 1 ? (uint64_t)sqlite3_column_int64(statement, 0) : 0;
 	sqlite3_finalize(statement);

@@ -50,8 +50,9 @@ int index_store_set_uuid(struct index_store *store, const uint8_t uuid[16],
 int index_store_get_segment(struct index_store *store, uint64_t number,
 			    struct index_segment *segment, struct r3ring_error *err);
 
-/* The highest number in it, 0: none. */
-int index_store_newest(struct index_store *store, uint64_t *number, struct r3ring_error *err);
+/* The highest number of those that it has to their end, 0: none. */
+int index_store_newest_closed(struct index_store *store, uint64_t *number,
+			      struct r3ring_error *err);
 
 /* How many segments from @first to @last are in it. */
 int index_store_count(struct index_store *store, uint64_t first, uint64_t last, uint64_t *count,

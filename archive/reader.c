@@ -12,6 +12,7 @@
 #include "archive/channels.h"
 #include "archive/entry.h"
 #include "archive/listing.h"
+#include "archive/missing.h"
 #include "archive/reader.h"
 #include "archive/reader_internal.h"
 #include "archive/segment.h"
@@ -117,6 +118,42 @@ static bool is_newest(const struct archive_reader *reader)
 	return !following(reader);
 }
 
+/* The index has all of a segment behind the newest one. */
+static int miss_newest(struct archive_reader *reader, uint64_t missing, struct r3ring_error *err)
+{
+	reader->endless = true;
+	archive_refuse(err, -EBADMSG, missing, 0,
+		       "is not there, but the index knows it: restore it from a copy; r3ring "
+		       "verify --reindex makes an index without it");
+	return give_up(reader);
+}
+
+static int refuse_end(struct archive_reader *reader, const char *why, struct r3ring_error *err)
+{
+	archive_refuse(err, -EBADMSG, reader->segment.number, reader->segment.offset,
+		       "the archive ends without having been closed: its recorder was killed, or "
+		       "%s; r3ring verify --close ends it here, or the next r3ring record goes on "
+		       "from here",
+		       why);
+	return judge_end(reader);
+}
+
+/* The newest segment was read to its end, which says so. */
+static int end_archive(struct archive_reader *reader, struct r3ring_error *err)
+{
+	uint64_t missing = 0;
+
+	reader->chain = reader->segment.chain;
+	reader->whole = true;
+	if (!reader->endless)
+		missing = archive_missing_newest(&reader->listing, reader->dir, reader->uuid);
+	if (missing)
+		return miss_newest(reader, missing, err);
+	return reader->segment.more
+		       ? refuse_end(reader, "the segment that follows was removed", err)
+		       : 0;
+}
+
 /* ---- beginning a segment ----------------------------------------------- */
 
 static int check_place(const struct archive_reader *reader, const struct archive_segment *segment,
@@ -201,6 +238,16 @@ static int open_segment(struct archive_reader *reader, const struct archive_list
 	return AGAIN;
 }
 
+static int miss_beginning(struct archive_reader *reader, struct r3ring_error *err)
+{
+	reader->headless = false;
+	archive_refuse(err, -EBADMSG, 1, 0,
+		       "is not there, but %" PRIu64 " is, and nothing says that the oldest were "
+		       "removed for want of room: restore it from a copy",
+		       reader->listing.segments[0].number);
+	return give_up(reader);
+}
+
 static int next_segment(struct archive_reader *reader, struct r3ring_error *err)
 {
 	const struct archive_listed *next;
@@ -211,6 +258,8 @@ static int next_segment(struct archive_reader *reader, struct r3ring_error *err)
 	next = following(reader);
 	if (!next)
 		return 0;
+	if (reader->headless)
+		return miss_beginning(reader, err);
 	if (!reader->anywhere && next->number != reader->after + 1) {
 		archive_refuse(err, -EBADMSG, reader->after + 1, 0,
 			       "is not there, but %" PRIu64
@@ -228,20 +277,13 @@ static int next_segment(struct archive_reader *reader, struct r3ring_error *err)
 
 static int end_segment(struct archive_reader *reader, struct r3ring_error *err)
 {
-	bool closed = reader->segment.closed;
 	int code = list(reader, err);
 
 	if (code)
 		return code;
-	if (is_newest(reader)) {
-		if (closed)
-			return 0;
-		archive_refuse(err, -EBADMSG, reader->segment.number, reader->segment.offset,
-			       "the archive ends without having been closed: its recorder was "
-			       "killed, or the file was cut; r3ring verify --close ends it "
-			       "here, or the next r3ring record goes on from here");
-		return judge_end(reader);
-	}
+	if (is_newest(reader))
+		return reader->segment.closed ? end_archive(reader, err)
+					      : refuse_end(reader, "the file was cut", err);
 	reader->chain = reader->segment.chain;
 	reader->whole = true;
 	leave(reader);
@@ -322,13 +364,20 @@ static int open_reader(struct archive_reader *reader, const char *dir, struct r3
 	reader->channels = archive_channels_create();
 	if (!reader->channels)
 		return r3ring_error_set(err, -ENOMEM, "no memory to read an archive");
+	reader->dir = strdup(dir);
+	if (!reader->dir)
+		return r3ring_error_set(err, -ENOMEM, "no memory to read an archive");
 	code = list(reader, err);
 	if (!code && !reader->listing.count)
 		code = r3ring_error_set(err, -ENOENT,
 					"%s: no archive is there (no file 00000001" ARCHIVE_SUFFIX
 					" or later)",
 					dir);
-	return code ? code : find_uuid(reader, err);
+	if (!code)
+		code = find_uuid(reader, err);
+	if (!code)
+		reader->headless = archive_lacks_beginning(&reader->listing, reader->dir_fd);
+	return code;
 }
 
 int archive_reader_open(struct archive_reader **reader, const char *dir, struct r3ring_error *err)
@@ -358,6 +407,7 @@ void archive_reader_close(struct archive_reader *reader)
 	archive_channels_destroy(reader->channels);
 	if (reader->dir_fd >= 0)
 		close(reader->dir_fd);
+	free(reader->dir);
 	free(reader);
 }
 
@@ -378,6 +428,7 @@ int archive_reader_seek(struct archive_reader *reader, uint64_t number, struct r
 		leave(reader);
 	reader->after = number - 1;
 	reader->anywhere = true;
+	reader->headless = false;
 	reader->whole = reader->broken = reader->gap_owed = false;
 	note_passed(reader);
 	return 0;

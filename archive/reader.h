@@ -60,7 +60,9 @@ void archive_reader_close(struct archive_reader *reader);
  * each channel that lost records, or of which that is not known, has a GAP of cause
  * ARCHIVE_GAP_CORRUPT behind its GENERATION), -ENOMEM, -EIO.
  *
- * That the newest segment has no end is damage, too, unless a recorder is at work.
+ * That the newest segment has no end is damage, too, unless a recorder is at work; and so is
+ * that segments are missing, at the beginning (unless its recorder removed the oldest), in the
+ * middle, or at the end, as far as the last one that is there or the index says so.
  */
 int archive_reader_next(struct archive_reader *reader, struct archive_item *item,
 			struct r3ring_error *err);

@@ -21,6 +21,7 @@ struct archive_progress {
 };
 
 struct archive_reader {
+	char *dir;
 	int dir_fd;
 	uint8_t uuid[16];
 	struct archive_listing listing;
@@ -32,6 +33,8 @@ struct archive_reader {
 	struct archive_chain chain;   /* which is this */
 	bool broken;                  /* it was not: damage was told */
 	bool looked_again;            /* at an end that is none */
+	bool headless;                /* its first segments are missing, which is not told yet */
+	bool endless;                 /* its last ones are not asked for, or told */
 	uint64_t passed;              /* bytes of segments in front of that which is open */
 	struct archive_progress left; /* the segment that was left last */
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "archive/listing.h"
+#include "archive/missing.h"
 #include "archive/resume.h"
 #include "archive/segment_scan.h"
 
@@ -80,7 +81,8 @@ static int decide(struct resume *resume, const struct resume_options *options,
 			const struct archive_block_head *last = &scan.last;
 
 			decision->cut += scan.bytes - scan.whole;
-			resume->closed = !decision->cut && last->flags & ARCHIVE_BLOCK_LAST;
+			resume->closed = !decision->cut && last->flags & ARCHIVE_BLOCK_LAST &&
+					 !(last->flags & ARCHIVE_BLOCK_MORE);
 			resume->resumed.stopped_ns = last->time_ns;
 			memcpy(resume->start.uuid, scan.head.uuid, sizeof(scan.head.uuid));
 			resume->start.chain = (struct store_chain){
@@ -96,6 +98,30 @@ static int decide(struct resume *resume, const struct resume_options *options,
 	}
 	channel_states_release(&resume->states);
 	return 0;
+}
+
+/*
+ * What is missing in front can be restored whatever is written behind. A segment behind the
+ * newest could not: its number would be taken.
+ */
+static int look_for_missing(struct resume *resume, const struct resume_options *options,
+			    struct r3ring_error *err)
+{
+	struct archive_listing listing;
+	uint64_t newest;
+	int r = archive_listing_read(&listing, options->dir_fd);
+
+	if (r < 0)
+		return r3ring_error_set(err, r, "%s: %s", options->dir, strerror(-r));
+	resume->missing = archive_missing_segment(&listing, options->dir_fd);
+	newest = archive_missing_newest(&listing, options->dir, resume->start.uuid);
+	archive_listing_free(&listing);
+	if (!newest)
+		return 0;
+	return refuse(options, newest, -EBADMSG,
+		      "is not there, but the index knows it: restore it from a copy, say that it "
+		      "is gone with r3ring verify --reindex, or record into another directory",
+		      err);
 }
 
 static int cut_last(const struct resume *resume, const struct resume_options *options,
@@ -152,6 +178,8 @@ int archive_resume(struct resume *resume, const struct resume_options *options,
 	if (r < 0)
 		return r3ring_error_set(err, r, "%s: %s", options->dir, strerror(-r));
 	r = decide(resume, options, &decision, err);
+	if (r == 0)
+		r = look_for_missing(resume, options, err);
 	if (r == 0)
 		r = apply(resume, options, &decision, err);
 	if (r < 0)

@@ -26,10 +26,12 @@ struct resume {
 	struct archive_resumed resumed; /* resumed_ns is the caller's */
 	bool found;                     /* there was an archive */
 	bool closed;                    /* in good order */
+	uint64_t missing;               /* a segment that should be there; 0: none */
 };
 
 /*
- * Returns 0, -EBADMSG (damaged where it had been synced: nothing is changed), -EPROTO (a
+ * Returns 0, -EBADMSG (damaged where it had been synced, or its end is missing: nothing is
+ * changed), -EPROTO (a
  * later format, other layers), -ENOMEM, or an errno of the file system. On failure there
  * is nothing to release.
  */

@@ -94,8 +94,8 @@ static int check_head(const struct archive_segment *segment, struct r3ring_error
 		return archive_refuse(err, -EBADMSG, segment->number, 0,
 				      "its head does not have its hash: damaged");
 	if (head->version < 1 || head->bytes < sizeof(*head) || head->bytes > HEAD_MAX ||
-	    head->bytes % ARCHIVE_ALIGN || head->reserved || head->reserved1 ||
-	    (head->layer_end && head->layer_first >= head->layer_end) ||
+	    head->bytes % ARCHIVE_ALIGN || head->flags & ~(uint32_t)ARCHIVE_SEGMENT_ROTATES ||
+	    head->reserved1 || (head->layer_end && head->layer_first >= head->layer_end) ||
 	    !memchr(head->writer, '\0', sizeof(head->writer)))
 		return archive_refuse(err, -EBADMSG, segment->number, 0,
 				      "its head says what no r3ring writes");
@@ -164,7 +164,7 @@ int archive_segment_open(struct archive_segment *segment, int dir_fd, uint64_t n
 	}
 	segment->offset = segment->head.bytes;
 	segment->start = 0;
-	segment->closed = false;
+	segment->closed = segment->more = false;
 	segment->chain = (struct archive_chain){.number = segment->head.first_block,
 						.hash = segment->head.previous_hash};
 	return 0;
@@ -198,7 +198,8 @@ static int refuse_block(const struct archive_segment *segment, struct r3ring_err
 static int check_block_head(const struct archive_segment *segment,
 			    const struct archive_block_head *block, struct r3ring_error *err)
 {
-	static const uint32_t known = ARCHIVE_BLOCK_ZSTD | ARCHIVE_BLOCK_LAST;
+	static const uint32_t known = ARCHIVE_BLOCK_ZSTD | ARCHIVE_BLOCK_LAST | ARCHIVE_BLOCK_MORE;
+	static const uint32_t end = ARCHIVE_BLOCK_LAST | ARCHIVE_BLOCK_MORE;
 	bool compressed = block->flags & ARCHIVE_BLOCK_ZSTD;
 
 	if (!archive_block_intact(block) ||
@@ -210,8 +211,9 @@ static int check_block_head(const struct archive_segment *segment,
 			segment, err,
 			"is not there: another one is in its place, so blocks were left "
 			"out or exchanged");
-	if ((block->flags & ~known) || block->reserved || block->raw > ARCHIVE_RAW_MAX ||
-	    block->raw % 8 || block->entries > block->raw / sizeof(struct archive_entry) ||
+	if ((block->flags & ~known) || (block->flags & end) == ARCHIVE_BLOCK_MORE ||
+	    block->reserved || block->raw > ARCHIVE_RAW_MAX || block->raw % 8 ||
+	    block->entries > block->raw / sizeof(struct archive_entry) ||
 	    (compressed ? block->raw / ZSTD_RATIO_MAX > block->stored
 			: block->raw != block->stored))
 		return refuse_block(segment, err, "has a head that says what no r3ring writes");
@@ -361,6 +363,7 @@ int archive_segment_next(struct archive_segment *segment, struct r3ring_error *e
 	segment->offset += archive_block_span(&block);
 	segment->block = block;
 	segment->closed = block.flags & ARCHIVE_BLOCK_LAST;
+	segment->more = block.flags & ARCHIVE_BLOCK_MORE;
 	segment->chain = (struct archive_chain){.number = block.number + 1,
 						.hash = block.head_hash,
 						.records = block.records,

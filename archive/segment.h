@@ -38,6 +38,7 @@ struct archive_segment {
 	uint64_t offset; /* behind the newest block */
 	uint64_t start;  /* of the newest block */
 	bool closed;     /* it was the last one, and says so */
+	bool more;       /* and that another segment follows */
 	struct archive_segment_head head;
 	struct archive_block_head block; /* the newest */
 	struct archive_chain chain;      /* for the next */

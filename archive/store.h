@@ -23,6 +23,12 @@ struct store_chain {
 	uint32_t flags; /* its own */
 };
 
+/* The newest mark of a segment's end. */
+struct store_end {
+	uint64_t segment, offset;
+	struct archive_block_head head;
+};
+
 struct store {
 	pthread_t thread;
 	struct blocks *blocks;
@@ -38,6 +44,7 @@ struct store {
 	struct store_chain written; /* up to what is in the file without a hole */
 	uint64_t written_to;        /* offset behind that */
 	bool hole;                  /* a write failed: nothing behind it counts */
+	struct store_end end;       /* of the segment that was closed last */
 
 	bool syncing;
 	uint64_t sync_block, sync_records; /* what the sync in flight covers */

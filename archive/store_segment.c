@@ -2,6 +2,7 @@
 /* Segments: their beginning and end, and the room there is for them. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -45,6 +46,8 @@ static void say(struct store *store, int code, const char *what)
 				 "%s: %s: a file may not be as large: raise ulimit -f, or give a "
 				 "smaller --segment-size",
 				 store->options.dir, what);
+	else if (code == -EMSGSIZE)
+		r3ring_error_set(&store->err, code, "%s: %s", store->options.dir, what);
 	else if (code == -ESTALE)
 		r3ring_error_set(&store->err, code,
 				 "%s: the archive was removed while it was written, and what it "
@@ -99,13 +102,30 @@ static bool remove_oldest(struct store *store)
 	return true;
 }
 
+/* At its limit an archive ends, unless it is to rotate, or nothing is in it. */
+static void fail_at_limit(struct store *store, uint64_t wanted)
+{
+	uint64_t limit = store->options.max_bytes;
+	char what[128];
+
+	if (!store->options.rotate && store->written.records) {
+		store_fail(store, -EDQUOT, "");
+		return;
+	}
+	snprintf(what, sizeof(what),
+		 "%llu bytes are too few for what comes: give a --max-size of at least %llu",
+		 (unsigned long long)limit, 2ull * (wanted > limit ? wanted : limit));
+	store_fail(store, -EMSGSIZE, what);
+}
+
 bool store_has_room(struct store *store, uint64_t span)
 {
 	uint64_t limit = store->options.max_bytes;
+	uint64_t wanted = store->offset + span + LAST_SPAN;
 
-	while (limit && store->files.bytes + store->offset + span + LAST_SPAN > limit) {
+	while (limit && store->files.bytes + wanted > limit) {
 		if (!remove_oldest(store)) {
-			store_fail(store, -EDQUOT, "");
+			fail_at_limit(store, wanted);
 			return false;
 		}
 	}
@@ -126,6 +146,7 @@ static struct archive_segment_head make_head(const struct store *store, uint64_t
 		.level = (uint32_t)store->options.level,
 		.layer_first = store->options.layer_first,
 		.layer_end = store->options.layer_end,
+		.flags = store->options.rotate ? ARCHIVE_SEGMENT_ROTATES : 0,
 		.writer = "r3ring " R3RING_VERSION,
 	};
 	struct timespec now;
@@ -157,6 +178,7 @@ static int make_segment(struct store *store)
 	char name[ARCHIVE_NAME_MAX];
 	int r;
 
+	store->written_to = 0;
 	archive_segment_name(name, number);
 	store->fd = openat(store->dir_fd, name,
 			   O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -173,11 +195,11 @@ static int make_segment(struct store *store)
 
 /* A block without entries: it says that its segment was closed, and that all before it had
  * been synced, so that damage there is never taken for the end of a recorder that died. */
-static int write_last(struct store *store)
+static int write_last(struct store *store, uint32_t flags)
 {
 	struct archive_block_head head = {
 		.magic = ARCHIVE_BLOCK_MAGIC,
-		.flags = ARCHIVE_BLOCK_LAST,
+		.flags = ARCHIVE_BLOCK_LAST | flags,
 		.number = store->written.block + 1,
 		.records = store->written.records,
 		.previous_hash = store->written.hash,
@@ -193,6 +215,11 @@ static int write_last(struct store *store)
 	count = pwrite(store->fd, &head, sizeof(head), (off_t)store->written_to);
 	if (count != (ssize_t)sizeof(head))
 		return count < 0 ? -errno : -ENOSPC;
+	store->end = (struct store_end){
+		.segment = store->files.files[store->files.count - 1].number,
+		.offset = store->written_to,
+		.head = head,
+	};
 	store->written.block = head.number;
 	store->written.hash = head.head_hash;
 	store->written.flags = head.flags;
@@ -225,31 +252,52 @@ static int close_segment(struct store *store)
 }
 
 /* Whatever the policy: only the newest segment may ever be other than whole. */
-static int end_segment(struct store *store)
+static int end_segment(struct store *store, uint32_t flags)
 {
 	int r = fdatasync(store->fd) < 0 ? -errno : 0;
 
 	if (r < 0)
 		return r;
 	store->synced_block = store->written.block;
-	r = write_last(store);
+	r = write_last(store, flags);
 	return r < 0 ? r : close_segment(store);
+}
+
+/* The segment that was to follow does not. Where that cannot be said any more, readers tell
+ * that it is missing, and the next recorder goes on. */
+static void unsay_more(struct store *store)
+{
+	struct store_end *end = &store->end;
+	char name[ARCHIVE_NAME_MAX];
+	int fd;
+
+	if (!(end->head.flags & ARCHIVE_BLOCK_MORE))
+		return;
+	fd = openat(store->dir_fd, archive_segment_name(name, end->segment),
+		    O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return;
+	end->head.flags &= ~(uint32_t)ARCHIVE_BLOCK_MORE;
+	archive_block_seal(&end->head);
+	if (pwrite(fd, &end->head, sizeof(end->head), (off_t)end->offset) > 0)
+		fdatasync(fd);
+	close(fd);
 }
 
 bool store_begin_segment(struct store *store)
 {
-	int r = store->fd >= 0 ? end_segment(store) : 0;
+	int r = store->fd >= 0 ? end_segment(store, ARCHIVE_BLOCK_MORE) : 0;
 
-	if (r < 0) {
-		store_fail(store, r, "ending a segment");
-		return false;
-	}
-	if (!store_has_room(store, sizeof(struct archive_segment_head)))
-		return false;
-	r = make_segment(store);
 	if (r < 0)
-		store_fail(store, r, "beginning a segment");
-	return r == 0;
+		store_fail(store, r, "ending a segment");
+	else if (store_has_room(store, sizeof(struct archive_segment_head))) {
+		r = make_segment(store);
+		if (r < 0)
+			store_fail(store, r, "beginning a segment");
+	}
+	if (store_failed(store) && store->fd < 0)
+		unsay_more(store);
+	return !store_failed(store);
 }
 
 /* ---- the end ------------------------------------------------------------ */
@@ -267,6 +315,8 @@ static void cut(struct store *store)
 	archive_segment_name(name, store->files.files[store->files.count - 1].number);
 	if (unlinkat(store->dir_fd, name, 0) < 0)
 		store_fail(store, -errno, "removing a segment");
+	else
+		unsay_more(store);
 	close(store->fd);
 	store->fd = -1;
 }
@@ -275,7 +325,7 @@ static void cut(struct store *store)
  * this one did not end in good order, and nothing else. */
 static void mark_after_failure(struct store *store)
 {
-	if (write_last(store) == 0)
+	if (write_last(store, 0) == 0)
 		return;
 	store->offset = store->written_to;
 	if (ftruncate(store->fd, (off_t)store->written_to) < 0)
@@ -288,7 +338,7 @@ void store_finish(struct store *store)
 
 	store_notice_removal(store);
 	if (store->fd >= 0 && !store_failed(store)) {
-		r = end_segment(store);
+		r = end_segment(store, 0);
 		if (r < 0)
 			store_fail(store, r, "ending the archive");
 	}

@@ -17,11 +17,13 @@
 #define SYNC_MS 1000u
 #define SEGMENT_BYTES (256ull << 20)
 #define SEGMENT_LEAST (64ull << 10)
+#define SEGMENT_BLOCKS 4 /* at least, and more where they shrink */
+#define ARCHIVE_BLOCKS 8
 #define ROTATED_SEGMENTS 8 /* of a whole archive where nobody says how large one is */
 
 /* ---- options ------------------------------------------------------------ */
 
-static int check_options(const struct archive_writer_options *options, struct r3ring_error *err)
+int archive_writer_check(const struct archive_writer_options *options, struct r3ring_error *err)
 {
 	if (!options->dir)
 		return r3ring_error_set(err, -EINVAL, "no directory named");
@@ -36,6 +38,9 @@ static int check_options(const struct archive_writer_options *options, struct r3
 					"an archive that rotates needs room for two segments of "
 					"%llu bytes",
 					(unsigned long long)options->segment_bytes);
+	if (options->max_bytes && options->max_bytes < SEGMENT_LEAST)
+		return r3ring_error_set(err, -EINVAL, "an archive has a size of at least %llu",
+					SEGMENT_LEAST);
 	if (options->rotate && options->max_bytes < 2 * SEGMENT_LEAST)
 		return r3ring_error_set(err, -EINVAL,
 					"an archive that rotates has a size of at least %llu",
@@ -50,6 +55,16 @@ static uint64_t usual_segment(const struct archive_writer_options *options)
 	if (bytes > SEGMENT_BYTES)
 		return SEGMENT_BYTES;
 	return bytes < SEGMENT_LEAST ? SEGMENT_LEAST : bytes;
+}
+
+/* Several to a segment, so that this ends where it should, and more of them to an archive. */
+static size_t block_bytes(const struct archive_writer_options *options)
+{
+	uint64_t bytes = options->segment_bytes / SEGMENT_BLOCKS;
+
+	if (options->max_bytes && options->max_bytes / ARCHIVE_BLOCKS < bytes)
+		bytes = options->max_bytes / ARCHIVE_BLOCKS;
+	return bytes < ARCHIVE_BLOCK_BYTES ? bytes : ARCHIVE_BLOCK_BYTES;
 }
 
 static int fill_in(struct archive_writer *writer, const struct archive_writer_options *options)
@@ -117,6 +132,7 @@ static int find_start(struct archive_writer *writer, struct resume *resume,
 	writer->resuming = resume->found;
 	writer->resumption.resumed = resume->found;
 	writer->resumption.closed = resume->closed;
+	writer->resumption.missing = resume->missing;
 	writer->resumption.record = resume->resumed;
 	writer->resumption.record.resumed_ns = realtime_ns();
 	if (!resume->found && getrandom(resume->start.uuid, sizeof(resume->start.uuid), 0) < 0)
@@ -134,7 +150,7 @@ static int find_start(struct archive_writer *writer, struct resume *resume,
 
 static int start_threads(struct archive_writer *writer, const struct resume *resume)
 {
-	int r = blocks_init(&writer->blocks, writer->options.level);
+	int r = blocks_init(&writer->blocks, block_bytes(&writer->options), writer->options.level);
 
 	if (r < 0)
 		return r;
@@ -187,7 +203,7 @@ int archive_writer_open(struct archive_writer **writer,
 {
 	struct r3ring_error why = {0};
 	struct archive_writer *opened;
-	int r = check_options(options, err);
+	int r = archive_writer_check(options, err);
 
 	if (r < 0)
 		return r;

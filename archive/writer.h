@@ -51,6 +51,10 @@ struct archive_cursor {
 	bool closed;  /* and that was CLOSED: the generation is there to its end */
 };
 
+/* Whether the options, but for the directory, can work. Returns 0 or -EINVAL, and which and
+ * why in @err. */
+int archive_writer_check(const struct archive_writer_options *options, struct r3ring_error *err);
+
 /*
  * Opens an archive to append to it.
  *
@@ -59,9 +63,9 @@ struct archive_cursor {
  * @err:     receives the reason in words; may be NULL.
  *
  * Returns 0, -EINVAL (an option, named), -EBUSY (another recorder writes it), -EBADMSG
- * (what is there is damaged where it had been synced; nothing is changed), -EPROTO (a later
- * format, or other layers), -EDQUOT (it is as large as max_bytes allows), -ENOSPC, -EACCES,
- * -ENOMEM, -EIO, or what else the file system says. Pairs with archive_writer_close().
+ * (what is there is damaged where it had been synced, or its last segments are missing;
+ * nothing is changed), -EPROTO (a later format, or other layers), -EDQUOT (it is as large as
+ * max_bytes allows), -ENOSPC, -EACCES, -ENOMEM, -EIO, or what else the file system says. Pairs with archive_writer_close().
  */
 int archive_writer_open(struct archive_writer **writer,
 			const struct archive_writer_options *options, struct r3ring_error *err);
@@ -77,6 +81,7 @@ int archive_writer_close(struct archive_writer *writer, struct r3ring_error *err
 struct archive_resumption {
 	bool resumed;                  /* false: it was made */
 	bool closed;                   /* in good order */
+	uint64_t missing;              /* a segment in front of the last; 0: none */
 	struct archive_resumed record; /* as the archive has it */
 	const struct archive_cursor *cursors;
 	uint32_t count;
@@ -91,7 +96,8 @@ int archive_writer_channel(struct archive_writer *writer, const char *name);
 
 /*
  * All of these return 0, or the first error of any write, and then always: -ENOSPC (the
- * disk is full), -EDQUOT (max_bytes), -ESTALE (the archive was removed), -EIO; or -EMSGSIZE
+ * disk is full), -EDQUOT (max_bytes), -EMSGSIZE (not even one block, or segment, of what comes
+ * has room in max_bytes), -ESTALE (the archive was removed), -EIO; or -EMSGSIZE
  * (ARCHIVE_RECORD_MAX), -ENOMEM. Unless it is gone, the archive is whole nonetheless, up to
  * what stats.stored_records say; from there the next recorder resumes.
  */

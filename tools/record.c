@@ -242,11 +242,14 @@ static int take_channels(char **names, struct command_line *line)
 static int check_together(char **names, struct command_line *line)
 {
 	const struct archive_writer_options *archive = &line->record.archive;
+	struct r3ring_error err = {0};
 
 	if (!archive->dir)
 		return complain("where to? -o DIR");
 	if (archive->rotate && !archive->max_bytes)
 		return complain("--rotate needs --max-size");
+	if (archive_writer_check(archive, &err) < 0)
+		return complain(err.text);
 	if (line->record.instance && names[0])
 		return complain("--instance NAME or channels NAME/RANK, not both");
 	if (names[0])

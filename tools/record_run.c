@@ -130,6 +130,12 @@ static void tell_resumption(const struct record_loop *loop)
 			" bytes that were not whole are cut",
 			resumption->record.cut_bytes);
 	fputc('\n', stderr);
+	if (resumption->missing)
+		fprintf(stderr,
+			"r3ring record: %s: segment %" PRIu64 " is not there: restore it from a "
+			"copy, which can be done while this goes on; r3ring verify says what "
+			"else is missing\n",
+			loop->options->archive.dir, resumption->missing);
 }
 
 /* Where the archive's cursors are, there it is read on. */

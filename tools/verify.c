@@ -131,19 +131,19 @@ static int complain(int code, const struct r3ring_error *err)
 static int prepare(const struct command_line *line, struct r3ring_error *err)
 {
 	uint64_t cut;
-	int code = line->close ? archive_close(line->dir, &cut, err) : 0;
+	int code = line->reindex ? archive_index_rebuild(line->dir, err) : 0;
 
-	if (code < 0)
-		return code;
-	if (code)
-		fprintf(stderr,
-			"r3ring verify: closed; %" PRIu64 " bytes that were not whole are cut\n",
-			cut);
-	if (line->reindex)
-		code = archive_index_rebuild(line->dir, err);
-	else if (code)
-		code = archive_index_update(line->dir, err);
 	/* What is damaged is told with all the rest. */
+	if (code == -EBADMSG)
+		code = 0;
+	/* The index knows of segments that may be missing: so it comes first. */
+	if (!code && line->close)
+		code = archive_close(line->dir, &cut, err);
+	if (code <= 0)
+		return code;
+	fprintf(stderr, "r3ring verify: closed; %" PRIu64 " bytes that were not whole are cut\n",
+		cut);
+	code = archive_index_update(line->dir, err);
 	return code == -EBADMSG ? 0 : code;
 }
 

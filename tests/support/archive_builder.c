@@ -110,6 +110,7 @@ void builder_segment(struct archive_builder *builder)
 		.first_block = builder->block,
 		.previous_hash = builder->previous_hash,
 		.level = (uint32_t)builder->level,
+		.flags = builder->segment_flags,
 		.writer = "by hand",
 	};
 
@@ -178,14 +179,25 @@ void builder_block(struct archive_builder *builder, uint32_t flags)
 	free(stored.at);
 }
 
-void builder_segment_end(struct archive_builder *builder, bool closed)
+static void write_segment(const struct archive_builder *builder)
 {
 	char name[32];
 
-	if (closed || builder->entries)
-		builder_block(builder, closed ? ARCHIVE_BLOCK_LAST : 0);
 	snprintf(name, sizeof(name), "%08" PRIu64 ".r3seg", builder->segment);
 	builder_write(builder_path(builder, name), builder->file.at, builder->file.len);
+}
+
+void builder_segment_end(struct archive_builder *builder, bool closed)
+{
+	if (closed || builder->entries)
+		builder_block(builder, closed ? ARCHIVE_BLOCK_LAST : 0);
+	write_segment(builder);
+}
+
+void builder_segment_full(struct archive_builder *builder)
+{
+	builder_block(builder, ARCHIVE_BLOCK_LAST | ARCHIVE_BLOCK_MORE);
+	write_segment(builder);
 }
 
 void builder_channel(struct archive_builder *builder, uint16_t channel, const char *name,

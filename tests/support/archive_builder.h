@@ -22,6 +22,7 @@ struct archive_builder {
 	char dir[64]; /* removed, with what is in it, by builder_close() and at the end */
 	uint8_t uuid[16];
 	int level; /* zstd's for blocks; 0: none */
+	uint32_t segment_flags;
 	uint64_t time_ns;
 
 	uint64_t segment, block, previous_hash, records;
@@ -48,6 +49,9 @@ void builder_block(struct archive_builder *builder, uint32_t flags);
 /* Ends the block and writes the segment's file: closed, or as a recorder leaves it that
  * was killed. */
 void builder_segment_end(struct archive_builder *builder, bool closed);
+
+/* The same, closed, and another one follows. */
+void builder_segment_full(struct archive_builder *builder);
 
 /* Entries of kinds. */
 void builder_channel(struct archive_builder *builder, uint16_t channel, const char *name,

@@ -160,7 +160,7 @@ void story_repeat(const struct story *story)
 
 void story_next_segment(struct story *const *stories, uint32_t count)
 {
-	builder_segment_end(stories[0]->builder, true);
+	builder_segment_full(stories[0]->builder);
 	builder_segment(stories[0]->builder);
 	for (uint32_t i = 0; i < count; i++)
 		story_repeat(stories[i]);

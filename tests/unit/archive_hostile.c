@@ -76,7 +76,7 @@ Test(archive_hostile, heads_of_segments_are_looked_at_behind_their_hash)
 	expect_refused(HEAD(magic), 'X', 1, "does not begin as a segment does");
 	expect_refused(HEAD(bytes), 100, 4, "what no r3ring writes");
 	expect_refused(HEAD(bytes), 1u << 20, 4, "what no r3ring writes");
-	expect_refused(HEAD(reserved), 1, 4, "what no r3ring writes");
+	expect_refused(HEAD(flags), 2, 4, "what no r3ring writes");
 	expect_refused(HEAD(number), 7, 8, "it was renamed");
 	expect_refused(HEAD(first_block), 7, 8, "cannot begin with block 7");
 	builder_close(&builder);
@@ -87,6 +87,7 @@ Test(archive_hostile, heads_of_blocks_are_looked_at_behind_their_hash)
 	tell();
 	expect_refused(BLOCK(magic), 'X', 1, "does not have its hash");
 	expect_refused(BLOCK(flags), 8, 4, "what no r3ring writes");
+	expect_refused(BLOCK(flags), ARCHIVE_BLOCK_MORE, 4, "what no r3ring writes");
 	expect_refused(BLOCK(number), 2, 8, "another one is in its place");
 	expect_refused(BLOCK(raw), 1u << 31, 4, "what no r3ring writes");
 	expect_refused(BLOCK(raw), 8, 4, "what no r3ring writes");

@@ -26,9 +26,10 @@ static void tell_part(unsigned int part)
 	}
 }
 
-static void tell(int level, bool closed)
+static void tell_as(int level, bool closed, uint32_t segment_flags)
 {
 	builder_open(&builder, level);
+	builder.segment_flags = segment_flags;
 	builder_segment(&builder);
 	builder_ready(&builder);
 	story_begin(&story, &builder, 0, "small/0");
@@ -41,6 +42,11 @@ static void tell(int level, bool closed)
 		tell_part(part);
 	}
 	builder_segment_end(&builder, closed);
+}
+
+static void tell(int level, bool closed)
+{
+	tell_as(level, closed, 0);
 }
 
 #define STEPS 9u /* of each channel */
@@ -127,11 +133,38 @@ Test(archive_reader, a_rotated_archive_begins_with_what_its_first_segment_says_a
 {
 	struct archive_tally tally;
 
-	tell(1, true);
+	tell_as(1, true, ARCHIVE_SEGMENT_ROTATES);
 	unlink(builder_path(&builder, "00000001.r3seg"));
 	tally = archive_tally(builder.dir);
 	cr_expect_eq(tally.damaged, 0, "%s", tally.text);
 	cr_expect_eq(tally.repeated, 2 * (2 + 1 + 1 + 1));
+	cr_expect_eq(tally.layer_rows, ROWS * 2 / 3);
+	builder_close(&builder);
+}
+
+Test(archive_reader, an_archive_that_never_rotated_lacks_its_first_segment)
+{
+	struct archive_tally tally;
+
+	tell(1, true);
+	unlink(builder_path(&builder, "00000001.r3seg"));
+	tally = archive_tally(builder.dir);
+	cr_expect_eq(tally.damaged, 1);
+	cr_expect(strstr(tally.text, "segment 00000001.r3seg, byte 0: is not there, but 2 is"),
+		  "%s", tally.text);
+	cr_expect_eq(tally.layer_rows, ROWS * 2 / 3);
+	builder_close(&builder);
+}
+
+Test(archive_reader, a_segment_that_others_were_to_follow_is_no_end)
+{
+	struct archive_tally tally;
+
+	tell(1, true);
+	unlink(builder_path(&builder, "00000003.r3seg"));
+	tally = archive_tally(builder.dir);
+	cr_expect_eq(tally.damaged, 1);
+	cr_expect(strstr(tally.text, "the segment that follows was removed"), "%s", tally.text);
 	cr_expect_eq(tally.layer_rows, ROWS * 2 / 3);
 	builder_close(&builder);
 }

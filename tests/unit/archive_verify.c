@@ -311,7 +311,7 @@ Test(archive_verify, finds_segments_that_are_missing_the_last_by_the_index)
 {
 	tell_all();
 	unlink(builder_path(&builder, "00000003.r3seg"));
-	expect_problem("segment 3 is not there, but the index knows it");
+	expect_problem("00000003.r3seg, byte 0: is not there, but the index knows it");
 	tell_all();
 	unlink(builder_path(&builder, "00000002.r3seg"));
 	verify();
@@ -343,6 +343,13 @@ Test(archive_verify, finds_any_lie_of_the_index)
 		"prompt_tokens",  "accepted_tokens", "attempts",
 		"end_reason",     "channel",         "handle",
 	};
+	/* The last column, open, is what goes on in the next segment. */
+	static const char *const of_segments[][2] = {
+		{"bytes", "bytes + 1"},     {"state", "2"},
+		{"records", "1"},           {"first_ns", "first_ns + 1"},
+		{"last_ns", "last_ns + 1"}, {"open", "zeroblob(48)"},
+	};
+	static const char *const of_requests[] = {"session", "turn", "sample"};
 	char sql[256];
 
 	tell_all();
@@ -356,6 +363,21 @@ Test(archive_verify, finds_any_lie_of_the_index)
 			  problems);
 		cr_assert_eq(archive_index_rebuild(builder.dir, NULL), 0);
 	}
+	for (size_t i = 0; i < sizeof(of_segments) / sizeof(of_segments[0]); i++) {
+		snprintf(sql, sizeof(sql), "UPDATE segments SET %s = %s WHERE number = 2",
+			 of_segments[i][0], of_segments[i][1]);
+		change_index(sql);
+		cr_expect_gt(verify().problems, 0, "%s", of_segments[i][0]);
+		cr_expect(strstr(problems, "segment 2"), "%s: %s", of_segments[i][0], problems);
+		cr_assert_eq(archive_index_rebuild(builder.dir, NULL), 0);
+	}
+	for (size_t i = 0; i < sizeof(of_requests) / sizeof(of_requests[0]); i++) {
+		snprintf(sql, sizeof(sql), "UPDATE requests SET %s = 'c' WHERE id = 'a'",
+			 of_requests[i]);
+		change_index(sql);
+		cr_expect_gt(verify().problems, 0, "%s", of_requests[i]);
+		cr_assert_eq(archive_index_rebuild(builder.dir, NULL), 0);
+	}
 	change_index("UPDATE requests SET id = 'c' WHERE id = 'a'");
 	cr_expect_gt(verify().problems, 0);
 	cr_assert_eq(archive_index_rebuild(builder.dir, NULL), 0);
@@ -365,6 +387,17 @@ Test(archive_verify, finds_any_lie_of_the_index)
 		     " last_offset, begin_ns, end_ns, prompt_tokens, accepted_tokens, attempts,"
 		     " end_reason FROM parts WHERE segment = 1");
 	expect_problem("the index says of 2");
+}
+
+Test(archive_verify, finds_rows_of_the_index_that_belong_to_nothing)
+{
+	tell_all();
+	change_index("INSERT INTO requests VALUES (99, 'nobody', '', '', '')");
+	expect_problem("requests that it has nothing of");
+	tell_all();
+	change_index("INSERT INTO segments SELECT 0, bytes, state, records, first_ns, last_ns, open"
+		     " FROM segments WHERE number = 1");
+	expect_problem("in front of the first");
 }
 
 Test(archive_verify, finds_an_index_that_is_missing_nonsense_or_behind)
@@ -378,7 +411,9 @@ Test(archive_verify, finds_an_index_that_is_missing_nonsense_or_behind)
 	cr_expect_eq(verify().problems, 1);
 	cr_expect(strstr(problems, "index.sqlite: "), "%s", problems);
 	cr_assert_eq(archive_index_rebuild(builder.dir, NULL), 0);
+	change_index("DELETE FROM parts WHERE segment = 3");
 	change_index("DELETE FROM segments WHERE number = 3");
+	change_index("DELETE FROM requests WHERE request NOT IN (SELECT request FROM parts)");
 	cr_expect_eq(verify().problems, 1);
 	cr_expect(strstr(problems, "does not have segment 3"), "%s", problems);
 	builder_close(&builder);

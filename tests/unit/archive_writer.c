@@ -139,6 +139,14 @@ Test(archive_writer, options_that_make_no_sense_are_refused_by_name)
 	options.segment_bytes = 1 << 20;
 	cr_assert_eq(archive_writer_open(&writer, &options, &err), -EINVAL);
 	cr_assert_not_null(strstr(err.text, "two segments"));
+	options = archive.options;
+	options.max_bytes = (64 << 10) - 1;
+	cr_assert_eq(archive_writer_open(&writer, &options, &err), -EINVAL);
+	cr_assert_not_null(strstr(err.text, "at least 65536"), "%s", err.text);
+	options.max_bytes = (128 << 10) - 1;
+	options.rotate = true;
+	cr_assert_eq(archive_writer_open(&writer, &options, &err), -EINVAL);
+	cr_assert_not_null(strstr(err.text, "at least 131072"), "%s", err.text);
 }
 
 /* ---- layers -------------------------------------------------------------- */
@@ -281,4 +289,88 @@ Test(archive_writer, with_rotate_the_oldest_segments_go)
 	for (size_t i = 0; i < walk.segment_count; i++)
 		bytes += walk.segments[i].bytes;
 	cr_assert_leq(bytes, 4 << 20);
+}
+
+/* Gives records until three segments are gone, or it fails. */
+static void rotate(uint64_t max_bytes)
+{
+	struct archive_writer_stats stats = {0};
+	uint64_t bytes = 0;
+
+	archive.options.max_bytes = max_bytes;
+	archive.options.rotate = true;
+	archive.length = 500;
+	cr_assert_eq(archive_fixture_open(&archive, NULL), 0);
+	while (stats.removed_segments < 3) {
+		archive_fixture_fill(&archive, 100);
+		archive_writer_get_stats(archive.writer, &stats);
+	}
+	cr_assert_eq(archive_fixture_close(&archive), 0);
+	archive_fixture_check(&archive, &walk);
+	for (size_t i = 0; i < walk.segment_count; i++)
+		bytes += walk.segments[i].bytes;
+	cr_expect_leq(bytes, max_bytes);
+	cr_expect_gt(bytes, max_bytes / 4, "%lu of %lu", bytes, max_bytes);
+}
+
+Test(archive_writer, an_archive_of_few_bytes_rotates_too)
+{
+	static const unsigned int kib[] = {128, 160, 200, 300, 512};
+
+	for (size_t i = 0; i < sizeof(kib) / sizeof(kib[0]); i++) {
+		rotate(kib[i] << 10);
+		teardown();
+		setup();
+	}
+}
+
+Test(archive_writer, what_has_no_room_in_all_of_it_is_a_failure_that_names_more)
+{
+	static const uint8_t payload[300 << 10];
+	const struct r3ring_view view = {
+		.seq = 1, .type = 100, .len = sizeof(payload), .data = payload};
+	struct r3ring_error err = {0};
+
+	for (unsigned int rotates = 0; rotates < 2; rotates++) {
+		archive.options.max_bytes = 128 << 10;
+		archive.options.rotate = rotates;
+		archive.options.level = 0;
+		cr_assert_eq(archive_fixture_open(&archive, NULL), 0);
+		archive_writer_record(archive.writer, (uint16_t)archive.channel[0], &view);
+		cr_expect_eq(archive_writer_finish(archive.writer, &err), -EMSGSIZE);
+		cr_expect_not_null(strstr(err.text, "give a --max-size of at least"), "%s",
+				   err.text);
+		teardown();
+		setup();
+	}
+}
+
+/* Where a segment was to begin, too: the one before must not say that it did. */
+Test(archive_writer, an_archive_that_ends_at_its_limit_says_that_nothing_follows)
+{
+	unsigned int begun = 0;
+
+	for (uint64_t bytes = 192 << 10; bytes < 320 << 10; bytes += 4096) {
+		archive.options.max_bytes = bytes;
+		archive.options.segment_bytes = 64 << 10;
+		archive.options.level = 0;
+		archive.length = 500;
+		cr_assert_eq(archive_fixture_open(&archive, NULL), 0);
+		while (archive_fixture_put(&archive, 0) == 0)
+			;
+		cr_assert_eq(archive_writer_finish(archive.writer, NULL), -EDQUOT);
+		archive_fixture_check(&archive, &walk);
+		for (size_t i = 0; i < walk.block_count; i++) {
+			uint32_t flags = walk.blocks[i].head.flags;
+
+			if (i + 1 == walk.block_count)
+				cr_assert_eq(flags, ARCHIVE_BLOCK_LAST, "%lu", bytes);
+			else if (flags & ARCHIVE_BLOCK_LAST)
+				cr_assert(flags & ARCHIVE_BLOCK_MORE, "%lu", bytes);
+		}
+		begun += walk.segments[walk.segment_count - 1].bytes < 20 << 10;
+		teardown();
+		setup();
+	}
+	cr_assert_gt(begun, 0);
 }
