@@ -84,11 +84,12 @@ NVCCFLAGS := -std=c++17 -O3 -Iinclude -I. -MMD -MP \
 	-gencode arch=compute_$(cuda_newest),code=compute_$(cuda_newest)
 endif
 
-PROGRAM_LIBS := -Wl,--as-needed -luring -ljansson -lzstd -lsqlite3 -lmicrohttpd -lmd -lm -ldl
+PROGRAM_LIBS := -Wl,--as-needed -luring -ljansson -lzstd -lsqlite3 -lmicrohttpd -lpng -lmd -lm -ldl
 TEST_LIBS := -lcriterion $(PROGRAM_LIBS)
 
 # Data flows one way: include <- ring, record, channel <- kernels, device
-# <- producer | capture_daemon | consumer <- archive | monitor <- serve <- tools.
+# <- producer | capture_daemon | consumer <- archive | monitor <- serve | report
+# <- tools.
 LIBRARY_DIRS := ring record channel kernels device producer consumer consumer/assembler \
 	consumer/eplb consumer/load consumer/predict consumer/reserve consumer/signature
 LIBRARY := $(patsubst %.c,$(O)/%.o,$(wildcard $(addsuffix /*.c,$(LIBRARY_DIRS))))
@@ -107,6 +108,7 @@ DAEMON := $(patsubst %.c,$(O)/%.o,$(wildcard capture_daemon/*.c))
 # Archives, monitors and the HTTP server are the tool's: the library needs none of their libraries.
 ARCHIVE := $(patsubst %.c,$(O)/%.o,$(wildcard archive/*.c archive/*/*.c))
 MONITOR := $(patsubst %.c,$(O)/%.o,$(wildcard monitor/*.c))
+REPORT := $(patsubst %.c,$(O)/%.o,$(wildcard report/*.c))
 SERVE := $(patsubst %.c,$(O)/%.o,$(wildcard serve/*.c)) $(O)/serve/page_html.o
 TOOLS := $(patsubst %.c,$(O)/%.o,$(wildcard tools/*.c))
 SUPPORT := $(patsubst %.c,$(O)/%.o,$(wildcard tests/support/*.c tests/system/engine_sim/*.c))
@@ -138,7 +140,7 @@ CONTAINER := $(patsubst %.c,$(O)/%.o,$(wildcard tests/container/*.c))
 HEADERS := $(wildcard include/r3ring/*.h)
 MANUALS := $(wildcard docs/man/*.[1-8])
 
-PROGRAM_OBJECTS := $(LIBRARY) $(REFERENCE) $(DAEMON) $(ARCHIVE) $(MONITOR) $(SERVE) $(TOOLS)
+PROGRAM_OBJECTS := $(LIBRARY) $(REFERENCE) $(DAEMON) $(ARCHIVE) $(MONITOR) $(REPORT) $(SERVE) $(TOOLS)
 TEST_OBJECTS := $(SUPPORT) $(UNIT) $(SYSTEM) $(STRESS:=.o) $(BENCH) $(BENCHED) $(WORTH) $(DEMO) \
 	$(CONTAINER) $(PEERS_PLAIN) $(filter-out %/boost.o,$(PEERS))
 FAKE_OBJECTS := $(FAKECUDA) $(FAKE_DEVICE) $(FAKE_TESTS) $(GPU_TESTS) $(GPU_BENCH)
@@ -271,13 +273,13 @@ $(O)/r3ringd: $(DAEMON) $(O)/libr3ring.a $(O)/files
 	$(call say,LD)
 	$(call link,$(PROGRAM_LIBS))
 
-$(O)/r3ring: $(TOOLS) $(ARCHIVE) $(MONITOR) $(SERVE) $(REFERENCE) $(O)/libr3ring.a $(O)/files
+$(O)/r3ring: $(TOOLS) $(ARCHIVE) $(MONITOR) $(REPORT) $(SERVE) $(REFERENCE) $(O)/libr3ring.a $(O)/files
 	$(call say,LD)
 	$(call link,$(PROGRAM_LIBS))
 
 # Tests see the library from inside (the archive hides nothing).
 INSIDE := $(SUPPORT) $(REFERENCE) $(filter-out $(O)/capture_daemon/main.o,$(DAEMON)) \
-	$(filter-out $(O)/tools/r3ring.o,$(TOOLS)) $(ARCHIVE) $(MONITOR) $(SERVE) \
+	$(filter-out $(O)/tools/r3ring.o,$(TOOLS)) $(ARCHIVE) $(MONITOR) $(REPORT) $(SERVE) \
 	$(O)/libr3ring.a $(O)/files
 
 $(O)/tests/run-unit: $(UNIT) $(PEERS_PLAIN) $(filter-out %/main.o,$(WORTH)) $(INSIDE)
@@ -305,7 +307,7 @@ $(FAKE)/r3ringd: $(DAEMON) $(FAKE)/libr3ring.a $(O)/files
 	$(call say,LD)
 	$(call link-fake,$(PROGRAM_LIBS))
 
-$(FAKE)/r3ring: $(TOOLS) $(ARCHIVE) $(MONITOR) $(SERVE) $(REFERENCE) $(FAKE)/libr3ring.a $(O)/files
+$(FAKE)/r3ring: $(TOOLS) $(ARCHIVE) $(MONITOR) $(REPORT) $(SERVE) $(REFERENCE) $(FAKE)/libr3ring.a $(O)/files
 	$(call say,LD)
 	$(call link-fake,$(PROGRAM_LIBS))
 

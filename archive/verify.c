@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "archive/account.h"
+#include "archive/count.h"
 #include "archive/reader_internal.h"
 #include "archive/verify_index.h"
 
@@ -38,70 +39,6 @@ const char *archive_gap_cause_name(uint32_t cause)
 	};
 
 	return cause && cause < sizeof(names) / sizeof(names[0]) ? names[cause] : "?";
-}
-
-/* ---- what there is ----------------------------------------------------- */
-
-static void count_decoded(struct archive_verified *to, const struct r3ring_record *record)
-{
-	switch (record->type) {
-	case R3RING_STEP:
-		to->steps++;
-		to->steps_dropped += (record->u.step.head.flags & R3RING_STEP_DROPPED) != 0;
-		to->rows += r3ring_step_valid_rows(&record->u.step.head);
-		break;
-	case R3RING_LAYER:
-		to->layer_rows += record->u.layer.head.valid_rows;
-		break;
-	case R3RING_STEP_END:
-		to->steps_complete += record->u.step_end.head.status == R3RING_STEP_COMPLETE;
-		to->steps_partial += record->u.step_end.head.status == R3RING_STEP_PARTIAL;
-		break;
-	case R3RING_REQUEST:
-		to->requests_begun += record->u.request.head.event == R3RING_REQUEST_BEGIN;
-		to->requests_ended += record->u.request.head.event == R3RING_REQUEST_END;
-		break;
-	case R3RING_LOST:
-		to->lost_steps[record->u.lost.cause] += record->u.lost.steps;
-		to->lost_rows[record->u.lost.cause] += record->u.lost.rows;
-		break;
-	default:
-		break;
-	}
-}
-
-static void count_record(struct archive_verified *to, const struct archive_item *item,
-			 const struct r3ring_record *record)
-{
-	uint16_t type = item->view.type;
-
-	if (item->repeated)
-		return;
-	to->ring_bytes += item->view.len;
-	to->skipped += item->kind == ARCHIVE_SKIPPED;
-	if (item->kind == ARCHIVE_RECORD)
-		to->records[type < R3RING_RECORD_TYPES ? type : 0]++;
-	if (record && !(item->view.flags & R3RING_DESC_REPEATED))
-		count_decoded(to, record);
-}
-
-static void count(struct archive_verified *to, const struct archive_item *item)
-{
-	if (!to->first_ns)
-		to->first_ns = item->time_ns;
-	switch (item->kind) {
-	case ARCHIVE_GAP:
-		to->gaps[item->u.gap.cause]++;
-		to->gap_records[item->u.gap.cause] += item->u.gap.lost;
-		to->gaps_unsized += !item->u.gap.lost;
-		break;
-	case ARCHIVE_RESUMED:
-		to->resumed++;
-		to->cut_bytes += item->u.resumed.cut_bytes;
-		break;
-	default:
-		break;
-	}
 }
 
 /* ---- accounts ---------------------------------------------------------- */
@@ -166,8 +103,7 @@ static int take_channels_entry(struct verifying *v, const struct archive_item *i
 		return r3ring_error_set(v->err, -ENOMEM, "no memory for one more channel");
 	decoded = decode(v, account, item, &record);
 	v->verified->generations += is_new_generation(account, item);
-	if (item->kind == ARCHIVE_RECORD || item->kind == ARCHIVE_SKIPPED)
-		count_record(v->verified, item, decoded);
+	archive_count(v->verified, item, decoded);
 	code = account_take(account, item, decoded, &why);
 	if (code < 0)
 		return r3ring_error_set(v->err, code, "%s", why.text);
@@ -180,9 +116,10 @@ static int take(struct verifying *v, const struct archive_item *item)
 {
 	int code = 0;
 
-	count(v->verified, item);
 	if (item->kind != ARCHIVE_RESUMED)
 		code = take_channels_entry(v, item);
+	else
+		archive_count(v->verified, item, NULL);
 	if (!code)
 		code = verify_index_take(v->index, item);
 	if (code == -ENOMEM)

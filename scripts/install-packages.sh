@@ -70,6 +70,7 @@ needed_for_build()
 	need libzstd-dev 'zstd (archives)' have_library zstd.h -lzstd
 	need libsqlite3-dev 'SQLite (index of archives)' have_library sqlite3.h -lsqlite3
 	need libmd-dev 'libmd (SHA-256 of recordings)' have_library sha2.h -lmd
+	need libpng-dev 'libpng (r3ring report)' have_library png.h -lpng
 	need libmicrohttpd-dev 'GNU libmicrohttpd (r3ring serve)' have_library microhttpd.h -lmicrohttpd
 }
 

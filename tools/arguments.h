@@ -15,6 +15,10 @@ int arguments_refuse(const char *command, const char *surplus);
 /* Seconds above 0, with or without a fraction. False: it is none. */
 bool arguments_seconds(const char *text, uint64_t *ns);
 
+/* A point in time, "@SECONDS" or "YYYY-MM-DDThh:mm:ss[Z]", since 1970; what is wrong is said
+ * in the name of @command. Returns 0 or -EINVAL. */
+int arguments_time(const char *command, const char *option, const char *value, uint64_t *ns);
+
 /* Runs a subcommand that takes --json and --help and nothing else. Returns the exit
  * code, that of @run where it comes to it. */
 int arguments_json_only(int argc, char **argv, const char *usage, int (*run)(bool json));

@@ -267,9 +267,9 @@ static int take_option(int option, struct export_line *line)
 	case 'q':
 		return add_request(line);
 	case 's':
-		return export_parse_time("--since", optarg, &options->since_ns);
+		return arguments_time("r3ring export", "--since", optarg, &options->since_ns);
 	case 'u':
-		return export_parse_time("--until", optarg, &options->until_ns);
+		return arguments_time("r3ring export", "--until", optarg, &options->until_ns);
 	case 'l':
 		return take_layers(options);
 	case 'x':

@@ -27,7 +27,4 @@ void export_print_repeated(const struct export_summary *summary);
 json_t *export_json_losses(const struct export_losses *losses);
 json_t *export_json_repeated(const struct export_summary *summary);
 
-/* Parses "@SECONDS" or "YYYY-MM-DDThh:mm:ss[Z]"; says what is wrong. Returns 0 or -EINVAL. */
-int export_parse_time(const char *option, const char *value, uint64_t *ns);
-
 #endif

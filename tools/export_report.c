@@ -13,26 +13,8 @@
 #include "tools/export.h"
 #include "tools/json_values.h"
 #include "tools/output.h"
+#include "tools/progress.h"
 #include "tools/quantity.h"
-
-/* ---- progress ----------------------------------------------------------- */
-
-static void show_progress(void *ctx, uint64_t bytes, uint64_t of)
-{
-	bool *shown = ctx;
-	char done[QUANTITY_TEXT], all[QUANTITY_TEXT];
-
-	*shown = true;
-	fprintf(stderr, "\r%s of %s read (%u %%) ", quantity_bytes(done, bytes),
-		quantity_bytes(all, of), of ? (unsigned int)(bytes * 100 / of) : 100);
-}
-
-/* The line is there to be seen, not to be kept. */
-static void hide_progress(bool shown)
-{
-	if (shown)
-		fputs("\r\033[K", stderr);
-}
 
 /* ---- summary ------------------------------------------------------------ */
 
@@ -173,9 +155,9 @@ int export_run_line(const struct export_line *line)
 	int rc;
 
 	signal(SIGPIPE, SIG_IGN); /* a reader of the output that goes is an error to be told */
-	rc = export_archive(line->dir, &line->options, watched ? show_progress : NULL, &shown,
+	rc = export_archive(line->dir, &line->options, watched ? progress_show : NULL, &shown,
 			    &summary, &err);
-	hide_progress(shown);
+	progress_hide(shown);
 	if (rc) {
 		fprintf(stderr, "r3ring export: %s\n", err.text[0] ? err.text : strerror(-rc));
 		return rc == -EINVAL ? TOOL_USAGE : TOOL_FAILED;

@@ -12,6 +12,8 @@
 #include <r3ring/error.h>
 #include <r3ring/load.h>
 
+#include "report/placing.h"
+
 struct plan_options {
 	const char *instance; /* one of the two, */
 	const char *archive;  /* the other NULL */
@@ -25,12 +27,7 @@ struct plan_options {
 struct plan {
 	const struct r3ring_load_info *info; /* what it is made of */
 	uint64_t damaged;                    /* places of an archive that could not be read */
-	struct r3ring_eplb_map *today;       /* the newest that was captured; else experts in order,
-					      * NULL where the GPUs do not divide them */
-	bool captured;                       /* today's was captured */
-	struct r3ring_eplb_map *next;
-	struct r3ring_eplb_balance balance_today, balance_next;
-	double *ratio_today, *ratio_next; /* [layers] max/mean of GPUs */
+	struct placing placing;
 };
 
 /*

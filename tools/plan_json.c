@@ -62,11 +62,13 @@ static json_t *json_today(const struct plan *plan)
 {
 	json_t *today;
 
-	if (!plan->today)
+	if (!plan->placing.today)
 		return json_null();
-	today = json_balance(plan->today, &plan->balance_today, plan->ratio_today);
+	today = json_balance(plan->placing.today, &plan->placing.balance_today,
+			     plan->placing.ratio_today);
 	json_object_set_new(today, "epoch",
-			    plan->captured ? json_u64(plan->today->epoch) : json_null());
+			    plan->placing.captured ? json_u64(plan->placing.today->epoch)
+						   : json_null());
 	return today;
 }
 
@@ -91,11 +93,12 @@ static json_t *json_places(const struct r3ring_eplb_map *map)
 
 json_t *plan_json_map(const struct r3ring_eplb_options *place, const struct plan *plan)
 {
-	return json_pack("{s:i s:i s:i s:i s:i s:o s:o}", "experts", (int)plan->next->experts,
-			 "physical", (int)plan->next->physical, "gpus", (int)plan->next->gpus,
+	return json_pack("{s:i s:i s:i s:i s:i s:o s:o}", "experts",
+			 (int)plan->placing.next->experts, "physical",
+			 (int)plan->placing.next->physical, "gpus", (int)plan->placing.next->gpus,
 			 "nodes", (int)(place->nodes ? place->nodes : 1), "groups",
 			 (int)(place->groups ? place->groups : 1), "layers", json_layers(plan),
-			 "physical_to_logical", json_places(plan->next));
+			 "physical_to_logical", json_places(plan->placing.next));
 }
 
 json_t *plan_json(const struct plan_options *options, const struct plan *plan)
@@ -107,8 +110,9 @@ json_t *plan_json(const struct plan_options *options, const struct plan *plan)
 		(int)info->channels, "layers", (int)info->layers, "experts", (int)info->experts,
 		"steps", json_u64(info->steps), "accounts", json_accounts(&info->accounts), "today",
 		json_today(plan), "planned",
-		json_balance(plan->next, &plan->balance_next, plan->ratio_next), "map",
-		plan_json_map(&options->place, plan));
+		json_balance(plan->placing.next, &plan->placing.balance_next,
+			     plan->placing.ratio_next),
+		"map", plan_json_map(&options->place, plan));
 
 	if (report && options->instance)
 		json_object_set_new(report, "age_ns", json_u64(info->age_ns));

@@ -37,10 +37,11 @@ static void print_balance(const struct plan *plan, const char *which,
 {
 	char what[40];
 
-	if (map == plan->today && plan->captured)
+	if (map == plan->placing.today && plan->placing.captured)
 		snprintf(what, sizeof(what), "map of epoch %" PRIu64, map->epoch);
 	else
-		snprintf(what, sizeof(what), "%s", map == plan->next ? "" : "in order, assumed");
+		snprintf(what, sizeof(what), "%s",
+			 map == plan->placing.next ? "" : "in order, assumed");
 	printf("%-8s %8u %5u  %9.3f %9.3f  %6d %4u  %s\n", which, map->physical, map->gpus,
 	       balance->average, balance->worst, plan->info->layer[balance->worst_layer].layer_id,
 	       balance->worst_gpu, what);
@@ -53,12 +54,12 @@ static int print_text(const struct plan_options *options, const struct plan *pla
 	print_source(options, plan);
 	puts("tokens of a layer's GPUs, max/mean:");
 	puts("         physical  GPUs    average     worst   layer  GPU");
-	if (plan->today)
-		print_balance(plan, "today", plan->today, &plan->balance_today);
+	if (plan->placing.today)
+		print_balance(plan, "today", plan->placing.today, &plan->placing.balance_today);
 	else
 		puts("today           ?     ?  no map was captured, and the GPUs do not divide the "
 		     "experts");
-	print_balance(plan, "planned", plan->next, &plan->balance_next);
+	print_balance(plan, "planned", plan->placing.next, &plan->placing.balance_next);
 	putchar('\n');
 	if (!map || json_dumpf(map, stdout, JSON_COMPACT) < 0) {
 		json_decref(map);

@@ -23,6 +23,7 @@ static const struct command commands[] = {
 	{"verify", cmd_verify, "look whether all of an archive is true, down to every byte"},
 	{"replay", cmd_replay, "feed an archive through the daemon, as its engine did"},
 	{"serve", cmd_serve, "answer schedulers over HTTP: expert load, reservations"},
+	{"report", cmd_report, "say on one page what an archive has: load, balance, losses"},
 	{"plan", cmd_plan, "place expert replicas by the load that was captured"},
 	{"gc", cmd_gc, "remove the segments that a dead daemon left"},
 	{"doctor", cmd_doctor, "say what this machine lacks, each with its remedy"},

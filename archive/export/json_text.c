@@ -5,8 +5,8 @@
 
 #include "archive/export/json_text.h"
 
-/* Bytes of the UTF-8 sequence at @text, 0 when there is none. Source: RFC 3629, section 4. */
-static size_t sequence(const uint8_t *text)
+/* Source: RFC 3629, section 4. */
+size_t export_utf8_bytes(const uint8_t *text)
 {
 	size_t more = text[0] < 0x80   ? 0
 		      : text[0] < 0xC2 ? 4
@@ -33,7 +33,7 @@ static void put(FILE *out, const char *text, const char *escape)
 	const uint8_t *at = (const uint8_t *)text;
 
 	while (*at) {
-		size_t bytes = sequence(at);
+		size_t bytes = export_utf8_bytes(at);
 
 		if (!bytes || *at < 0x20 || *at == 0x7F) {
 			fprintf(out, "%su%04x", escape, bytes ? *at : 0xFFFDu);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* r3ring export: points in time. */
+/* Points in time on command lines. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "tools/export.h"
+#include "tools/arguments.h"
 
 #define NS 1000000000ull
 
@@ -45,13 +45,13 @@ static bool calendar(const char *text, uint64_t *ns)
 	return true;
 }
 
-int export_parse_time(const char *option, const char *value, uint64_t *ns)
+int arguments_time(const char *command, const char *option, const char *value, uint64_t *ns)
 {
 	if (value[0] == '@' ? seconds_since_1970(value + 1, ns) : calendar(value, ns))
 		return 0;
 	fprintf(stderr,
-		"r3ring export: %s: '%s' is not a time, such as 2026-11-30T12:00:00, the same with "
+		"%s: %s: '%s' is not a time, such as 2026-11-30T12:00:00, the same with "
 		"Z for UTC, or @1700000000\n",
-		option, value);
+		command, option, value);
 	return -EINVAL;
 }
