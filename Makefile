@@ -35,7 +35,8 @@ PREFIX ?= /usr/local
 BINDIR ?= $(PREFIX)/bin
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
-MANDIR ?= $(PREFIX)/share/man
+DATADIR ?= $(PREFIX)/share
+MANDIR ?= $(DATADIR)/man
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 DESTDIR ?=
 SAN ?=
@@ -139,6 +140,7 @@ FAKE_LIBRARY := $(if $(FAKE_DEVICE),$(filter-out $(O)/device/no_cuda.o $(CUDA_DE
 CONTAINER := $(patsubst %.c,$(O)/%.o,$(wildcard tests/container/*.c))
 HEADERS := $(wildcard include/r3ring/*.h)
 MANUALS := $(wildcard docs/man/*.[1-8])
+OPENAPI := docs/openapi.json
 
 PROGRAM_OBJECTS := $(LIBRARY) $(REFERENCE) $(DAEMON) $(ARCHIVE) $(MONITOR) $(REPORT) $(SERVE) $(TOOLS)
 TEST_OBJECTS := $(SUPPORT) $(UNIT) $(SYSTEM) $(STRESS:=.o) $(BENCH) $(BENCHED) $(WORTH) $(DEMO) \
@@ -236,6 +238,9 @@ $(O)/serve/page_html.o: $(O)/serve/page_html.c $(O)/flags
 # Their loops are written to be vectorized; at -O2 compilers hold back.
 $(O)/kernels/convert.o $(O)/producer/span_block.o $(O)/consumer/assembler/fill.o \
 $(O)/consumer/reserve/demand.o: private R3RING_CFLAGS += -O3
+
+# It is part of the program.
+$(O)/tools/serve_openapi.o: $(OPENAPI)
 
 # They run the kernels' bodies in the GPU's place, which faults at a misaligned access.
 ifeq ($(SAN),)
@@ -583,7 +588,7 @@ INSTALLED = $(addprefix $(BINDIR)/,$(notdir $(PROGRAMS))) \
 		libr3ring.so.$(VERSION) pkgconfig/r3ring.pc) \
 	$(addprefix $(INCLUDEDIR)/r3ring/,$(notdir $(HEADERS))) \
 	$(foreach page,$(MANUALS),$(MANDIR)/man$(subst .,,$(suffix $(page)))/$(notdir $(page))) \
-	$(UNITDIR)/r3ringd.service
+	$(UNITDIR)/r3ringd.service $(DATADIR)/r3ring/$(notdir $(OPENAPI))
 fill = sed -e 's|@VERSION@|$(VERSION)|g' -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' \
 	-e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' -e 's|@BINDIR@|$(BINDIR)|g' \
 	-e 's|@CUDA_LIBS@|$(CUDA_LIBS)|g'
@@ -598,13 +603,15 @@ install: all
 	$(Q)install -m 644 $(HEADERS) $(DESTDIR)$(INCLUDEDIR)/r3ring/
 	$(Q)$(fill) r3ring.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/r3ring.pc
 	$(Q)$(fill) capture_daemon/r3ringd.service.in > $(DESTDIR)$(UNITDIR)/r3ringd.service
+	$(Q)install -m 644 $(OPENAPI) $(DESTDIR)$(DATADIR)/r3ring/
 	$(Q)for page in $(MANUALS); do \
 		install -m 644 $$page $(DESTDIR)$(MANDIR)/man$${page##*.}/ || exit 1; done
 
 .PHONY: uninstall
 uninstall:
 	$(Q)rm -f $(addprefix $(DESTDIR),$(INSTALLED))
-	$(Q)rmdir $(DESTDIR)$(INCLUDEDIR)/r3ring 2>/dev/null || true
+	$(Q)for folder in $(INCLUDEDIR) $(DATADIR); do \
+		rmdir $(DESTDIR)$$folder/r3ring 2>/dev/null; done; true
 
 # ---- the rest ----------------------------------------------------------
 

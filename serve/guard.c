@@ -45,6 +45,16 @@ bool guard_knows_host(const struct guard *guard, const char *host)
 	return false;
 }
 
+bool guard_knows_origin(const struct guard *guard, const char *origin)
+{
+	const char *host;
+
+	if (!origin)
+		return true;
+	host = strstr(origin, "://");
+	return host && guard_knows_host(guard, host + 3);
+}
+
 static bool same_secret(const char *a, const char *b, size_t len)
 {
 	unsigned char difference = 0;

@@ -11,21 +11,27 @@
 #include <microhttpd.h>
 
 #include "serve/http.h"
+#include "serve/patience.h"
+#include "serve/query.h"
 #include "serve/route.h"
 
-#define MEMORY_PER_CONNECTION (32u << 10) /* headers: more is refused by the library */
+#define MEMORY_PER_CONNECTION (32u << 10)  /* headers: more is refused by the library */
+#define BODY_READ_MAX (16 * HTTP_BODY_MAX) /* of one that is too long: then it is cut off */
 
 struct http_server {
 	struct http_options options;
 	struct MHD_Daemon *daemon;
+	struct patience *patience;
 };
 
 struct exchange {
+	bool begun;    /* its headers were looked at */
+	bool has_zero; /* in its address: it would end there for whoever reads it */
 	const struct http_route *route;
 	char argument[HTTP_ARGUMENT_MAX + 1];
 	char *body;
-	size_t length;
-	bool refused; /* answered already; the rest of its body is not wanted */
+	size_t length; /* of what has come: nothing of a longer one than HTTP_BODY_MAX is kept */
+	bool refused;  /* answered already; the rest of its body is not wanted */
 };
 
 /* ---- what handlers use ---------------------------------------------------- */
@@ -135,6 +141,21 @@ static bool is_open(const struct http_options *options, const char *url)
 	return options->open_path && strcmp(options->open_path, url) == 0;
 }
 
+static void refuse_body(struct http_answer *answer)
+{
+	http_refuse(answer, MHD_HTTP_CONTENT_TOO_LARGE, "a body has at most %u bytes",
+		    HTTP_BODY_MAX);
+}
+
+/* How long it has been waited for. */
+static struct waited *waited_of(struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+	return info ? info->socket_context : NULL;
+}
+
 /* Refuses what is not to be read; false when it was refused and answered. */
 static bool begin_exchange(const struct http_server *server, struct MHD_Connection *connection,
 			   const char *url, const char *method, struct exchange *exchange,
@@ -151,12 +172,18 @@ static bool begin_exchange(const struct http_server *server, struct MHD_Connecti
 	if (!guard_knows_host(options->guard, header_of(connection, MHD_HTTP_HEADER_HOST))) {
 		http_refuse(&answer, MHD_HTTP_MISDIRECTED_REQUEST,
 			    "the Host header names none of this server's: see --allow-host");
+	} else if (!guard_knows_origin(options->guard,
+				       header_of(connection, MHD_HTTP_HEADER_ORIGIN))) {
+		http_refuse(&answer, MHD_HTTP_FORBIDDEN,
+			    "the Origin header names another site: its pages may not ask");
 	} else if (!is_open(options, url) &&
 		   !guard_admits(options->guard,
 				 header_of(connection, MHD_HTTP_HEADER_AUTHORIZATION))) {
 		http_refuse(&answer, MHD_HTTP_UNAUTHORIZED, "a bearer token is needed");
 		header = MHD_HTTP_HEADER_WWW_AUTHENTICATE;
 		value = "Bearer";
+	} else if (exchange->has_zero) {
+		http_refuse(&answer, MHD_HTTP_BAD_REQUEST, "no address has a zero byte in it");
 	} else if (!exchange->route) {
 		http_refuse(&answer, status, "%s %s: %s", method, url,
 			    status == MHD_HTTP_METHOD_NOT_ALLOWED ? "the method is another"
@@ -166,9 +193,8 @@ static bool begin_exchange(const struct http_server *server, struct MHD_Connecti
 			value = allowed;
 		}
 	} else if (body_too_long(connection)) {
-		http_refuse(&answer, MHD_HTTP_CONTENT_TOO_LARGE, "a body has at most %u bytes",
-			    HTTP_BODY_MAX);
-	} else {
+		refuse_body(&answer);
+	} else if (query_is_known(connection, exchange->route, &answer)) {
 		return true;
 	}
 	exchange->refused = true;
@@ -178,25 +204,23 @@ static bool begin_exchange(const struct http_server *server, struct MHD_Connecti
 
 /* ---- the body, and then ---------------------------------------------------- */
 
-/* A body that says nothing of its length may turn out to be too long as well. */
+/* A body that says nothing of its length may turn out to be too long as well: what it has more is
+ * read, and dropped, so that who sends it can be told. */
 static enum MHD_Result take_body(struct exchange *exchange, const char *data, size_t *size)
 {
-	char *body;
+	size_t length = exchange->length + *size;
+	char *body = exchange->body;
 
-	if (exchange->refused) {
-		*size = 0;
-		return MHD_YES;
+	if (!exchange->refused && length <= HTTP_BODY_MAX) {
+		body = realloc(body, length);
+		if (!body)
+			return MHD_NO;
+		memcpy(body + exchange->length, data, *size);
+		exchange->body = body;
 	}
-	if (exchange->length + *size > HTTP_BODY_MAX)
-		return MHD_NO;
-	body = realloc(exchange->body, exchange->length + *size);
-	if (!body)
-		return MHD_NO;
-	memcpy(body + exchange->length, data, *size);
-	exchange->body = body;
-	exchange->length += *size;
+	exchange->length = length;
 	*size = 0;
-	return MHD_YES;
+	return length <= BODY_READ_MAX ? MHD_YES : MHD_NO;
 }
 
 static bool parse_body(const struct exchange *exchange, json_t **body, struct http_answer *answer)
@@ -206,6 +230,10 @@ static bool parse_body(const struct exchange *exchange, json_t **body, struct ht
 	*body = NULL;
 	if (!exchange->length)
 		return true;
+	if (exchange->length > HTTP_BODY_MAX) {
+		refuse_body(answer);
+		return false;
+	}
 	*body = json_loadb(exchange->body, exchange->length, JSON_REJECT_DUPLICATES, &error);
 	if (json_is_object(*body))
 		return true;
@@ -238,7 +266,21 @@ static enum MHD_Result finish_exchange(const struct http_server *server,
 		route->handle(server->options.context, &request, &answer);
 	}
 	json_decref(body);
+	if (answer.response)
+		patience_forgo(waited_of(connection));
 	return send_answer(connection, &answer, NULL, NULL);
+}
+
+/* Of an address as it was sent. NULL without memory. */
+static void *open_exchange(void *cls, const char *address, struct MHD_Connection *connection)
+{
+	struct exchange *exchange = calloc(1, sizeof(*exchange));
+
+	(void)cls;
+	(void)connection;
+	if (exchange)
+		exchange->has_zero = strstr(address, "%00") != NULL;
+	return exchange;
 }
 
 static enum MHD_Result handle(void *cls, struct MHD_Connection *connection, const char *url,
@@ -250,11 +292,10 @@ static enum MHD_Result handle(void *cls, struct MHD_Connection *connection, cons
 	enum MHD_Result sent;
 
 	(void)version;
-	if (!exchange) {
-		exchange = calloc(1, sizeof(*exchange));
-		if (!exchange)
-			return MHD_NO;
-		*state = exchange;
+	if (!exchange)
+		return MHD_NO;
+	if (!exchange->begun) {
+		exchange->begun = true;
 		return begin_exchange(server, connection, url, method, exchange, &sent) ? MHD_YES
 											: sent;
 	}
@@ -270,8 +311,8 @@ static void end_exchange(void *cls, struct MHD_Connection *connection, void **st
 	struct exchange *exchange = *state;
 
 	(void)cls;
-	(void)connection;
 	(void)how;
+	patience_renew(waited_of(connection));
 	if (!exchange)
 		return;
 	free(exchange->body);
@@ -279,30 +320,62 @@ static void end_exchange(void *cls, struct MHD_Connection *connection, void **st
 	*state = NULL;
 }
 
+/* ---- connections ---------------------------------------------------------- */
+
+static void notice_connection(void *cls, struct MHD_Connection *connection, void **context,
+			      enum MHD_ConnectionNotificationCode what)
+{
+	struct http_server *server = cls;
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+	if (what == MHD_CONNECTION_NOTIFY_CLOSED)
+		patience_closed(*context);
+	else if (info)
+		*context = patience_opened(server->patience, info->connect_fd);
+}
+
 /* ---- starting and stopping ------------------------------------------------ */
+
+static struct MHD_Daemon *start_daemon(struct http_server *server)
+{
+	const struct http_options *options = &server->options;
+
+	return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL,
+				NULL, handle, server, MHD_OPTION_LISTEN_SOCKET, options->listener,
+				MHD_OPTION_THREAD_POOL_SIZE, options->threads,
+				MHD_OPTION_CONNECTION_LIMIT, HTTP_CONNECTIONS_MAX,
+				MHD_OPTION_CONNECTION_TIMEOUT, HTTP_QUIET_SECONDS,
+				MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_PER_CONNECTION,
+				MHD_OPTION_URI_LOG_CALLBACK, open_exchange, NULL,
+				MHD_OPTION_NOTIFY_CONNECTION, notice_connection, server,
+				MHD_OPTION_NOTIFY_COMPLETED, end_exchange, NULL, MHD_OPTION_END);
+}
 
 int http_server_start(struct http_server **server, const struct http_options *options,
 		      struct r3ring_error *err)
 {
 	struct http_server *made = calloc(1, sizeof(*made));
+	int r = made ? 0 : r3ring_error_set(err, -ENOMEM, "no memory for a server");
 
-	if (!made) {
-		close(options->listener);
-		return r3ring_error_set(err, -ENOMEM, "no memory for a server");
+	if (r == 0) {
+		made->options = *options;
+		r = patience_start(&made->patience,
+				   options->patience_ms ? options->patience_ms : HTTP_PATIENCE_MS,
+				   err);
 	}
-	made->options = *options;
-	made->daemon = MHD_start_daemon(
-		MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, handle,
-		made, MHD_OPTION_LISTEN_SOCKET, options->listener, MHD_OPTION_THREAD_POOL_SIZE,
-		options->threads, MHD_OPTION_CONNECTION_LIMIT, HTTP_CONNECTIONS_MAX,
-		MHD_OPTION_CONNECTION_TIMEOUT, HTTP_QUIET_SECONDS,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_PER_CONNECTION,
-		MHD_OPTION_NOTIFY_COMPLETED, end_exchange, NULL, MHD_OPTION_END);
-	if (!made->daemon) {
+	if (r == 0) {
+		made->daemon = start_daemon(made);
+		if (!made->daemon)
+			r = r3ring_error_set(err, -EIO, "the HTTP server cannot be started: %s",
+					     strerror(errno));
+	}
+	if (r < 0) {
 		close(options->listener);
+		if (made)
+			patience_stop(made->patience);
 		free(made);
-		return r3ring_error_set(err, -EIO, "the HTTP server cannot be started: %s",
-					strerror(errno));
+		return r;
 	}
 	*server = made;
 	return 0;
@@ -313,5 +386,6 @@ void http_server_stop(struct http_server *server)
 	if (!server)
 		return;
 	MHD_stop_daemon(server->daemon);
+	patience_stop(server->patience);
 	free(server);
 }

@@ -20,7 +20,8 @@ struct MHD_Response;
 #define HTTP_BODY_MAX (256u << 10)
 #define HTTP_ARGUMENT_MAX 1024u
 #define HTTP_CONNECTIONS_MAX 256u
-#define HTTP_QUIET_SECONDS 10u /* a connection on which nothing moves is closed */
+#define HTTP_QUIET_SECONDS 10u  /* a connection on which nothing moves is closed */
+#define HTTP_PATIENCE_MS 30000u /* and one on which an exchange takes longer */
 
 struct http_request {
 	const char *method;
@@ -40,7 +41,7 @@ pid_t http_peer(const struct http_request *request);
 struct http_answer {
 	unsigned int status;
 	json_t *json;
-	struct MHD_Response *response; /* where the answer is no JSON */
+	struct MHD_Response *response; /* where the answer is no JSON; it may take its time */
 };
 
 /* Answers with {"error": {"status", "message"}}. */
@@ -56,6 +57,7 @@ struct http_route {
 	const char *method;
 	const char *path; /* "/v1/channels", "/v1/reservations/" and a star: one segment */
 	http_handler handle;
+	const char *query; /* names of its parameters, blanks between them; NULL: it has none */
 };
 
 struct http_server;
@@ -68,6 +70,7 @@ struct http_options {
 	const char *open_path; /* answered without the token: tells nothing of anybody; or NULL */
 	void *context;         /* for the handlers */
 	unsigned int threads;
+	uint32_t patience_ms; /* 0: HTTP_PATIENCE_MS */
 };
 
 /*

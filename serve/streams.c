@@ -3,11 +3,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <microhttpd.h>
 #include <utlist.h>
 
+#include "monitor/clock.h"
 #include "serve/streams.h"
 
 #define BLOCK (16u << 10)
@@ -33,14 +33,6 @@ struct streams {
 	bool ending;
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
 /* ---- waking ----------------------------------------------------------------- */
 
 static void wake(struct stream *stream)
@@ -52,7 +44,7 @@ static void wake(struct stream *stream)
 /* Wakes those whose time has come; returns when the next one's will, 0: nobody waits. */
 static uint64_t wake_due(struct streams *streams)
 {
-	uint64_t now = now_ns(), next = 0;
+	uint64_t now = clock_now_ns(), next = 0;
 	struct stream *stream;
 
 	DL_FOREACH(streams->list, stream)
@@ -92,7 +84,7 @@ static void *keep_time(void *arg)
 static bool is_due(struct stream *stream)
 {
 	struct streams *all = stream->all;
-	uint64_t now = now_ns();
+	uint64_t now = clock_now_ns();
 	bool due;
 
 	pthread_mutex_lock(&all->lock);
@@ -192,7 +184,7 @@ struct MHD_Response *streams_open(struct streams *streams, struct MHD_Connection
 		*stream = (struct stream){.all = streams,
 					  .connection = connection,
 					  .teller = *teller,
-					  .due_ns = now_ns()};
+					  .due_ns = clock_now_ns()};
 	if (!stream || !enlist(streams, stream)) {
 		teller->free(teller->context);
 		free(stream);

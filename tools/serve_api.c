@@ -10,21 +10,22 @@
 #include "tools/serve_api.h"
 
 const struct http_route api_routes[] = {
-	{"GET", "/", api_page},
-	{"GET", "/v1", api_about},
-	{"GET", "/v1/channels", api_channels},
-	{"GET", "/v1/load", api_load},
-	{"GET", "/v1/events", api_events},
-	{"GET", "/v1/history", api_history},
-	{"GET", "/v1/history/*", api_history_frame},
-	{"GET", "/v1/signature", api_signature},
-	{"GET", "/v1/plan", api_plan},
-	{"POST", "/v1/plan", api_plan},
-	{"POST", "/v1/score", api_score},
-	{"POST", "/v1/reservations", api_reserve},
-	{"GET", "/v1/reservations", api_reservations},
-	{"PATCH", "/v1/reservations/*", api_reservation_change},
-	{"DELETE", "/v1/reservations/*", api_reservation_free},
+	{"GET", "/", api_page, NULL},
+	{"GET", "/v1", api_about, NULL},
+	{"GET", "/v1/openapi.json", api_openapi, NULL},
+	{"GET", "/v1/channels", api_channels, NULL},
+	{"GET", "/v1/load", api_load, "instance over epoch counts"},
+	{"GET", "/v1/events", api_events, "instance channel over interval_ms"},
+	{"GET", "/v1/history", api_history, "instance after"},
+	{"GET", "/v1/history/*", api_history_frame, "instance"},
+	{"GET", "/v1/signature", api_signature, "request"},
+	{"GET", "/v1/plan", api_plan, "instance gpus replicas nodes groups"},
+	{"POST", "/v1/plan", api_plan, NULL},
+	{"POST", "/v1/score", api_score, NULL},
+	{"POST", "/v1/reservations", api_reserve, NULL},
+	{"GET", "/v1/reservations", api_reservations, "instance after limit"},
+	{"PATCH", "/v1/reservations/*", api_reservation_change, NULL},
+	{"DELETE", "/v1/reservations/*", api_reservation_free, NULL},
 };
 const size_t api_route_count = sizeof(api_routes) / sizeof(*api_routes);
 

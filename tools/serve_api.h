@@ -25,8 +25,11 @@ struct api {
 	struct daemon_watch *daemon;
 };
 
+/* What docs/openapi.json describes, which is part of the program. */
 extern const struct http_route api_routes[];
 extern const size_t api_route_count;
+extern const char api_openapi_text[];
+extern const char api_openapi_text_end[];
 
 /*
  * The instance that a request speaks of: by @name, or the only one when that is NULL.
@@ -64,6 +67,7 @@ bool api_query_number(const struct http_request *request, const char *name, uint
 /* ---- handlers ------------------------------------------------------------- */
 
 void api_about(void *context, const struct http_request *request, struct http_answer *answer);
+void api_openapi(void *context, const struct http_request *request, struct http_answer *answer);
 void api_channels(void *context, const struct http_request *request, struct http_answer *answer);
 void api_load(void *context, const struct http_request *request, struct http_answer *answer);
 

@@ -197,9 +197,9 @@ static void answer(void *context, const struct http_request *request, struct htt
 }
 
 static const struct http_route routes[] = {
-	{"GET", "/v1/things", answer},
-	{"POST", "/v1/things", answer},
-	{"DELETE", "/v1/things/*", answer},
+	{"GET", "/v1/things", answer, NULL},
+	{"POST", "/v1/things", answer, NULL},
+	{"DELETE", "/v1/things/*", answer, NULL},
 };
 
 static const struct http_route *find(const char *method, const char *path, char *argument,

@@ -32,10 +32,10 @@ static void fail(void *context, const struct http_request *request, struct http_
 }
 
 static const struct http_route routes[] = {
-	{"GET", "/echo", echo},
-	{"POST", "/echo", echo},
-	{"GET", "/echo/*", echo},
-	{"GET", "/fail/*", fail},
+	{"GET", "/echo", echo, NULL},
+	{"POST", "/echo", echo, NULL},
+	{"GET", "/echo/*", echo, "other name"},
+	{"GET", "/fail/*", fail, NULL},
 };
 
 static void start(void)

@@ -72,7 +72,8 @@ static void echo(void *context, const struct http_request *request, struct http_
 	answer->json = json_pack("{s:s}", "said", "echo");
 }
 
-static const struct http_route routes[] = {{"GET", "/events", events}, {"GET", "/echo", echo}};
+static const struct http_route routes[] = {{"GET", "/events", events, "size"},
+					   {"GET", "/echo", echo, NULL}};
 
 static void start(void)
 {
