@@ -33,14 +33,14 @@ static void give_up(struct verify_index *index, const struct r3ring_error *why)
 	index->store = NULL;
 }
 
-/* While a recorder is at work the index is behind, or not there yet. */
+/* While a recorder is at work the index is behind, or not there yet, or being made. */
 static void open_store(struct verify_index *index, const char *dir)
 {
 	struct r3ring_error why = {0};
 	uint8_t uuid[16];
 	int code = index_store_open(&index->store, dir, false, &why);
 
-	if (code == -ENOENT && index->verified->being_written)
+	if (code && index->verified->being_written)
 		return;
 	if (!code)
 		code = index_store_get_uuid(index->store, uuid, &why);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/support/channel_status.h"
 #include "tests/system/record_stage.h"
 
 #define ARGS_MAX 24
@@ -72,6 +73,35 @@ int record_stage_run(struct record_stage *stage, const char *const *args)
 {
 	record_stage_record(stage, args);
 	return command_wait(&stage->tool);
+}
+
+/* Steps of a channel's present generation that it told the end of. */
+static json_int_t steps_ended(const json_t *channel)
+{
+	json_int_t steps = json_integer_value(json_object_get(channel, "steps_complete")) +
+			   json_integer_value(json_object_get(channel, "steps_partial"));
+	const char *cause;
+	json_t *lost;
+
+	json_object_foreach (json_object_get(channel, "lost"), cause, lost)
+		steps += json_integer_value(json_object_get(lost, "steps"));
+	return steps;
+}
+
+static bool are_read(const json_t *channel, long steps)
+{
+	const json_t *reader = json_array_get(json_object_get(channel, "readers"), 0);
+
+	return steps_ended(channel) >= steps && reader &&
+	       json_integer_value(json_object_get(reader, "lag_records")) == 0;
+}
+
+bool record_stage_reads(const struct record_stage *stage, uint32_t rank, uint64_t steps)
+{
+	char name[80];
+
+	snprintf(name, sizeof(name), "%s/%u", stage->ranks.name, rank);
+	return status_becomes(stage->ranks.daemon.dir, name, are_read, (long)steps);
 }
 
 static uint64_t bytes_in(const char *path)

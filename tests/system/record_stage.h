@@ -34,6 +34,10 @@ void record_stage_record_in(struct record_stage *stage, const struct container *
 /* The same up to its end; its code. */
 int record_stage_run(struct record_stage *stage, const char *const *args);
 
+/* Until that many steps of a rank's present generation have ended or are lost, and the
+ * recorder has read what tells of it; false after 20 seconds. */
+bool record_stage_reads(const struct record_stage *stage, uint32_t rank, uint64_t steps);
+
 /* Of the archive's files now. */
 uint64_t record_stage_bytes(const struct record_stage *stage);
 
