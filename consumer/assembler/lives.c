@@ -248,8 +248,8 @@ static bool is_another(struct request *request, const struct channel *channel,
 
 /*
  * Whether a channel that begins a request may do so as another rank of those that have: its
- * data-parallel rank runs it whole, unless it goes on in a later attempt; and another
- * instance has a part of it only where `min_ends` says that several have.
+ * data-parallel rank runs an attempt whole, though others may run other attempts, and be
+ * heard of in any order; and another instance has a part of it only where `min_ends` says that several have.
  */
 static bool may_join(const struct r3ring_assembler *assembler, const struct request *request,
 		     const struct channel *channel, uint16_t attempt)
@@ -264,7 +264,7 @@ static bool may_join(const struct r3ring_assembler *assembler, const struct requ
 			if (!assembler->options.min_ends)
 				return false;
 		} else if (other->schema.rank.dp.index != channel->schema.rank.dp.index &&
-			   part->attempts && attempt <= part->attempt[part->attempts - 1].number) {
+			   part_find_attempt(part, attempt)) {
 			return false;
 		}
 	}
