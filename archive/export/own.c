@@ -35,7 +35,6 @@ int export_refuse_own(const char *dir, const char *out, struct r3ring_error *err
 	snprintf(name, sizeof(name), "%s", out);
 	if (!is_own_name(basename(name)) || !is_same(dirname(path), dir))
 		return 0;
-	return r3ring_error_set(err, -EINVAL,
-				"%s is a file of the archive itself: name an output elsewhere",
-				out);
+	return r3ring_error_set(
+		err, -EINVAL, "%s is a file of the archive itself: name an output elsewhere", out);
 }

@@ -28,7 +28,7 @@ bool export_sink_is(const char *out)
 int export_sink_open(const char *out)
 {
 	int fd = export_to_stdout(out) ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)
-					    : open(out, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+				       : open(out, O_WRONLY | O_CLOEXEC | O_NOCTTY);
 
 	return fd < 0 ? -errno : fd;
 }

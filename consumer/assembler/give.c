@@ -48,17 +48,31 @@ static uint32_t instance_kept(const struct r3ring_assembler *assembler, const st
 	return kept;
 }
 
-/* Whether another instance ran the attempt too, or a later one. */
-static bool went_on_elsewhere(const struct r3ring_assembler *assembler, const struct part *part,
-			      uint16_t number)
+/* Where the attempt ends on the part's instance, when another one ran it too, or a later one;
+ * else, or when it cannot be known, R3RING_UNKNOWN_U32. */
+static uint32_t instance_end(const struct r3ring_assembler *assembler, const struct part *part,
+			     uint16_t number)
 {
 	const uint32_t instance = assembler->channel[part->channel]->instance;
+	const uint32_t kept = instance_kept(assembler, part, number);
+	uint32_t end = R3RING_UNKNOWN_U32;
 
-	for (const struct part *other = part->request->part; other; other = other->next)
-		if (assembler->channel[other->channel]->instance != instance && other->attempts &&
-		    other->attempt[other->attempts - 1].number >= number)
-			return true;
-	return false;
+	for (const struct part *other = part->request->part; other; other = other->next) {
+		const struct attempt *attempt = part_find_attempt(other, number);
+		uint32_t sampled = attempt ? instance_kept(assembler, other, number)
+					   : R3RING_UNKNOWN_U32;
+
+		if (assembler->channel[other->channel]->instance == instance || !other->attempts ||
+		    other->attempt[other->attempts - 1].number < number)
+			continue;
+		if (kept != R3RING_UNKNOWN_U32)
+			return kept;
+		/* Of two, the one that samples begins where the other ended. */
+		if (sampled != R3RING_UNKNOWN_U32 && sampled > attempt->prompt &&
+		    attempt->prompt < end)
+			end = attempt->prompt;
+	}
+	return end;
 }
 
 /* What an instance ran past its own end is not the pass over a token that another instance
@@ -67,12 +81,10 @@ static void cut_past_ends(const struct r3ring_assembler *assembler, const struct
 {
 	for (const struct part *part = request->part; part; part = part->next)
 		for (uint32_t i = 0; i < part->attempts; i++) {
-			const uint16_t number = part->attempt[i].number;
-			uint32_t kept = instance_kept(assembler, part, number);
+			uint32_t end = instance_end(assembler, part, part->attempt[i].number);
 
-			if (kept != R3RING_UNKNOWN_U32 &&
-			    went_on_elsewhere(assembler, part, number))
-				attempt_cut(&part->attempt[i], kept);
+			if (end != R3RING_UNKNOWN_U32)
+				attempt_cut(&part->attempt[i], end);
 		}
 }
 

@@ -88,6 +88,33 @@ static void open_instances(struct feed *prefill, struct feed *decode)
 	run(prefill, 1, 0, 1, 0, 2);
 }
 
+static void two_replicas(void)
+{
+	first.rank.dp = (struct r3ring_coordinate){0, 2};
+	second.rank.dp = (struct r3ring_coordinate){1, 2};
+	feed_schema(&first);
+	feed_schema(&second);
+}
+
+/* The replica that began it is read later than the one that went on with it. */
+Test(assembler_lives, an_attempt_before_may_be_heard_of_later)
+{
+	struct r3ring_assembled *got;
+
+	two_replicas();
+	feed_begin(&second, 1, "a", 2, 1);
+	run(&second, 1, 1, 7, 0, 2);
+	feed_begin(&first, 1, "a", 1, 0);
+	run(&first, 1, 0, 1, 0, 1);
+	feed_end(&first, 1, R3RING_END_PREEMPTED, 0, 2);
+	feed_end(&second, 1, R3RING_END_FINISHED, 1, 3);
+	got = take(&first, "a");
+	assert_row(got, 0, 1, 0);
+	assert_row(got, 1, 7, 1);
+	r3ring_assembled_free(got);
+	cr_assert_null(r3ring_assembler_take(first.assembler));
+}
+
 static void two_instances(struct feed *prefill, struct feed *decode)
 {
 	open_instances(prefill, decode);
@@ -195,6 +222,28 @@ Test(assembler_lives, failure_18_what_the_prefill_ran_past_its_end_does_not_stan
 	got = take(&prefill, "a");
 	assert_row(got, 1, 1, 1);
 	assert_missing(got, 2, R3RING_CAUSE_BUFFER_FULL);
+	assert_row(got, 3, 2, 3);
+	r3ring_assembled_free(got);
+	feed_destroy(&prefill);
+}
+
+/* Where its end was lost: where it decodes, the request began with two tokens and sampled more. */
+Test(assembler_lives, failure_18_nor_where_the_prefill_s_end_was_lost)
+{
+	struct feed prefill, decode;
+	struct r3ring_assembled *got;
+
+	open_instances(&prefill, &decode);
+	run(&prefill, 1, 0, 2, 2, 1);
+	feed_begin(&decode, 7, "a", 2, 0);
+	feed_end(&decode, 7, R3RING_END_PREEMPTED, 0, 3);
+	feed_begin(&decode, 9, "a", 3, 1);
+	run(&decode, 9, 1, 2, 0, 4);
+	feed_end(&decode, 9, R3RING_END_FINISHED, 1, 5);
+	r3ring_assembler_flush(prefill.assembler);
+	got = take(&prefill, "a");
+	assert_row(got, 1, 1, 1);
+	assert_row(got, 2, 2, 2);
 	assert_row(got, 3, 2, 3);
 	r3ring_assembled_free(got);
 	feed_destroy(&prefill);

@@ -59,8 +59,7 @@ static struct content as_file(const char *format)
 	return content;
 }
 
-static void expect_same(const char *format, const struct content *file,
-			const struct content *sink)
+static void expect_same(const char *format, const struct content *file, const struct content *sink)
 {
 	cr_assert_eq(sink->count, file->count, "%s: %zu bytes", format, sink->count);
 	cr_assert_eq(memcmp(sink->bytes, file->bytes, file->count), 0, "%s", format);

@@ -44,20 +44,39 @@ static bool contradict(const struct cell *cell, const struct sim_row *a, const s
 	return a->pass.weights == b->pass.weights && !same_routes(cell, a, b);
 }
 
-/* Whether its engine told that it ended the attempt before the token, and another instance went
- * on: what it ran past its end is nobody's. */
+static bool kept_was_told(const struct sim_life *life)
+{
+	return life->end_heard && life->told_kept != R3RING_UNKNOWN_U32;
+}
+
+/* Whether readers were told that its engine ended the attempt before the token, and another
+ * instance went on: by its own end, or by what the other sampled from there on. What it ran
+ * past its end is nobody's. */
 static bool is_cut(const struct cell *cell, const struct sim_life *life)
 {
-	bool elsewhere = false;
-
-	for (uint32_t i = 0; i < cell->request->lives; i++) {
+	for (uint32_t i = 0; cell->sim->config.disaggregated && i < cell->request->lives; i++) {
 		const struct sim_life *other = cell->request->life[i];
 
-		elsewhere |= other->attempt >= life->attempt && other->engine != life->engine &&
-			     cell->sim->config.disaggregated && other->ever_named;
+		if (other->engine == life->engine || other->attempt < life->attempt ||
+		    !other->ever_named)
+			continue;
+		if (kept_was_told(life) && cell->position >= life->told_kept)
+			return true;
+		if (!kept_was_told(life) && other->attempt == life->attempt &&
+		    kept_was_told(other) && other->told_kept > other->prompt &&
+		    cell->position >= other->prompt)
+			return true;
 	}
-	return elsewhere && life->end_heard && life->told_kept != R3RING_UNKNOWN_U32 &&
-	       cell->position >= life->told_kept;
+	return false;
+}
+
+/* Whether the life's engine ran the token past its end, and no reader can know that: its end
+ * was lost, and how much the other instance kept. Who is given such a row is told that not all
+ * ends were heard. */
+static bool is_past_unheard_end(const struct cell *cell, const struct sim_life *life)
+{
+	return cell->sim->config.disaggregated && cell->position >= life->kept &&
+	       !is_cut(cell, life) && cell->given->info.flags;
 }
 
 /* What readers of all channels have of the cell, of an attempt; @counting: and that its engine
@@ -91,9 +110,9 @@ static uint32_t rows_told(const struct cell *cell, int32_t attempt, bool countin
 }
 
 /*
- * Whether a reader has a pass of the attempt that must be taken for an earlier one than the
- * pass that counts. It is of another engine, and no first one: what came before it there, or
- * that it lies past that engine's end, was lost. Nobody can tell the two apart then.
+ * Whether a reader has a pass that must be taken for an earlier one than the pass that counts:
+ * of the same attempt by another engine, where it is no first one, but what came before it was
+ * lost; or one that lies past its engine's end, unheard of. Nobody can tell the two apart then.
  */
 static bool seems_earlier(const struct cell *cell, const struct truth *truth)
 {
@@ -104,8 +123,12 @@ static bool seems_earlier(const struct cell *cell, const struct truth *truth)
 			const struct sim_seen *seen = life->seen[c] ? &life->seen[c][cell->position]
 								    : NULL;
 
-			if (life->attempt == truth->attempt && seen && seen->known == SIM_ROW &&
-			    !is_cut(cell, life) && life->engine != truth->pass[0]->step->engine &&
+			if (!seen || seen->known != SIM_ROW || is_cut(cell, life))
+				continue;
+			if (life->attempt != truth->attempt && is_past_unheard_end(cell, life))
+				return true;
+			if (life->attempt == truth->attempt &&
+			    life->engine != truth->pass[0]->step->engine &&
 			    sim_counts_more(cell->sim, seen->row, truth->pass[0]))
 				return true;
 		}
@@ -183,7 +206,19 @@ static bool is_pass(const struct cell *cell, const struct truth *truth, int32_t 
 	const struct sim_row *row;
 
 	while ((row = sim_passes_next(&passes)))
-		if (ids_are(cell, row))
+		if (ids_are(cell, row) && !is_cut(cell, sim_passes_life(&passes)))
+			return true;
+	return false;
+}
+
+/* Of an engine that ran it past its end, where nobody can know that. */
+static bool is_past_end(const struct cell *cell, const struct truth *truth)
+{
+	struct passes passes = {.truth = truth, .attempt = -1};
+	const struct sim_row *row;
+
+	while ((row = sim_passes_next(&passes)))
+		if (ids_are(cell, row) && is_past_unheard_end(cell, sim_passes_life(&passes)))
 			return true;
 	return false;
 }
@@ -195,7 +230,7 @@ static bool is_other_pass(const struct cell *cell, const struct truth *truth)
 	const struct sim_row *row;
 
 	while ((row = sim_passes_next(&passes)))
-		if (ids_are(cell, row) &&
+		if (ids_are(cell, row) && !is_cut(cell, sim_passes_life(&passes)) &&
 		    (!truth->passes || row->pass.weights == truth->pass[0]->pass.weights ||
 		     row->step->engine != truth->pass[0]->step->engine))
 			return true;
@@ -226,7 +261,7 @@ static bool may_stand_in(const struct cell *cell, const struct truth *truth)
 		return true;
 	if (truth->attempt < 0)
 		return false;
-	if (is_other_pass(cell, truth))
+	if (is_other_pass(cell, truth) || is_past_end(cell, truth))
 		return true;
 	if (spans_may_be_lost(cell->sim) && is_pass(cell, truth, truth->attempt))
 		return true;

@@ -88,6 +88,11 @@ struct truth sim_truth_of(const struct sim *sim, const struct sim_request *reque
 	return truth;
 }
 
+const struct sim_life *sim_passes_life(const struct passes *passes)
+{
+	return passes->truth->request->life[passes->life - 1];
+}
+
 const struct sim_row *sim_passes_next(struct passes *passes)
 {
 	const struct sim_request *request = passes->truth->request;

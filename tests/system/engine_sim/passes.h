@@ -36,6 +36,8 @@ struct passes {
 };
 
 const struct sim_row *sim_passes_next(struct passes *passes);
+/* Whose the last one was. */
+const struct sim_life *sim_passes_life(const struct passes *passes);
 
 void sim_check_cell(struct sim *sim, const struct sim_given *given, const struct truth *truth,
 		    uint32_t position, uint32_t layer);
