@@ -49,6 +49,8 @@ struct map {
 	uint64_t *since; /* [spans] sequence of the record that told it */
 	uint64_t *key;
 	uint32_t spans, keys;
+	uint32_t kinds; /* a bit each that a span may be of, */
+	uint32_t flags; /* and all flags that one may have */
 };
 
 /* A step from STEP to STEP_END. */
@@ -97,6 +99,8 @@ struct channel {
 	struct row_pool *pool;  /* of the schema, among `pools` */
 	struct row_pool *pools; /* all that were */
 	struct part *parts;     /* live, by handle */
+	struct part **order;    /* [ordered] of the newest step's spans; NULL: it is not live */
+	uint32_t ordered;
 	struct part *suspended; /* of the generation before, until a keyframe names them */
 	struct key_store keys;
 	struct item *items;      /* waiting, oldest first */
@@ -129,11 +133,17 @@ struct r3ring_assembler {
 	uint32_t experts;
 	uint16_t top_k;
 	struct request *requests; /* by id */
-	struct request *quiet;    /* the one that was touched longest ago */
-	struct request *touched;  /* the one that was touched last */
+	struct request *all;
+	uint64_t touches; /* so far: their clock */
 	struct r3ring_assembled *given_first, *given_last;
 	uint64_t bytes_out; /* of rows that were given out: they are the user's to free */
 };
+
+/* Something is said of the request. */
+static inline void request_touch(struct r3ring_assembler *assembler, struct request *request)
+{
+	request->touched = ++assembler->touches;
+}
 
 /* steps.c */
 int step_open(struct step *step, const struct channel *channel, uint64_t seq,
@@ -165,7 +175,6 @@ void requests_keyframe(struct r3ring_assembler *assembler, struct channel *chann
 void requests_suspend(struct r3ring_assembler *assembler, struct channel *channel);
 void requests_gap(const struct channel *channel, uint8_t cause);
 struct part *part_of(const struct channel *channel, uint64_t handle);
-void request_touch(struct r3ring_assembler *assembler, struct request *request);
 void requests_make_room(struct r3ring_assembler *assembler);
 void requests_flush(struct r3ring_assembler *assembler);
 

@@ -57,6 +57,7 @@ static void channel_free(struct channel *channel)
 	struct row_pool *pool;
 
 	key_store_clear(&channel->keys);
+	free(channel->order);
 	while (channel->pools) {
 		pool = channel->pools;
 		channel->pools = pool->next;

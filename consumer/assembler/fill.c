@@ -3,6 +3,8 @@
 
 #include "consumer/assembler/fill.h"
 
+#define BATCH 64u /* ids */
+
 /* With a constant size, a copy is a load and a store. */
 #define GATHER(bytes)                                                                              \
 	for (uint32_t i = 0; i < rows; i++)                                                        \
@@ -27,38 +29,39 @@ void ids_gather(uint16_t *to, size_t apart, const uint16_t *ids, const uint32_t 
 	}
 }
 
-static inline __attribute__((always_inline)) uint16_t copy(uint16_t *restrict to,
-							   const uint16_t *restrict from,
-							   size_t count)
+static inline __attribute__((always_inline)) uint16_t highest(const uint16_t *ids, size_t count)
 {
-	uint16_t highest = 0;
+	uint16_t most[BATCH] = {0}, all = 0;
+	size_t i = 0;
 
-	for (size_t i = 0; i < count; i++) {
-		to[i] = from[i];
-		highest = from[i] > highest ? from[i] : highest;
-	}
-	return highest;
+	for (; i + BATCH <= count; i += BATCH)
+		for (size_t j = 0; j < BATCH; j++)
+			most[j] = ids[i + j] > most[j] ? ids[i + j] : most[j];
+	for (; i < count; i++)
+		all = ids[i] > all ? ids[i] : all;
+	for (size_t j = 0; j < BATCH; j++)
+		all = most[j] > all ? most[j] : all;
+	return all;
 }
 
 #if defined(__x86_64__)
 
 /* The baseline has no highest of unsigned words. */
-static __attribute__((target("avx2"))) uint16_t copy_avx2(uint16_t *to, const uint16_t *from,
-							  size_t count)
+static __attribute__((target("avx2"))) uint16_t highest_avx2(const uint16_t *ids, size_t count)
 {
-	return copy(to, from, count);
+	return highest(ids, count);
 }
 
-uint16_t ids_copy(uint16_t *to, const uint16_t *from, size_t count)
+uint16_t ids_highest(const uint16_t *ids, size_t count)
 {
-	return __builtin_cpu_supports("avx2") ? copy_avx2(to, from, count) : copy(to, from, count);
+	return __builtin_cpu_supports("avx2") ? highest_avx2(ids, count) : highest(ids, count);
 }
 
 #else
 
-uint16_t ids_copy(uint16_t *to, const uint16_t *from, size_t count)
+uint16_t ids_highest(const uint16_t *ids, size_t count)
 {
-	return copy(to, from, count);
+	return highest(ids, count);
 }
 
 #endif

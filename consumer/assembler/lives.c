@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <utlist.h>
+
 /* A table that cannot grow refuses the entry and goes on. */
 #define HASH_NONFATAL_OOM 1
 #include "consumer/assembler/assembler.h"
@@ -39,10 +41,19 @@ static int part_enlist(struct channel *channel, struct part *part)
 	return part->live ? 0 : -ENOMEM;
 }
 
+/* Nor is it looked for in the newest step's order. */
+static void leave_order(const struct channel *channel, const struct part *part)
+{
+	for (uint32_t i = 0; i < channel->ordered; i++)
+		if (channel->order[i] == part)
+			channel->order[i] = NULL;
+}
+
 static void part_delist(struct channel *channel, struct part *part)
 {
 	if (!part->live)
 		return;
+	leave_order(channel, part);
 	if (part_of(channel, part->handle) == part)
 		HASH_DEL(channel->parts, part);
 	else if (part_in(channel->suspended, part->handle) == part)
@@ -92,40 +103,6 @@ static void table_remove(struct r3ring_assembler *assembler, struct request *req
 		at = at->same;
 	if (at)
 		at->same = next;
-}
-
-/* ---- the order of their last signs of life ------------------------------ */
-
-static void order_leave(struct r3ring_assembler *assembler, struct request *request)
-{
-	if (request->older)
-		request->older->newer = request->newer;
-	else
-		assembler->quiet = request->newer;
-	if (request->newer)
-		request->newer->older = request->older;
-	else
-		assembler->touched = request->older;
-	request->older = NULL;
-	request->newer = NULL;
-}
-
-static void order_join(struct r3ring_assembler *assembler, struct request *request)
-{
-	request->older = assembler->touched;
-	if (assembler->touched)
-		assembler->touched->newer = request;
-	else
-		assembler->quiet = request;
-	assembler->touched = request;
-}
-
-void request_touch(struct r3ring_assembler *assembler, struct request *request)
-{
-	if (assembler->touched == request)
-		return;
-	order_leave(assembler, request);
-	order_join(assembler, request);
 }
 
 /* ---- out of the tables, to the user ------------------------------------- */
@@ -180,7 +157,7 @@ static void let_go(struct r3ring_assembler *assembler, struct request *request, 
 		if (part->guessed)
 			flags |= R3RING_ASSEMBLED_LENGTH_GUESSED;
 	}
-	order_leave(assembler, request);
+	DL_DELETE(assembler->all, request);
 	table_remove(assembler, request);
 	assembler->stats.requests_live--;
 	/* A rank that is silent is missing; an instance that is may have gone on. */
@@ -218,7 +195,8 @@ static struct request *request_new(struct r3ring_assembler *assembler,
 		request_free(request);
 		return NULL;
 	}
-	order_join(assembler, request);
+	DL_APPEND(assembler->all, request);
+	request_touch(assembler, request);
 	assembler->stats.requests_live++;
 	return request;
 }
@@ -395,6 +373,7 @@ void requests_suspend(struct r3ring_assembler *assembler, struct channel *channe
 	suspended_over(assembler, channel);
 	channel->suspended = channel->parts;
 	channel->parts = NULL;
+	channel->ordered = 0;
 }
 
 void requests_gap(const struct channel *channel, uint8_t cause)
@@ -437,6 +416,20 @@ static bool keys_make_room(struct r3ring_assembler *assembler)
 	return any;
 }
 
+/* The one that was touched longest ago. It is looked for: seldom, while requests are touched
+ * by every span. */
+static struct request *quietest(const struct r3ring_assembler *assembler)
+{
+	struct request *quiet = assembler->all, *request;
+
+	DL_FOREACH(assembler->all, request)
+	{
+		if (request->touched < quiet->touched)
+			quiet = request;
+	}
+	return quiet;
+}
+
 void requests_make_room(struct r3ring_assembler *assembler)
 {
 	if (has_room(assembler))
@@ -446,17 +439,23 @@ void requests_make_room(struct r3ring_assembler *assembler)
 		return;
 	if (assembler->onlooker.ctx && keys_make_room(assembler))
 		return;
-	if (assembler->quiet) {
+	if (assembler->all) {
 		assembler->stats.requests_evicted++;
-		let_go(assembler, assembler->quiet, R3RING_ASSEMBLED_EVICTED);
+		let_go(assembler, quietest(assembler), R3RING_ASSEMBLED_EVICTED);
 		return;
 	}
 	for (uint32_t i = 0; i < assembler->channels; i++)
 		key_store_clear(&assembler->channel[i]->keys);
 }
 
+static int by_touch(const struct request *one, const struct request *other)
+{
+	return (one->touched > other->touched) - (one->touched < other->touched);
+}
+
 void requests_flush(struct r3ring_assembler *assembler)
 {
-	while (assembler->quiet)
-		let_go(assembler, assembler->quiet, 0);
+	DL_SORT(assembler->all, by_touch);
+	while (assembler->all)
+		let_go(assembler, assembler->all, 0);
 }

@@ -70,7 +70,7 @@ static void contradict(struct r3ring_assembler *assembler, struct attempt *attem
 static bool is_recomputed(const struct r3ring_assembler *assembler, const struct row *kept,
 			  const struct row *row)
 {
-	return kept && row_tile(kept)->weight_version != row_tile(row)->weight_version &&
+	return row_tile(kept)->weight_version != row_tile(row)->weight_version &&
 	       assembler->options.policy == R3RING_ROWS_FIRST &&
 	       !(row_is_no_pass(kept) && kept->cause == R3RING_MISSING_SPANS);
 }
@@ -79,11 +79,7 @@ static void tell_onlooker(const struct placing *placing, uint32_t position, cons
 			  const struct row *before)
 {
 	const struct onlooker *onlooker = &placing->assembler->onlooker;
-	struct placed_row placed;
-
-	if (!onlooker->ctx)
-		return;
-	placed = (struct placed_row){
+	const struct placed_row placed = {
 		.part = placing->part,
 		.attempt = placing->attempt,
 		.row = row,
@@ -95,59 +91,69 @@ static void tell_onlooker(const struct placing *placing, uint32_t position, cons
 	onlooker->placed(onlooker->ctx, &placed);
 }
 
+/* Whether the row that is there counts, and not @row. */
+static bool stays(const struct placing *placing, uint32_t position, struct row *kept,
+		  struct row *row)
+{
+	struct r3ring_assembler *assembler = placing->assembler;
+
+	if (kept == row || row_is_no_pass(row))
+		return true;
+	if (!is_recomputed(assembler, kept, row)) {
+		if (row_is_no_pass(kept) ||
+		    row_tile(kept)->weight_version != row_tile(row)->weight_version)
+			return false;
+		contradict(assembler, placing->attempt, position, row);
+	}
+	if (!assembler->onlooker.ctx)
+		attempt_recompute(placing->attempt, position, row);
+	return true;
+}
+
 /* @row is borrowed. */
-static void put(const struct placing *placing, uint32_t position, struct row *row)
+static inline __attribute__((always_inline)) void put(const struct placing *placing,
+						      uint32_t position, struct row *row)
 {
 	struct r3ring_assembler *assembler = placing->assembler;
 	struct attempt *attempt = placing->attempt;
-	struct row *kept = attempt_row(attempt, position);
+	struct row *kept;
 
 	if (position >= assembler->options.max_tokens || attempt_reach(attempt, position) < 0)
 		return;
-	if (kept == row || (kept && row_is_no_pass(row)))
+	kept = attempt->row[position];
+	if (kept && stays(placing, position, kept, row))
 		return;
-	if (is_recomputed(assembler, kept, row)) {
-		if (!assembler->onlooker.ctx)
-			attempt_recompute(attempt, position, row);
-		return;
-	}
-	if (kept && !row_is_no_pass(kept)) {
-		if (row_tile(kept)->weight_version == row_tile(row)->weight_version) {
-			contradict(assembler, attempt, position, row);
-			if (!assembler->onlooker.ctx)
-				attempt_recompute(attempt, position, row);
-			return;
-		}
-	}
-	tell_onlooker(placing, position, row, kept);
+	if (assembler->onlooker.ctx)
+		tell_onlooker(placing, position, row, kept);
 	attempt_put(attempt, position, row_hold(row));
 	assembler->stats.rows_placed++;
 }
 
 /* ---- computed ----------------------------------------------------------- */
 
+/* Of those that this rank ran; beyond them for one that it did not. */
+static uint64_t row_of_rank(const struct placing *placing, uint32_t i)
+{
+	return (uint64_t)placing->span->row + i - placing->step->head.row_begin;
+}
+
 static struct row *span_row(const struct placing *placing, uint32_t i)
 {
-	const struct step *step = placing->step;
-	uint64_t row = (uint64_t)placing->span->row + i;
+	const uint64_t row = row_of_rank(placing, i);
 
-	if (i >= placing->counted || row < step->head.row_begin ||
-	    row - step->head.row_begin >= step->rows)
-		return NULL;
-	return step->row[row - step->head.row_begin];
+	return i < placing->counted && row < placing->step->rows ? placing->step->row[row] : NULL;
 }
 
 static uint32_t span_position(const struct placing *placing, uint32_t i)
 {
 	const struct step *step = placing->step;
-	uint32_t said = placing->span->position + i;
-	uint64_t row = (uint64_t)placing->span->row + i;
+	const uint32_t said = placing->span->position + i;
+	const uint64_t row = row_of_rank(placing, i);
 	int32_t seen;
 
-	if (!step->position || row < step->head.row_begin ||
-	    row - step->head.row_begin >= step->rows)
+	if (!step->position || row >= step->rows)
 		return said;
-	seen = step->position[row - step->head.row_begin];
+	seen = step->position[row];
 	if (seen < 0 || (uint32_t)seen == said)
 		return said;
 	placing->assembler->stats.rows_moved++;
@@ -401,24 +407,23 @@ static void place_phase(struct r3ring_assembler *assembler, struct channel *chan
 			const struct step *step, struct part *const *parts, enum phase first,
 			enum phase phase)
 {
-	bool lost = step->head.flags & R3RING_STEP_SPANS_FOLLOW;
-	const uint64_t *key = step->map.key;
+	const bool lost = step->head.flags & R3RING_STEP_SPANS_FOLLOW;
+	const bool warmup = step->head.flags & R3RING_STEP_WARMUP;
+	struct placing placing = {
+		.assembler = assembler,
+		.channel = channel,
+		.step = step,
+		.key = step->map.key,
+	};
 
-	for (uint32_t i = 0; i < step->map.spans; key += step->map.span[i].keys, i++) {
-		struct placing placing = {
-			.assembler = assembler,
-			.channel = channel,
-			.step = step,
-			.span = &step->map.span[i],
-			.key = key,
-			.since = step->map.since[i],
-			.counted = rows_counted(&step->map.span[i]),
-		};
-		bool warmup = step->head.flags & R3RING_STEP_WARMUP;
-
+	for (uint32_t i = 0; i < step->map.spans; placing.key += placing.span->keys, i++) {
+		placing.span = &step->map.span[i];
+		placing.since = step->map.since[i];
+		placing.counted = rows_counted(placing.span);
 		placing.part = warmup ? NULL : parts[i];
-		if (placing.part && !lost)
-			placing.attempt = part_attempt(placing.part, placing.span->attempt);
+		placing.attempt = placing.part && !lost
+					  ? part_attempt(placing.part, placing.span->attempt)
+					  : NULL;
 		if (!placing.attempt) {
 			if (phase == first)
 				place_nowhere(&placing);
@@ -430,32 +435,44 @@ static void place_phase(struct r3ring_assembler *assembler, struct channel *chan
 	}
 }
 
-static bool all_computed(const struct step *step)
+/*
+ * Whose span each is, NULL for nobody's; without memory for that, the spans are lost. Most
+ * steps have the requests of the one before, in its order: who followed then is asked first.
+ */
+static struct part **parts_of(struct channel *channel, struct step *step)
 {
-	for (uint32_t i = 0; i < step->map.spans; i++)
-		if (step->map.span[i].kind != R3RING_SPAN_COMPUTED)
-			return false;
-	return true;
-}
-
-/* Whose span each is, NULL for nobody's; without memory for that, the spans are lost. */
-static struct part **parts_of(const struct channel *channel, struct step *step)
-{
-	struct part **parts = calloc(step->map.spans + 1, sizeof(*parts));
+	struct part **parts = malloc((step->map.spans + 1) * sizeof(*parts));
+	uint32_t at = 0;
 
 	if (!parts) {
 		requests_gap(channel, R3RING_MISSING_SPANS);
 		step->map.spans = 0;
 		return NULL;
 	}
-	for (uint32_t i = 0; i < step->map.spans; i++)
-		parts[i] = part_of(channel, step->map.span[i].request);
+	for (uint32_t i = 0; i < step->map.spans; i++) {
+		const uint64_t handle = step->map.span[i].request;
+
+		parts[i] = at < channel->ordered ? channel->order[at] : NULL;
+		if (!parts[i] || parts[i]->handle != handle)
+			parts[i] = part_of(channel, handle);
+		at = (parts[i] ? parts[i]->place : at) + 1;
+	}
 	return parts;
+}
+
+static void order_take(struct channel *channel, struct part **parts, uint32_t spans)
+{
+	for (uint32_t i = 0; i < spans; i++)
+		if (parts[i])
+			parts[i]->place = i;
+	free(channel->order);
+	channel->order = parts;
+	channel->ordered = spans;
 }
 
 void step_place(struct r3ring_assembler *assembler, struct channel *channel, struct step *step)
 {
-	const bool computed = all_computed(step);
+	const bool computed = !(step->map.kinds & ~(1u << R3RING_SPAN_COMPUTED));
 	const enum phase first = computed && !step->map.keys ? COMPUTE : ERASE;
 	const enum phase last = computed ? COMPUTE : LOOK_UP;
 	struct part **parts = parts_of(channel, step);
@@ -467,5 +484,6 @@ void step_place(struct r3ring_assembler *assembler, struct channel *channel, str
 		place_phase(assembler, channel, step, parts, first, phase);
 	if (assembler->onlooker.ctx && parts)
 		place_phase(assembler, channel, step, parts, first, THIN);
-	free(parts);
+	if (parts)
+		order_take(channel, parts, step->map.spans);
 }

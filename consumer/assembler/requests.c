@@ -89,14 +89,12 @@ struct part *request_part(struct request *request, uint32_t channel)
 	return part;
 }
 
-struct attempt *part_attempt(struct part *part, uint16_t number)
+struct attempt *part_add_attempt(struct part *part, uint16_t number)
 {
 	static _Thread_local uint64_t serials;
-	struct attempt *attempt = part_find_attempt(part, number);
+	struct attempt *attempt;
 	uint32_t place = part->attempts;
 
-	if (attempt)
-		return attempt;
 	attempt = realloc(part->attempt, (part->attempts + 1) * sizeof(*attempt));
 	if (!attempt)
 		return NULL;
@@ -113,24 +111,18 @@ struct attempt *part_attempt(struct part *part, uint16_t number)
 	return &attempt[place];
 }
 
-int attempt_reach(struct attempt *attempt, uint32_t position)
+int attempt_grow(struct attempt *attempt, uint32_t position)
 {
 	uint32_t capacity = attempt->capacity ? attempt->capacity : POSITIONS_MIN;
 	struct row **row;
 
-	if (position < attempt->positions)
-		return 0;
 	while (capacity <= position)
 		capacity *= 2;
-	if (capacity > attempt->capacity) {
-		row = realloc(attempt->row, capacity * sizeof(*row));
-		if (!row)
-			return -ENOMEM;
-		attempt->row = row;
-		attempt->capacity = capacity;
-	}
-	while (attempt->positions <= position)
-		attempt->row[attempt->positions++] = NULL;
+	row = realloc(attempt->row, capacity * sizeof(*row));
+	if (!row)
+		return -ENOMEM;
+	attempt->row = row;
+	attempt->capacity = capacity;
 	return 0;
 }
 
@@ -186,14 +178,4 @@ void attempt_cut(struct attempt *attempt, uint32_t end)
 			row_drop(attempt->contradiction[i].row);
 	}
 	attempt->contradictions = kept;
-}
-
-void attempt_put(struct attempt *attempt, uint32_t position, struct row *row)
-{
-	row_drop(attempt->row[position]);
-	attempt->row[position] = row;
-	if (position >= attempt->recomputed)
-		return;
-	row_drop(attempt->newest[position]);
-	attempt->newest[position] = NULL;
 }

@@ -6,6 +6,7 @@
 #ifndef CONSUMER_ASSEMBLER_REQUESTS_H
 #define CONSUMER_ASSEMBLER_REQUESTS_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -40,6 +41,7 @@ struct part {
 	struct request *request;
 	uint32_t channel;
 	uint64_t handle;   /* newest */
+	uint32_t place;    /* in its channel's order, when it was last in a step */
 	uint64_t keyframe; /* number of the newest keyframe that named it */
 	bool live;         /* in its channel's table, of this generation or the last one */
 	bool final;        /* its channel told of the request's end, or must have: */
@@ -55,10 +57,11 @@ struct request {
 	char *text[4]; /* id, session, turn, sample */
 	struct part *part;
 	bool aborted;
-	void *seen;                    /* the onlooker's */
-	struct request *older, *newer; /* by the last time that something was said of it */
-	struct request *same;          /* another one of the same id */
-	UT_hash_handle hh;             /* by id: the first of those that have it */
+	void *seen;                  /* the onlooker's */
+	uint64_t touched;            /* when something was said of it last */
+	struct request *prev, *next; /* of all that there are */
+	struct request *same;        /* another one of the same id */
+	UT_hash_handle hh;           /* by id: the first of those that have it */
 };
 
 struct request *request_create(const struct r3ring_record *record);
@@ -67,8 +70,6 @@ void request_free(struct request *request);
 /* The part of a channel, made when there is none; NULL when memory is out. */
 struct part *request_part(struct request *request, uint32_t channel);
 
-/* The attempt, made when there is none; NULL when memory is out. */
-struct attempt *part_attempt(struct part *part, uint16_t number);
 static inline struct attempt *part_find_attempt(const struct part *part, uint16_t number)
 {
 	for (uint32_t i = part->attempts; i-- > 0;)
@@ -77,8 +78,29 @@ static inline struct attempt *part_find_attempt(const struct part *part, uint16_
 	return NULL;
 }
 
-/* Makes room for @position; 0 or -ENOMEM. */
-int attempt_reach(struct attempt *attempt, uint32_t position);
+/* One that it has not. */
+struct attempt *part_add_attempt(struct part *part, uint16_t number);
+
+/* The attempt, made when there is none; NULL when memory is out. */
+static inline struct attempt *part_attempt(struct part *part, uint16_t number)
+{
+	struct attempt *attempt = part_find_attempt(part, number);
+
+	return attempt ? attempt : part_add_attempt(part, number);
+}
+
+/* Makes room for @position, for which there is none; 0 or -ENOMEM. */
+int attempt_grow(struct attempt *attempt, uint32_t position);
+
+/* Makes @position one of those that there are; 0 or -ENOMEM. */
+static inline int attempt_reach(struct attempt *attempt, uint32_t position)
+{
+	if (position >= attempt->capacity && attempt_grow(attempt, position) < 0)
+		return -ENOMEM;
+	while (attempt->positions <= position)
+		attempt->row[attempt->positions++] = NULL;
+	return 0;
+}
 
 static inline struct row *attempt_row(const struct attempt *attempt, uint32_t position)
 {
@@ -103,6 +125,14 @@ static inline struct row *attempt_newest(const struct attempt *attempt, uint32_t
 void attempt_cut(struct attempt *attempt, uint32_t end);
 
 /* Puts @row (its own reference) where there was none or another; it is what is in KV now. */
-void attempt_put(struct attempt *attempt, uint32_t position, struct row *row);
+static inline void attempt_put(struct attempt *attempt, uint32_t position, struct row *row)
+{
+	row_drop(attempt->row[position]);
+	attempt->row[position] = row;
+	if (position >= attempt->recomputed)
+		return;
+	row_drop(attempt->newest[position]);
+	attempt->newest[position] = NULL;
+}
 
 #endif

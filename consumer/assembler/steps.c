@@ -31,8 +31,11 @@ static int map_keep(struct map *map, uint64_t since, const struct r3ring_span *s
 		memcpy(span + map->spans, spans, span_count * sizeof(*span));
 	if (key_count)
 		memcpy(key + map->keys, keys, key_count * sizeof(*key));
-	for (uint32_t i = 0; i < span_count; i++)
+	for (uint32_t i = 0; i < span_count; i++) {
 		told[map->spans + i] = since;
+		map->kinds |= 1u << (spans[i].kind & 31);
+		map->flags |= spans[i].flags;
+	}
 	map->spans += span_count;
 	map->keys += key_count;
 	return 0;
@@ -168,29 +171,28 @@ static bool layer_fits(struct step *step, const struct r3ring_layer_record *head
 	return true;
 }
 
-/* Copies a layer's ids of rows from @first on to where they belong. Returns the highest. */
-static uint16_t fill(const struct step *step, uint32_t layer, uint32_t first, uint32_t rows,
-		     const uint16_t *ids)
+/* Copies a layer's ids of rows from @first on to where they belong. */
+static void fill(const struct step *step, uint32_t layer, uint32_t first, uint32_t rows,
+		 const uint16_t *ids)
 {
-	const uint32_t top_k = step->pool->top_k, end = first + rows;
-	uint16_t highest = 0;
+	const size_t top_k = step->pool->top_k;
 	uint32_t begin = 0; /* of the tile */
 
-	for (struct tile *tile = step->tiles; tile && begin < end; tile = tile->next) {
-		uint32_t next = begin + tile->rows, to = next < end ? next : end;
+	for (struct tile *tile = step->tiles; tile && rows;
+	     begin += tile->rows, tile = tile->next) {
+		const uint32_t skipped = first - begin;
+		uint32_t some = rows;
 
-		if (next > first) {
-			uint16_t one = ids_copy(tile->ids + (size_t)layer * tile->to_layer +
-							(size_t)(first - begin) * tile->to_row,
-						ids, (size_t)(to - first) * top_k);
-
-			highest = one > highest ? one : highest;
-			ids += (size_t)(to - first) * top_k;
-			first = to;
-		}
-		begin = next;
+		if (skipped >= tile->rows)
+			continue;
+		if (some > tile->rows - skipped)
+			some = tile->rows - skipped;
+		memcpy(tile->ids + (size_t)layer * tile->to_layer + (size_t)skipped * tile->to_row,
+		       ids, some * top_k * sizeof(*ids));
+		ids += some * top_k;
+		first += some;
+		rows -= some;
 	}
-	return highest;
 }
 
 void step_layer(struct step *step, const struct r3ring_record *record, uint32_t experts)
@@ -206,7 +208,8 @@ void step_layer(struct step *step, const struct r3ring_record *record, uint32_t 
 	if (rows > head->rows)
 		rows = head->rows;
 	step->came[head->layer_index] += rows;
-	if (fill(step, head->layer_index, first, rows, ids) < experts)
+	fill(step, head->layer_index, first, rows, ids);
+	if (ids_highest(ids, (size_t)rows * head->top_k) < experts)
 		return;
 	for (uint32_t i = 0; i < rows; i++)
 		if (step->row[first + i] && !step->row[first + i]->empty)
@@ -377,6 +380,8 @@ bool step_map_settled(const struct step *step)
 {
 	if (step->head.flags & R3RING_STEP_SPANS_FOLLOW)
 		return false;
+	if (!(step->map.flags & R3RING_SPAN_DRAFT))
+		return true;
 	for (uint32_t i = 0; i < step->map.spans; i++)
 		if ((step->map.span[i].flags & R3RING_SPAN_DRAFT) &&
 		    step->map.span[i].accepted == R3RING_UNKNOWN_U32)
