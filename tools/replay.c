@@ -37,8 +37,8 @@ static const char usage[] =
 	"  --json             the summary at the end as a JSON object\n"
 	"  --help             this text\n"
 	"\n"
-	"exit codes: 0 done, 1 failed, or the archive is damaged, or something was dropped;\n"
-	"2 usage, 3 no daemon\n";
+	"exit codes: 0 done, 1 failed, or the archive is damaged, or does not have what was asked\n"
+	"for, or something was dropped; 2 usage, 3 no daemon\n";
 
 struct command_line {
 	struct replay_options replay;
@@ -197,7 +197,7 @@ static int exit_code(int code, const struct replay_report *report)
 		return TOOL_NO_DAEMON;
 	if (code == -EINVAL)
 		return TOOL_USAGE;
-	if (code || report->damaged || report->dropped_steps || report->refused)
+	if (code || report->damaged || report->dropped_steps || report->refused || report->absent)
 		return TOOL_FAILED;
 	return TOOL_DONE;
 }

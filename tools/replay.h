@@ -45,6 +45,7 @@ struct replay_report {
 	uint64_t refused;               /* maps and spans that the producer refused */
 	uint64_t dropped_steps;         /* that the new channels had no room for */
 	uint64_t damaged;               /* places at which the archive is damaged */
+	uint64_t absent;                /* requests asked for that the archive does not have */
 	bool stopped;                   /* before the end */
 	double seconds;
 };
@@ -59,7 +60,7 @@ struct replay_hooks {
 
 /*
  * Replays the archive to its end, or until *options->stop.
- * Returns 0, -EINVAL (an option does not fit the archive), as archive_reader_open() and
+ * Returns 0, -EINVAL (an option cannot be), -ENODATA (the archive has no such instance), as archive_reader_open() and
  * r3ring_producer_open(), -EOWNERDEAD (the daemon went away), -ENOMEM.
  */
 int replay_run(const struct replay_options *options, const struct replay_hooks *hooks,
@@ -135,6 +136,7 @@ struct replay_shared {
 	const struct replay_hooks *hooks;
 	struct replay_report *report;
 	struct r3ring_error *err;
+	bool *met; /* [options->request_count]: it was announced */
 };
 
 /* @name: in the archive. NULL: no memory. */

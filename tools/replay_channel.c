@@ -65,6 +65,7 @@ static void end_generation(struct replay_channel *channel)
 		count_drops(channel);
 	r3ring_producer_close(channel->producer);
 	replay_flow_close(channel->flow);
+	replay_unbind(channel);
 	channel->producer = NULL;
 	channel->flow = NULL;
 	replay_handles_free(&channel->handles);
@@ -161,6 +162,8 @@ static int open_producer(struct replay_channel *channel)
 	char name[R3RING_INSTANCE_MAX + 24];
 	int code = r3ring_producer_open(&channel->producer, &options, channel->shared->err);
 
+	if (!code)
+		code = replay_bind(channel);
 	if (code)
 		return code;
 	channel->shared->report->generations++;

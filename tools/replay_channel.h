@@ -3,6 +3,8 @@
 #ifndef TOOLS_REPLAY_CHANNEL_H
 #define TOOLS_REPLAY_CHANNEL_H
 
+#include <r3ring/bind.h>
+
 #include "tools/replay.h"
 
 /*
@@ -36,6 +38,7 @@ struct replay_channel {
 	struct replay_flow *flow;
 	struct r3ring_schema_record schema;
 	struct r3ring_layer_entry *layers; /* [schema.layers] */
+	struct bound_layer *bound;         /* likewise */
 
 	struct replay_handles *handles;
 	struct replay_side *sides, **last_side;
@@ -68,6 +71,12 @@ int replay_side_take(struct replay_channel *channel, const struct archive_item *
 /* Those that wait. */
 int replay_side_flush(struct replay_channel *channel);
 void replay_side_free(struct replay_channel *channel);
+
+/* Binds all layers of the schema: who looks at the channel sees that they are captured. Returns
+ * 0 or what ends the replay. */
+int replay_bind(struct replay_channel *channel);
+/* Once the producer was closed. */
+void replay_unbind(struct replay_channel *channel);
 
 /* Runs the step that is open. @end: its STEP_END; NULL where the archive does not have it:
  * then nobody knows which of its layers are whole, and none is captured. */

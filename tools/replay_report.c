@@ -21,6 +21,7 @@ static void print_missing(FILE *out, const struct replay_report *report)
 		{report->unreadable, "records are of a later version, or cannot be decoded"},
 		{report->refused, "requests, maps or spans were refused"},
 		{report->damaged, "places at which the archive is damaged"},
+		{report->absent, "requests that were asked for are not in the archive"},
 		{report->dropped_steps, "steps were dropped on the way: a replay of less than all"},
 	};
 
@@ -49,7 +50,7 @@ int replay_print_json(const struct replay_options *options, const struct replay_
 	return output_json(
 		"r3ring replay",
 		json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-			  "s:o, s:o, s:o, s:b, s:f}",
+			  "s:o, s:o, s:o, s:o, s:b, s:f}",
 			  "archive", json_text(options->dir, strlen(options->dir)), "instance",
 			  options->instance, "channels", json_u64(report->channels), "generations",
 			  json_u64(report->generations), "requests", json_u64(report->requests),
@@ -60,7 +61,7 @@ int replay_print_json(const struct replay_options *options, const struct replay_
 			  json_u64(report->missing_layers), "out_of_range",
 			  json_u64(report->out_of_range), "unreadable",
 			  json_u64(report->unreadable), "refused", json_u64(report->refused),
-			  "damaged", json_u64(report->damaged), "dropped_steps",
-			  json_u64(report->dropped_steps), "stopped", report->stopped, "seconds",
-			  report->seconds));
+			  "damaged", json_u64(report->damaged), "absent", json_u64(report->absent),
+			  "dropped_steps", json_u64(report->dropped_steps), "stopped",
+			  report->stopped, "seconds", report->seconds));
 }

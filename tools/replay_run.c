@@ -202,6 +202,22 @@ static int read_all(struct run *run)
 	return code == -EINTR ? 0 : code;
 }
 
+/* Told at the end only: each may come in the last segment. */
+static void tell_absent(struct run *run)
+{
+	const struct replay_options *options = run->options;
+	char text[R3RING_TEXT_ID_MAX + 64];
+
+	for (uint32_t i = 0; i < options->request_count && !stopped(run); i++) {
+		if (run->shared.met[i])
+			continue;
+		run->shared.report->absent++;
+		snprintf(text, sizeof(text), "request \"%.*s\" is not in the archive",
+			 R3RING_TEXT_ID_MAX, options->requests[i]);
+		run->shared.hooks->note(run->shared.hooks->ctx, text);
+	}
+}
+
 static int finish(struct run *run)
 {
 	int code = 0;
@@ -210,9 +226,12 @@ static int finish(struct run *run)
 		if (run->channels[i].replay)
 			code = replay_channel_finish(run->channels[i].replay);
 	}
-	if (code || run->shared.report->channels || stopped(run))
+	if (code)
 		return code;
-	return r3ring_error_set(run->shared.err, -EINVAL, "the archive has no channel of %s",
+	tell_absent(run);
+	if (run->shared.report->channels || stopped(run))
+		return 0;
+	return r3ring_error_set(run->shared.err, -ENODATA, "the archive has no channel of %s",
 				run->options->source ? run->options->source : "any instance");
 }
 
@@ -226,17 +245,19 @@ int replay_run(const struct replay_options *options, const struct replay_hooks *
 	int code;
 
 	*report = (struct replay_report){0};
-	code = archive_reader_open(&run.reader, options->dir, err);
-	if (code)
-		return code;
+	run.shared.met = calloc(options->request_count + 1u, sizeof(bool));
+	code = run.shared.met ? archive_reader_open(&run.reader, options->dir, err)
+			      : r3ring_error_set(err, -ENOMEM, "no memory for a replay");
 	run.begin_ns = now_ns();
-	code = read_all(&run);
+	if (!code)
+		code = read_all(&run);
 	if (!code)
 		code = finish(&run);
 	report->stopped = stopped(&run);
 	for (uint32_t i = 0; i < run.count; i++)
 		replay_channel_destroy(run.channels[i].replay);
 	free(run.channels);
+	free(run.shared.met);
 	archive_reader_close(run.reader);
 	report->seconds = (double)(now_ns() - run.begin_ns) / (double)NS_PER_SECOND;
 	return code;

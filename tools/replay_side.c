@@ -42,9 +42,11 @@ static bool is_wanted(const struct replay_channel *channel, const char *id, size
 	const struct replay_options *options = channel->shared->options;
 
 	for (uint32_t i = 0; i < options->request_count; i++) {
-		if (strlen(options->requests[i]) == len &&
-		    memcmp(options->requests[i], id, len) == 0)
-			return true;
+		if (strlen(options->requests[i]) != len ||
+		    memcmp(options->requests[i], id, len) != 0)
+			continue;
+		channel->shared->met[i] = true;
+		return true;
 	}
 	return !options->request_count;
 }

@@ -318,6 +318,34 @@ Test(archive_replay, a_request_alone_is_the_only_one_with_a_name)
 	stop();
 }
 
+Test(archive_replay, a_request_that_is_not_there_is_told_and_a_failure)
+{
+	begin();
+	builder_segment_end(&builder, true);
+	start();
+	cr_expect_eq(use_tool(ARGS("replay", builder.dir, "--instance", instance(), "--rate", "max",
+				   "--request", "a", "--request", "nosuch")),
+		     1, "%s", tool.err);
+	cr_expect(strstr(tool.err, "request \"nosuch\" is not in the archive"), "%s", tool.err);
+	cr_expect_null(strstr(tool.err, "\"a\""), "%s", tool.err);
+	hear(3);
+	cr_expect_eq(heard.begun, 1);
+	stop();
+}
+
+Test(archive_replay, its_layers_are_bound_like_those_of_an_engine)
+{
+	begin();
+	builder_segment_end(&builder, true);
+	start();
+	cr_expect_eq(
+		use_tool(ARGS("replay", builder.dir, "--instance", instance(), "--rate", "max")), 0,
+		"%s", tool.err);
+	cr_expect_eq(use_tool(ARGS("status")), 0, "%s", tool.err);
+	cr_expect(strstr(tool.out, "bound: layers 1-3 since"), "%s", tool.out);
+	stop();
+}
+
 Test(archive_replay, generations_and_channels_follow_each_other)
 {
 	begin();
@@ -375,7 +403,7 @@ Test(archive_replay, says_what_it_cannot_do)
 	cr_expect(strstr(tool.err, "/nowhere"), "%s", tool.err);
 	cr_expect_eq(use_tool(ARGS("replay", builder.dir, "--instance", instance(), "--source",
 				   "other")),
-		     2);
+		     1);
 	cr_expect(strstr(tool.err, "no channel of other"), "%s", tool.err);
 	test_daemon_stop(&daemon_a);
 	cr_expect_eq(use_tool(ARGS("replay", builder.dir, "--instance", instance())), 3);
