@@ -168,6 +168,28 @@ struct source {
 	struct r3ring_load_snapshot *snapshot;
 };
 
+/* Steps alone are none: their routes may be lost, or left out of the archive. */
+static bool has_load(const struct r3ring_load_info *info)
+{
+	for (uint32_t i = 0; i < info->layers; i++) {
+		if (info->rows[i] > 0)
+			return true;
+	}
+	return false;
+}
+
+static int refuse_load(const struct plan_options *options, struct r3ring_error *err)
+{
+	if (options->archive)
+		return r3ring_error_set(err, -ENODATA,
+					"%s has no step with routes to plan from: none was run, or "
+					"they are lost, or --layers left them out",
+					options->archive);
+	return r3ring_error_set(err, -ENODATA,
+				"no step with routes is there to plan from; let the engine run, or "
+				"--watch for some seconds");
+}
+
 static int read_load(const struct plan_options *options, struct source *source, struct plan *plan,
 		     struct r3ring_error *err)
 {
@@ -188,10 +210,8 @@ static int read_load(const struct plan_options *options, struct source *source, 
 	r = r3ring_load_read(source->load, R3RING_LOAD_MERGED, R3RING_LOAD_STEPS,
 			     R3RING_LOAD_ANY_EPOCH, source->snapshot);
 	plan->info = r3ring_load_snapshot_info(source->snapshot);
-	if (r == -ENODATA)
-		return r3ring_error_set(err, r,
-					"no step with routes is there to plan from; let the engine "
-					"run, or --watch for some seconds");
+	if (r == -ENODATA || (r == 0 && !has_load(plan->info)))
+		return refuse_load(options, err);
 	return r;
 }
 

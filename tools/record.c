@@ -283,6 +283,16 @@ static int exit_code(int code, const struct record_report *report)
 	return code < 0 ? TOOL_FAILED : TOOL_DONE;
 }
 
+static bool keeps_no_layer(const struct record_report *report)
+{
+	if (!report->schemas || report->layers)
+		return false;
+	fputs("r3ring record: --layers names no layer of any channel: there are no routes of these "
+	      "runs in the archive\n",
+	      stderr);
+	return true;
+}
+
 /* Its own limit is an end as asked for; what the ring itself had wrong is not. */
 static int record(const struct command_line *line)
 {
@@ -304,7 +314,7 @@ static int record(const struct command_line *line)
 		record_print_text(stdout, &line->record, &report);
 	if (code < 0)
 		return exit_code(code, &report);
-	return report.corrupt ? TOOL_FAILED : printed;
+	return report.corrupt || keeps_no_layer(&report) ? TOOL_FAILED : printed;
 }
 
 int cmd_record(int argc, char **argv)

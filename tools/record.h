@@ -9,6 +9,7 @@
 
 #include <r3ring/error.h>
 #include <r3ring/instance.h>
+#include <r3ring/record.h>
 
 #include "archive/writer.h"
 
@@ -27,6 +28,11 @@ struct record_report {
 	uint64_t gaps;      /* all, also those of unknown size */
 	uint64_t corrupt;   /* records that the ring's reader refused */
 	uint64_t demotions; /* how often a channel no longer waited for it */
+	/* What the channels themselves announced as lost: of records that were recorded. */
+	uint64_t lost_steps[R3RING_CAUSE_COUNT], lost_rows[R3RING_CAUSE_COUNT];
+	uint64_t partial_steps; /* with layers missing */
+	uint64_t layers;        /* that --layers keeps, of all channels' schemas */
+	uint64_t schemas;
 	uint32_t channels;
 	uint64_t ns; /* since the first channel was there */
 	bool begun;  /* there was a channel: what failed then is no lack of one */
@@ -65,6 +71,16 @@ void record_print_text(FILE *out, const struct record_options *options,
 /* Returns an exit code. */
 int record_print_json(const struct record_options *options, const struct record_report *report);
 
+/* ---- record_content.c ------------------------------------------------------ */
+
+/* Counts what a record says of losses. */
+void record_content_note(struct record_report *report, const struct r3ring_view *view);
+
+/* Looks in a SCHEMA record for layers that @archive keeps; tells where there is none. */
+void record_content_schema(struct record_report *report, const char *channel,
+			   const struct archive_writer_options *archive,
+			   const struct r3ring_view *view);
+
 /* ---- record_channels.c: each channel's accounts -------------------------- */
 
 struct record_channel {
@@ -78,11 +94,13 @@ struct record_channel {
 	uint64_t lost; /* of this generation, as told */
 	bool closed;   /* CLOSED was its last record */
 	bool demoted;  /* told */
+	bool known;    /* its layers were looked at */
 };
 
 struct record_channels {
 	struct r3ring_instance *instance;
 	struct archive_writer *writer;
+	const struct archive_writer_options *archive;
 	struct record_channel *channels; /* by the instance's index */
 	uint32_t count;
 	struct record_report *report;

@@ -221,10 +221,26 @@ static int put_record(struct record_channels *channels, struct record_channel *c
 	return archive_writer_record(channels->writer, (uint16_t)channel->index, view);
 }
 
+/* Once a channel: a rank of a pipeline may have none of the layers that another has. */
+static void note_layers(struct record_channels *channels, struct record_channel *channel,
+			const struct r3ring_view *view)
+{
+	if (!channels->archive->layer_end || channel->known || view->type != R3RING_SCHEMA)
+		return;
+	channel->known = true;
+	record_progress_clear(channels->progress);
+	record_content_schema(channels->report, current_name(channels), channels->archive, view);
+}
+
 int record_channels_record(struct record_channels *channels, const struct r3ring_view *view)
 {
 	struct record_channel *channel = current(channels);
-	int r = put_record(channels, channel, view);
+	int r;
+
+	/* Before its place in the archive is given away. */
+	record_content_note(channels->report, view);
+	note_layers(channels, channel, view);
+	r = put_record(channels, channel, view);
 
 	if (r)
 		return r;

@@ -14,6 +14,15 @@ static double per_second(uint64_t count, uint64_t ns)
 	return ns ? (double)count * 1e9 / (double)ns : 0;
 }
 
+static uint64_t all_lost_steps(const struct record_report *report)
+{
+	uint64_t steps = 0;
+
+	for (uint32_t cause = 0; cause < R3RING_CAUSE_COUNT; cause++)
+		steps += report->lost_steps[cause];
+	return steps;
+}
+
 void record_progress_show(struct record_progress *progress, const struct record_report *report)
 {
 	char entries[QUANTITY_TEXT], stored[QUANTITY_TEXT];
@@ -23,11 +32,11 @@ void record_progress_show(struct record_progress *progress, const struct record_
 	progress->drawn = true;
 	fprintf(progress->terminal,
 		"\rrecording %u channels: %" PRIu64 " records (%.0f a second), %s as %s in %" PRIu64
-		" segments, %" PRIu64 " lost\033[K",
+		" segments; lost: %" PRIu64 " records, by the channels %" PRIu64 " steps\033[K",
 		report->channels, report->records, per_second(report->records, report->ns),
 		quantity_bytes(entries, report->archive.entry_bytes),
 		quantity_bytes(stored, report->archive.stored_bytes), report->archive.segment,
-		report->lost);
+		report->lost, all_lost_steps(report));
 	fflush(progress->terminal);
 }
 
@@ -46,6 +55,34 @@ static double share(const struct archive_writer_stats *stats)
 				  : 0;
 }
 
+/* What the channels lost is in the archive as that; what is in no record is a gap. */
+static void print_losses(FILE *out, const struct record_report *report)
+{
+	const char *separator = "lost by the channels: ";
+
+	for (uint32_t cause = 0; cause < R3RING_CAUSE_COUNT; cause++) {
+		if (!report->lost_steps[cause])
+			continue;
+		fprintf(out, "%s%s %" PRIu64 " steps (%" PRIu64 " rows)", separator,
+			r3ring_cause_name(cause), report->lost_steps[cause],
+			report->lost_rows[cause]);
+		separator = ", ";
+	}
+	if (separator[0] == ',')
+		fputc('\n', out);
+	if (report->partial_steps)
+		fprintf(out, "layers are missing in %" PRIu64 " steps\n", report->partial_steps);
+	if (report->gaps)
+		fprintf(out,
+			"not recorded: %" PRIu64 " records in %" PRIu64 " gaps (%" PRIu64
+			" were corrupt)\n",
+			report->lost, report->gaps, report->corrupt);
+	else if (separator[0] == ',' || report->partial_steps)
+		fputs("not recorded: nothing is missing of what the channels said\n", out);
+	else
+		fputs("lost: nothing\n", out);
+}
+
 void record_print_text(FILE *out, const struct record_options *options,
 		       const struct record_report *report)
 {
@@ -57,12 +94,21 @@ void record_print_text(FILE *out, const struct record_options *options,
 		quantity_bytes(entries, stats->entry_bytes),
 		quantity_bytes(stored, stats->stored_bytes), share(stats),
 		quantity_bytes(whole, stats->archive_bytes));
-	if (!report->gaps) {
-		fputs("lost: nothing\n", out);
-		return;
+	print_losses(out, report);
+}
+
+static json_t *lost_json(const struct record_report *report)
+{
+	json_t *object = json_object();
+
+	for (uint32_t cause = 0; object && cause < R3RING_CAUSE_COUNT; cause++) {
+		if (report->lost_steps[cause])
+			json_object_set_new(object, r3ring_cause_name(cause),
+					    json_pack("{s:o, s:o}", "steps",
+						      json_u64(report->lost_steps[cause]), "rows",
+						      json_u64(report->lost_rows[cause])));
 	}
-	fprintf(out, "lost: %" PRIu64 " records in %" PRIu64 " gaps (%" PRIu64 " were corrupt)\n",
-		report->lost, report->gaps, report->corrupt);
+	return object;
 }
 
 int record_print_json(const struct record_options *options, const struct record_report *report)
@@ -72,7 +118,7 @@ int record_print_json(const struct record_options *options, const struct record_
 	return output_json(
 		"record",
 		json_pack("{s:s, s:s, s:b, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-			  "s:o, s:o, "
+			  "s:o, s:o, s:o, s:o, "
 			  "s:b, s:b, s:b, s:f}",
 			  "directory", options->archive.dir, "instance", options->instance,
 			  "resumed", report->resumed, "cut_bytes", json_u64(report->cut_bytes),
@@ -80,7 +126,9 @@ int record_print_json(const struct record_options *options, const struct record_
 			  "stored_records", json_u64(stats->stored_records), "lost",
 			  json_u64(report->lost), "gaps", json_u64(report->gaps), "corrupt",
 			  json_u64(report->corrupt), "demotions", json_u64(report->demotions),
-			  "entry_bytes", json_u64(stats->entry_bytes), "stored_bytes",
+			  "lost_by_channels", lost_json(report), "partial_steps",
+			  json_u64(report->partial_steps), "entry_bytes",
+			  json_u64(stats->entry_bytes), "stored_bytes",
 			  json_u64(stats->stored_bytes), "archive_bytes",
 			  json_u64(stats->archive_bytes), "newest_segment",
 			  json_u64(stats->segment), "removed_segments",

@@ -278,6 +278,7 @@ static int record(struct record_loop *loop, struct r3ring_instance_start *starts
 	loop->channels = (struct record_channels){
 		.instance = loop->instance,
 		.writer = loop->writer,
+		.archive = &loop->options->archive,
 		.report = loop->report,
 		.progress = &loop->progress,
 	};

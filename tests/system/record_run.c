@@ -90,7 +90,7 @@ Test(record_run, all_ranks_are_recorded_those_that_appear_later_too)
 	cr_assert(record_stage_reads(&stage, 1, 40));
 	cr_assert(record_stage_reads(&stage, 2, 30));
 	cr_assert_eq(command_interrupt(&stage.tool), 0, "%s", stage.tool.err);
-	cr_expect_not_null(strstr(stage.tool.out, "lost: nothing"), "%s", stage.tool.out);
+	cr_expect_null(strstr(stage.tool.out, "gaps"), "%s", stage.tool.out);
 	expect_steps(100, 40, 30);
 }
 
@@ -154,6 +154,17 @@ Test(record_run, layers_that_are_left_out_are_told_and_need_no_room)
 	/* Of the engine's layers 3 to 7. */
 	cr_expect_eq(layers, 2 * 20);
 	cr_expect_eq(skipped, 3 * 20);
+}
+
+Test(record_run, layers_that_no_channel_has_are_told_with_those_that_it_has)
+{
+	ranks_open(&stage.ranks, 0);
+	run_told(0, 5, 5);
+	cr_expect_eq(record_stage_run(&stage, ARGS(IDLE, "--layers", "40:50")), 1);
+	cr_expect_not_null(strstr(stage.tool.err, "/0 has none of the layers 40:50 (--layers); it "
+						  "has 3-7\n"),
+			   "%s", stage.tool.err);
+	cr_expect_not_null(strstr(stage.tool.err, "names no layer of any channel"));
 }
 
 Test(record_run, the_json_summary_has_the_figures_of_the_archive)
@@ -405,6 +416,51 @@ Test(record_run, one_that_stood_still_for_too_long_is_told_that_nobody_waits_for
 	cr_assert_eq(command_interrupt(&stage.tool), 0);
 	record_stage_check(&stage);
 	expect_all_accounted(ARCHIVE_GAP_OVERRUN);
+}
+
+/* Steps that the archive says the channels lost, of one cause. */
+static uint64_t told_as_lost(enum r3ring_cause cause)
+{
+	struct r3ring_lost_record lost;
+	uint64_t steps = 0;
+
+	for (size_t i = 0; i < stage.walk.entry_count; i++) {
+		const struct walked_entry *entry = &stage.walk.entries[i];
+
+		if (entry->head.kind != ARCHIVE_RECORD || entry->head.type != R3RING_LOST)
+			continue;
+		memcpy(&lost, entry->payload, sizeof(lost));
+		steps += lost.cause == (uint32_t)cause ? lost.steps : 0;
+	}
+	return steps;
+}
+
+Test(record_run, what_the_channels_lost_is_told_by_its_cause)
+{
+	uint64_t lost;
+	json_t *summary, *cause;
+
+	ranks_open(&stage.ranks, 0);
+	/* Nobody empties the engine's buffer. */
+	kill(stage.ranks.daemon.pid, SIGSTOP);
+	ranks_run(&stage.ranks, 0, 1000);
+	kill(stage.ranks.daemon.pid, SIGCONT);
+	run_told(0, 0, 1000);
+	cr_assert_eq(record_stage_run(&stage, ARGS(IDLE, "--json")), 0);
+	record_stage_check(&stage);
+	lost = told_as_lost(R3RING_CAUSE_BUFFER_FULL);
+	cr_expect_gt(lost, 0);
+	summary = json_loads(stage.tool.out, 0, NULL);
+	cause = json_object_get(json_object_get(summary, "lost_by_channels"), "buffer_full");
+	cr_expect_eq(json_integer_value(json_object_get(cause, "steps")), (json_int_t)lost);
+	cr_expect_eq(json_integer_value(json_object_get(summary, "gaps")), 0);
+	json_decref(summary);
+	command_free(&stage.tool);
+	record_stage_remove(&stage);
+	cr_assert_eq(record_stage_run(&stage, ARGS(IDLE)), 0);
+	cr_expect_not_null(strstr(stage.tool.out, "lost by the channels: buffer_full"), "%s",
+			   stage.tool.out);
+	cr_expect_null(strstr(stage.tool.out, "lost: nothing"), "%s", stage.tool.out);
 }
 
 Test(record_run, what_is_gone_with_its_ring_is_a_gap_of_unknown_size)

@@ -13,6 +13,7 @@
 
 #include <jansson.h>
 
+#include "tests/support/archive_story.h"
 #include "tests/support/command.h"
 #include "tests/support/daemon.h"
 #include "tests/support/recording.h"
@@ -184,6 +185,25 @@ Test(tools_plan, what_cannot_be_planned_is_refused_with_the_reason)
 	cr_assert_eq(PLAN("--archive", dir, "--gpus", "8", "--replicas", "40", "--watch", "1"), 2);
 	cr_assert_eq(PLAN("--help"), 0);
 	cr_assert(strstr(tool.out, "usage: r3ring plan"), "%s", tool.out);
+}
+
+Test(tools_plan, an_archive_of_steps_without_routes_is_no_load)
+{
+	struct archive_builder builder;
+	struct story story;
+
+	builder_open(&builder, 3);
+	builder_segment(&builder);
+	builder_ready(&builder);
+	story_begin(&story, &builder, 0, "small/0");
+	story_request(&story, 1, "a", 4);
+	story_step_begin(&story, 1, 0, 4);
+	builder_segment_end(&builder, true);
+	cr_assert_eq(PLAN("--archive", builder.dir, "--gpus", "2", "--replicas", "64"), 1, "%s",
+		     tool.out);
+	cr_assert(strstr(tool.err, "has no step with routes"), "%s", tool.err);
+	cr_assert_str_empty(tool.out);
+	builder_close(&builder);
 }
 
 Test(tools_plan, gpus_that_do_not_fit_are_told_and_the_newest_steps_can_be_had_alone)

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* r3ring record: what the records themselves say of losses and layers. */
+#include <stdlib.h>
+
+#include <jansson.h>
+
+#include "tools/record.h"
+#include "tools/status_table.h"
+
+void record_content_note(struct record_report *report, const struct r3ring_view *view)
+{
+	struct r3ring_record record;
+
+	if (view->flags & R3RING_DESC_REPEATED ||
+	    (view->type != R3RING_LOST && view->type != R3RING_STEP_END))
+		return;
+	if (r3ring_record_decode(&record, view->type, view->data, view->len, NULL))
+		return;
+	if (view->type == R3RING_STEP_END) {
+		report->partial_steps += record.u.step_end.head.status == R3RING_STEP_PARTIAL;
+		return;
+	}
+	report->lost_steps[record.u.lost.cause] += record.u.lost.steps;
+	report->lost_rows[record.u.lost.cause] += record.u.lost.rows;
+}
+
+static bool is_kept(const struct archive_writer_options *archive,
+		    const struct r3ring_layer_entry *layer)
+{
+	return layer->kind != R3RING_LAYER_MTP && layer->layer_id >= 0 &&
+	       (uint32_t)layer->layer_id >= archive->layer_first &&
+	       (uint32_t)layer->layer_id < archive->layer_end;
+}
+
+static void tell_layers(const char *channel, const struct archive_writer_options *archive,
+			const struct r3ring_record *record)
+{
+	json_t *ids = json_array();
+
+	for (uint32_t i = 0; i < record->u.schema.head.layers; i++) {
+		if (record->u.schema.layers[i].kind != R3RING_LAYER_MTP)
+			json_array_append_new(ids,
+					      json_integer(record->u.schema.layers[i].layer_id));
+	}
+	fprintf(stderr, "r3ring record: %s has none of the layers %u:%u (--layers); it has ",
+		channel, archive->layer_first, archive->layer_end);
+	status_table_layers(stderr, ids);
+	fputc('\n', stderr);
+	json_decref(ids);
+}
+
+void record_content_schema(struct record_report *report, const char *channel,
+			   const struct archive_writer_options *archive,
+			   const struct r3ring_view *view)
+{
+	struct r3ring_record record;
+	uint64_t kept = 0;
+
+	if (r3ring_record_decode(&record, view->type, view->data, view->len, NULL))
+		return;
+	for (uint32_t i = 0; i < record.u.schema.head.layers; i++)
+		kept += is_kept(archive, &record.u.schema.layers[i]);
+	report->schemas++;
+	report->layers += kept;
+	if (!kept)
+		tell_layers(channel, archive, &record);
+}
