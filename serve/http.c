@@ -337,11 +337,13 @@ static void notice_connection(void *cls, struct MHD_Connection *connection, void
 
 /* ---- starting and stopping ------------------------------------------------ */
 
+/* By poll(): the library's epoll, which is told of edges, keeps a connection that its client left in
+ * the middle of a request until it has been quiet for long. */
 static struct MHD_Daemon *start_daemon(struct http_server *server)
 {
 	const struct http_options *options = &server->options;
 
-	return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL,
+	return MHD_start_daemon(MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL,
 				NULL, handle, server, MHD_OPTION_LISTEN_SOCKET, options->listener,
 				MHD_OPTION_THREAD_POOL_SIZE, options->threads,
 				MHD_OPTION_CONNECTION_LIMIT, HTTP_CONNECTIONS_MAX,

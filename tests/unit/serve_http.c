@@ -132,27 +132,38 @@ Test(serve_http, without_the_token_nothing_is_told)
 	       "\"method\"");
 }
 
-Test(serve_http, a_body_that_is_too_long_is_refused_unread_or_cut_off)
+#define PIECE 4096
+
+/* A body of that many pieces, which says nothing of its length; the answer. */
+static const char *send_pieces(uint32_t count)
 {
-	char request[512], piece[4096];
-	int fd;
+	const char *request = "POST /echo HTTP/1.1\r\n" ENDS "Transfer-Encoding: chunked\r\n\r\n";
+	char piece[PIECE];
+	int fd = http_dial_port(port);
 
-	snprintf(request, sizeof(request),
-		 "POST /echo HTTP/1.1\r\n" ENDS "Content-Length: %u\r\n\r\n", HTTP_BODY_MAX + 1);
-	expect(request, "413", "at most");
-
-	fd = http_dial_port(port);
-	snprintf(request, sizeof(request),
-		 "POST /echo HTTP/1.1\r\n" ENDS "Transfer-Encoding: chunked\r\n\r\n");
 	cr_assert_gt(send(fd, request, strlen(request), MSG_NOSIGNAL), 0);
 	memset(piece, ' ', sizeof(piece));
-	for (uint32_t sent = 0; sent <= HTTP_BODY_MAX; sent += sizeof(piece)) {
+	while (count-- > 0) {
 		if (send(fd, "1000\r\n", 6, MSG_NOSIGNAL) < 0 ||
 		    send(fd, piece, sizeof(piece), MSG_NOSIGNAL) < 0 ||
 		    send(fd, "\r\n", 2, MSG_NOSIGNAL) < 0)
 			break;
 	}
-	cr_expect_null(strstr(http_exchange(fd, ""), "HTTP/1.1 200"));
+	return http_exchange(fd, "0\r\n\r\n");
+}
+
+Test(serve_http, a_body_that_is_too_long_is_refused_unread_or_once_it_is_over_or_cut_off)
+{
+	char request[512];
+
+	snprintf(request, sizeof(request),
+		 "POST /echo HTTP/1.1\r\n" ENDS "Content-Length: %u\r\n\r\n", HTTP_BODY_MAX + 1);
+	expect(request, "413", "at most");
+
+	cr_expect(strstr(send_pieces(HTTP_BODY_MAX / PIECE + 1), "HTTP/1.1 413"));
+	cr_expect(strstr(send_pieces(HTTP_BODY_MAX / PIECE), "HTTP/1.1 400"), "blanks are no JSON");
+	/* One without end. */
+	cr_expect_null(strstr(send_pieces(UINT32_MAX), "HTTP/1.1 "));
 }
 
 Test(serve_http, what_is_no_http_is_not_answered_as_if_it_were)
