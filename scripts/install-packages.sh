@@ -74,6 +74,13 @@ needed_for_build()
 	need libmicrohttpd-dev 'GNU libmicrohttpd (r3ring serve)' have_library microhttpd.h -lmicrohttpd
 }
 
+# Whether this system's package manager has it at all: what only some tests want, which say
+# so when they are skipped without it.
+can_install()
+{
+	have_program apt-cache && apt-cache show "$1" > /dev/null 2>&1
+}
+
 needed_for_model()
 {
 	need spin 'Spin (tests: models)' have_program spin
@@ -87,6 +94,8 @@ needed_for_test()
 		have_library criterion/criterion.h -lcriterion
 	need pkg-config 'pkg-config or pkgconf (tests)' have_program pkg-config
 	need binutils 'nm and readelf (tests)' have_program readelf
+	have_program chromedriver || ! can_install chromium-driver ||
+		need 'chromium chromium-driver' 'a browser (tests: the page)' have_program chromedriver
 	needed_for_model
 }
 

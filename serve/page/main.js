@@ -73,9 +73,9 @@ function refresh() {
 		setNote('heat-says', describe(shown));
 		setNote('legend-max', `${asTokens(heat.picture?.max ?? 0)} tokens, ${scaleOf() === 'log' ? 'logarithmic' : 'linear'}`);
 		drawLegend(byId('legend'));
-		judgeBalance(shown.balance, shown.experts, thresholdOf());
+		judgeBalance(shown.balance, shown.experts, thresholdOf(), shown.gpus);
 		fillBalance(shown.balance, shown.experts, thresholdOf());
-		fillGpus(shown.gpus);
+		fillGpus(shown.gpus, state.past !== null);
 	}
 }
 
@@ -126,12 +126,17 @@ function tell(what, error) {
 	if (error?.status === 401)
 		askForToken();
 	else if (error?.status === 404 && byId('channel').value)
-		byId('channel').value = ''; // it has ended
+		setTimeout(showAllChannels); // it has ended
 	if (!connected)
 		byId('controls').dataset.broken = 'yes';
 	else
 		delete byId('controls').dataset.broken;
 	judgeData(state);
+}
+
+function showAllChannels() {
+	byId('channel').value = '';
+	connect();
 }
 
 function connect() {

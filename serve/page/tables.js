@@ -18,9 +18,10 @@ function fillBalance(balance, experts, threshold) {
 	}), 'no layer yet');
 }
 
-function fillGpus(gpus) {
+function fillGpus(gpus, past) {
 	if (!gpus) {
-		setNote('gpus-says', 'No EPLB map is known, so nobody can say which GPU an expert is on.');
+		setNote('gpus-says', past ? 'It is not kept of the last minutes.'
+			: 'No EPLB map is known, so nobody can say which GPU an expert is on.');
 		return fillTable('gpus', [], 'not known');
 	}
 	const sum = gpus.load.reduce((all, load) => all + load, 0), mean = sum / gpus.load.length;
@@ -55,9 +56,9 @@ function fillChannels(daemon) {
 			tenth.format(channel.steps_per_s), whole.format(channel.rows_per_s),
 			tenth.format(channel.bytes_per_s / MB),
 			channel.last_step_age_ms === null ? 'none yet' : `${asAge(channel.last_step_age_ms)} ago`,
-			`${bound} of ${all}`];
+			bound ? `${bound} of ${all}` : 'not told'];
 
-		if (channel.state === 'live' && bound < all)
+		if (channel.state === 'live' && bound && bound < all)
 			cells.mark = 'bad';
 		return cells;
 	}), 'no channel');

@@ -3,6 +3,7 @@
 
 const SILENT_MS = 3000; // without a step for so long an engine is called silent
 const NAMED = 3;        // so many layers are named
+const LATELY_MS = 10000;
 
 function judge(id, mark, word, more) {
 	const verdict = byId(id);
@@ -16,22 +17,27 @@ const verdictWord = (id) => byId(id).querySelector('.word').textContent;
 
 /* ---- balance ---- */
 
-function judgeBalance(balance, experts, threshold) {
+function judgeBalance(balance, experts, threshold, gpus) {
 	const uneven = balance.filter((layer) => isUneven(layer, experts, threshold))
 		.sort((a, b) => b.ratio - a.ratio);
 	const worst = balance.reduce((most, layer) => (layer.ratio > most.ratio ? layer : most), balance[0]);
 
 	if (!worst?.sum)
 		return judge('verdict-balance', '', 'no load', 'No step was counted in this window.');
+	const onGpus = gpus ? `. Of GPUs the worst is ${asTimes(gpus.worst)} its mean, in layer ${gpus.worst_layer}.` : '.';
+
+	if (!uneven.length && worst.ratio >= threshold)
+		return judge('verdict-balance', '', 'too few tokens to tell',
+			`The largest is layer ${worst.number}: ${asTimes(worst.ratio)} its mean, by chance perhaps` + onGpus);
 	if (!uneven.length)
 		return judge('verdict-balance', 'good', `all ${balance.length} layers in balance`,
-			`The largest is layer ${worst.number}: ${asTimes(worst.ratio)} its mean.`);
+			`The largest is layer ${worst.number}: ${asTimes(worst.ratio)} its mean` + onGpus);
 	const named = uneven.slice(0, NAMED).map((layer) =>
 		`layer ${layer.number}: ${asTimes(layer.ratio)} its mean, expert ${layer.most}`);
 
 	return judge('verdict-balance', 'warn',
 		`${uneven.length} of ${balance.length} layers out of balance`,
-		named.join('; ') + (uneven.length > NAMED ? `; and ${uneven.length - NAMED} more` : ''));
+		named.join('; ') + (uneven.length > NAMED ? `; and ${uneven.length - NAMED} more` : '') + onGpus);
 }
 
 /* ---- losses ---- */
@@ -40,19 +46,34 @@ const sumOf = (counts) => Object.values(counts).reduce((sum, count) => sum + Num
 const causesOf = (counts) => Object.entries(counts)
 	.map(([cause, count]) => `${cause} ${asCount(count)}`).join(', ');
 
-/* Adds {cause: {steps, rows}} of all channels. */
+/* Steps by cause, of all channels. */
 function lostSteps(channels, key) {
 	const sum = {};
 
 	for (const channel of channels) {
-		for (const [cause, lost] of Object.entries(channel[key] ?? {}))
-			sum[cause] = (sum[cause] ?? 0) + Number(lost.steps ?? lost);
+		for (const [cause, lost] of Object.entries(channel[key]))
+			sum[cause] = (sum[cause] ?? 0) + Number(lost.steps);
 	}
 	return sum;
 }
 
+/* What is lost in a second is said for longer, so that somebody who looks away sees it. */
+let lately = {at: -Infinity, lost: {}};
+
+function lostLately(channels) {
+	const lost = lostSteps(channels, 'lost_just_now');
+
+	if (sumOf(lost))
+		lately = {at: performance.now(), lost};
+	return performance.now() - lately.at < LATELY_MS ? lately.lost : {};
+}
+
+const outOfRange = (channels) =>
+	channels.reduce((sum, channel) => sum + Number(channel.ids_out_of_range), 0);
+
+/* An engine that binds no layer tells of none: what it misses is counted step by step. */
 function unboundOf(channels) {
-	return channels.filter((channel) => channel.unbound_layers.length)
+	return channels.filter((channel) => channel.bound_layers && channel.unbound_layers.length)
 		.map((channel) => `${channel.channel}: layers ${channel.unbound_layers.join(', ')} are not captured`);
 }
 
@@ -60,13 +81,16 @@ function unboundOf(channels) {
 function judgeLosses(lost, daemon) {
 	const {gap, ...window} = lost;
 	const channels = daemon?.channels ?? [];
-	const now = lostSteps(channels, 'lost_just_now'), ever = lostSteps(channels, 'lost');
+	const now = lostLately(channels), ever = lostSteps(channels, 'lost');
 	const own = gap ? ` This monitor skipped ${asCount(gap)} cells.` : '';
 	const unbound = unboundOf(channels);
 
 	if (sumOf(window) || sumOf(now))
 		return judge('verdict-losses', 'bad', 'being lost', (sumOf(now) ? `Steps: ${causesOf(now)}.`
 			: `Rows x layers of the window: ${causesOf(window)}.`) + own);
+	if (outOfRange(channels))
+		return judge('verdict-losses', 'bad', 'ids that are no expert',
+			`${asCount(outOfRange(channels))} ids were out of range: the capture is at the wrong place.` + own);
 	if (unbound.length)
 		return judge('verdict-losses', 'bad', 'layers are missing', unbound.join('; ') + '.' + own);
 	if (channels.some((channel) => channel.crashed))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +48,18 @@ int http_dial_path(const char *path)
 	return dial((const struct sockaddr *)&address, sizeof(address));
 }
 
-const char *http_exchange(int fd, const char *request)
+/* Whether all came that the answer says it has: some servers close later, or never. */
+static bool is_whole(const char *answer, size_t length)
+{
+	const char *body = strstr(answer, "\r\n\r\n");
+	const char *told = strcasestr(answer, "\r\nContent-Length:");
+
+	return body && told && told < body &&
+	       length - (size_t)(body + 4 - answer) >= strtoul(told + 17, NULL, 10);
+}
+
+/* Until the server closes; or, where one answer is all that is wanted, until that is whole. */
+static const char *exchange(int fd, const char *request, bool one)
 {
 	static char answer[1 << 20];
 	size_t length = 0;
@@ -55,12 +67,19 @@ const char *http_exchange(int fd, const char *request)
 
 	/* A server that refuses early may have closed: what it said is still there. */
 	send(fd, request, strlen(request), MSG_NOSIGNAL);
-	while (length < sizeof(answer) - 1 &&
-	       (got = recv(fd, answer + length, sizeof(answer) - 1 - length, 0)) > 0)
+	answer[0] = '\0';
+	while (length < sizeof(answer) - 1 && !(one && is_whole(answer, length)) &&
+	       (got = recv(fd, answer + length, sizeof(answer) - 1 - length, 0)) > 0) {
 		length += (size_t)got;
-	answer[length] = '\0';
+		answer[length] = '\0';
+	}
 	close(fd);
 	return answer;
+}
+
+const char *http_exchange(int fd, const char *request)
+{
+	return exchange(fd, request, false);
 }
 
 struct http_reply http_ask(int fd, const char *method, const char *path, const char *body,
@@ -75,7 +94,7 @@ struct http_reply http_ask(int fd, const char *method, const char *path, const c
 		 "Content-Length: %zu\r\n%s%s%s\r\n%s",
 		 method, path, body ? strlen(body) : 0, token ? "Authorization: Bearer " : "",
 		 token ? token : "", token ? "\r\n" : "", body ? body : "");
-	answer = http_exchange(fd, request);
+	answer = exchange(fd, request, true);
 	if (strncmp(answer, "HTTP/1.1 ", 9) == 0)
 		reply.status = atoi(answer + 9);
 	begin = strstr(answer, "\r\n\r\n");

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The page of r3ring serve, in a real browser, of an engine that really runs. */
+#include <criterion/criterion.h>
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/support/browser.h"
+#include "tests/system/serve_stage.h"
+
+#define LEVELS 256
+#define CELLS (ENGINE_LAYERS * ENGINE_EXPERTS)
+#define WORD(verdict) "document.querySelector('#verdict-" verdict " .word').textContent"
+
+static struct browser browser;
+static char address[64]; /* "127.0.0.1:PORT", once it is known */
+
+static void start(void)
+{
+	if (!browser_is_there())
+		cr_skip_test(BROWSER_ABSENT);
+	serve_stage_start();
+	browser_start(&browser, stage.tool.daemon.dir);
+}
+
+static void stop(void)
+{
+	browser_stop(&browser);
+	if (stage.tool.daemon.dir[0])
+		serve_stage_stop();
+}
+
+TestSuite(page, .init = start, .fini = stop);
+
+/* Where it says it listens. */
+static void read_address(void)
+{
+	char told[512] = "";
+	const char *begin;
+
+	cr_assert(command_tells(&stage.server, "listening on 127.0.0.1:"));
+	cr_assert_gt(pread(stage.server.err_fd, told, sizeof(told) - 1, 0), 0);
+	begin = strstr(told, "127.0.0.1:");
+	cr_assert(begin);
+	snprintf(address, sizeof(address), "%.*s", (int)strcspn(begin, "\n"), begin);
+}
+
+/* Serves "prod" on a port; the same one again where it had one. */
+static void serve(const char *token_file)
+{
+	const char *args[] = {"serve",
+			      "--instance",
+			      serve_stage_instance(),
+			      "--listen",
+			      address[0] ? address : "127.0.0.1:0",
+			      token_file ? "--token-file" : NULL,
+			      token_file,
+			      NULL};
+
+	command_start(&stage.server, stage.tool.daemon.dir, args);
+	read_address();
+}
+
+static void look(void)
+{
+	char url[96];
+
+	snprintf(url, sizeof(url), "http://%s/", address);
+	browser_go(&browser, url);
+}
+
+static void run_steps(unsigned int steps)
+{
+	for (unsigned int i = 0; i < steps; i++)
+		engine_step(&stage.tool.engine, 0, 4);
+}
+
+#define expect_becomes(expression)                                                                 \
+	cr_assert(browser_becomes(&browser, expression), "%s: never; the console: %s", expression, \
+		  browser_errors(&browser))
+
+/* The page, of an engine that has run five steps of four rows. */
+static void show_five_steps(void)
+{
+	serve(NULL);
+	run_steps(5);
+	look();
+	expect_becomes("document.getElementById('heat-says').textContent.includes(', 20 tokens')");
+}
+
+/* ---- the heatmap -------------------------------------------------------------- */
+
+/* Worked out again by the rule that the engine makes its ids by. */
+static uint32_t count_of(uint64_t steps, uint32_t layer, uint32_t expert)
+{
+	uint32_t count = 0;
+
+	for (uint64_t step = 1; step <= steps; step++)
+		for (uint32_t i = 0; i < 4 * ENGINE_TOP_K; i++)
+			count += engine_id(step, layer, i / ENGINE_TOP_K, i % ENGINE_TOP_K) ==
+				 expert;
+	return count;
+}
+
+static uint32_t largest_count(uint64_t steps)
+{
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < CELLS; i++) {
+		uint32_t count = count_of(steps, i / ENGINE_EXPERTS, i % ENGINE_EXPERTS);
+
+		most = count > most ? count : most;
+	}
+	return most;
+}
+
+/* Every pixel has the colour that the legend has at its count's level: of 255, rounded up. */
+static void expect_pixels(uint64_t steps, bool logarithmic)
+{
+	json_t *drawn = browser_run(
+		&browser,
+		"const pixels = (id) => { const c = document.getElementById(id);"
+		"return [...new Uint32Array(c.getContext('2d').getImageData(0, 0, c.width, "
+		"c.height).data.buffer)]; };"
+		"return {heat: pixels('heat'), legend: pixels('legend')};");
+	const json_t *heat = json_object_get(drawn, "heat");
+	const json_t *legend = json_object_get(drawn, "legend");
+	double most = largest_count(steps);
+
+	cr_assert_eq(json_array_size(heat), CELLS);
+	cr_assert_eq(json_array_size(legend), LEVELS);
+	cr_expect_neq(json_integer_value(json_array_get(legend, 0)),
+		      json_integer_value(json_array_get(legend, 1)), "nothing is not little");
+	for (uint32_t i = 0; i < CELLS; i++) {
+		double count = count_of(steps, i / ENGINE_EXPERTS, i % ENGINE_EXPERTS);
+		double part = logarithmic ? log1p(count) / log1p(most) : count / most;
+		size_t level = (size_t)ceil((LEVELS - 1) * part - 1e-9);
+
+		cr_assert_eq(json_integer_value(json_array_get(heat, i)),
+			     json_integer_value(json_array_get(legend, level)),
+			     "layer %u, expert %u: %g of %g", i / ENGINE_EXPERTS,
+			     i % ENGINE_EXPERTS, count, most);
+	}
+	json_decref(drawn);
+}
+
+static void keep_picture(void)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s", test_program("r3ring"));
+	snprintf(strrchr(path, '/'), 32, "/tests/page.png");
+	browser_picture(&browser, path);
+}
+
+Test(page, the_heatmaps_pixels_are_the_counts_that_were_fed)
+{
+	show_five_steps();
+	expect_pixels(5, false);
+	browser_run(&browser, "const scale = document.getElementById('scale'); scale.value = 'log';"
+			      "scale.dispatchEvent(new Event('change'));");
+	expect_becomes("document.getElementById('legend-max').textContent.includes('log')");
+	expect_pixels(5, true);
+	run_steps(1);
+	expect_becomes("document.getElementById('heat-says').textContent.includes(', 24 tokens')");
+	expect_pixels(6, true);
+	browser_prefer(&browser, "prefers-color-scheme", "dark");
+	expect_becomes("getComputedStyle(document.body).backgroundColor === 'rgb(17, 20, 27)'");
+	run_steps(1);
+	expect_becomes("document.getElementById('heat-says').textContent.includes(', 28 tokens')");
+	expect_pixels(7, true);
+	keep_picture();
+	cr_expect_str_eq(browser_errors(&browser), "");
+}
+
+/* What is said of the cell in layer @layer (index) at expert @expert. */
+static void expect_words(const char *words, uint32_t layer, uint32_t expert)
+{
+	uint32_t count = count_of(5, layer, expert);
+	char expected[160];
+
+	snprintf(expected, sizeof(expected),
+		 "Layer %u, expert %u: %u tokens, %.2f %% of the layer, %.2f \xc3\x97 its mean",
+		 ENGINE_FIRST_LAYER + layer, expert, count, 100.0 * count / (5 * 4 * ENGINE_TOP_K),
+		 (double)count * ENGINE_EXPERTS / (5 * 4 * ENGINE_TOP_K));
+	cr_expect_str_eq(words, expected);
+}
+
+Test(page, a_cell_says_what_it_is_to_pointers_and_to_keys)
+{
+	uint32_t expert = engine_id(1, 2, 0, 0);
+	char script[512];
+
+	show_five_steps();
+	snprintf(script, sizeof(script),
+		 "const c = document.getElementById('heat'), b = c.getBoundingClientRect();"
+		 "c.dispatchEvent(new PointerEvent('pointermove', {"
+		 "clientX: b.left + %g * b.width, clientY: b.top + %g * b.height}));"
+		 "return document.querySelector('#heat-box .tip').textContent;",
+		 (expert + 0.5) / ENGINE_EXPERTS, 2.5 / ENGINE_LAYERS);
+	expect_words(browser_text(&browser, script), 2, expert);
+	browser_run(&browser, "document.getElementById('heat').dispatchEvent("
+			      "new PointerEvent('pointerleave'));");
+	browser_type(&browser, "#heat", BROWSER_RIGHT BROWSER_RIGHT BROWSER_DOWN);
+	expect_words(browser_text(&browser,
+				  "return document.querySelector('#heat-box .tip').textContent;"),
+		     1, 1);
+	expect_words(browser_text(&browser, "return document.getElementById('say').textContent;"),
+		     1, 1);
+	/* The same in a table, for those who see no picture. */
+	cr_expect_str_eq(browser_text(&browser, "return document.querySelector('#balance tbody td')"
+						".textContent;"),
+			 "3");
+	cr_expect(browser_becomes(&browser, "document.querySelectorAll('#balance tbody tr')"
+					    ".length === 5"));
+}
+
+/* ---- now, and not any more ------------------------------------------------------ */
+
+Test(page, it_says_when_the_server_is_gone_and_goes_on_with_the_next)
+{
+	show_five_steps();
+	expect_becomes(WORD("data") " === 'live' || " WORD("data") " === 'engine silent'");
+	command_free(&stage.server);
+	expect_becomes(WORD("data") " === 'server gone'");
+	cr_expect(browser_becomes(&browser, "document.body.classList.contains('stale')"));
+	serve(NULL);
+	run_steps(1);
+	expect_becomes(WORD("data") " === 'live'");
+	expect_becomes("!document.body.classList.contains('stale')");
+}
+
+Test(page, it_says_when_the_engine_is_silent_or_not_there)
+{
+	show_five_steps();
+	expect_becomes(WORD("data") " === 'engine silent'");
+	cr_expect(browser_becomes(&browser, "document.body.classList.contains('stale')"));
+	run_steps(1);
+	expect_becomes(WORD("data") " === 'live'");
+	command_free(&stage.server);
+	engine_close(&stage.tool.engine);
+	test_daemon_kill(&stage.tool.daemon);
+	serve(NULL);
+	expect_becomes(WORD("data") " === 'no engine'");
+	expect_becomes(WORD("losses") " === 'not known'");
+}
+
+Test(page, what_is_paused_stands_still_a_sum_begins_anew_and_the_past_comes_back)
+{
+	show_five_steps();
+	browser_click(&browser, "#pause");
+	run_steps(1);
+	expect_becomes("Number(document.getElementById('heat').dataset.heard) > 1");
+	expect_becomes(WORD("data") " === 'paused'");
+	expect_pixels(5, false);
+	browser_click(&browser, "#pause");
+	expect_becomes("document.getElementById('heat-says').textContent.includes(', 24 tokens')");
+	expect_pixels(6, false);
+	browser_click(&browser, "#reset");
+	expect_becomes("document.getElementById('heat-says').textContent.includes(', 0 tokens')");
+	expect_becomes(WORD("balance") " === 'no load'");
+	/* The steps before lie in the past, all in one second or in some. */
+	expect_becomes("Number(document.getElementById('time').max) > 0");
+	browser_run(&browser, "const t = document.getElementById('time'); t.value = '0';"
+			      "t.dispatchEvent(new Event('input'));");
+	expect_becomes(WORD("data") " === 'the past'");
+	expect_becomes("document.getElementById('heat-says').textContent.startsWith('At ')");
+	expect_becomes("!document.getElementById('heat-says').textContent.includes(', 0 tokens')");
+	browser_click(&browser, "#live");
+	expect_becomes("document.getElementById('heat-says').textContent.includes(', 0 tokens')");
+}
+
+/* ---- losses --------------------------------------------------------------------- */
+
+Test(page, a_loss_is_seen_at_once_with_its_cause)
+{
+	int64_t step;
+
+	show_five_steps();
+	expect_becomes(WORD("losses") " === 'nothing lost'");
+	step = engine_begin(&stage.tool.engine, 0, 4);
+	engine_capture(&stage.tool.engine, step, 0, 4);
+	engine_end(&stage.tool.engine);
+	expect_becomes(WORD("losses") " === 'being lost'");
+	expect_becomes("/[a-z_]+ \\d+/.test(document.querySelector('#verdict-losses .more')"
+		       ".textContent)");
+}
+
+/* ---- who looks --------------------------------------------------------------------- */
+
+#define HOSTILE "<img src=x onerror=document.title=1>&\"'</script>"
+
+Test(page, hostile_ids_are_text_and_nothing_else)
+{
+	const struct r3ring_request request = {
+		.size = sizeof(request), .id = HOSTILE, .prompt_tokens = 2};
+	int64_t handle;
+
+	show_five_steps();
+	handle = r3ring_request_begin(stage.tool.engine.producer, &request);
+	cr_assert_gt(handle, 0);
+	engine_step(&stage.tool.engine, handle, 1);
+	expect_becomes("document.getElementById('heat-says').textContent.includes(', 21 tokens')");
+	browser_type(&browser, "#request", HOSTILE BROWSER_ENTER);
+	expect_becomes("document.getElementById('request-says').textContent.includes('1 rows of "
+		       "prefill')");
+	cr_expect(browser_becomes(&browser,
+				  "document.getElementById('request-says').textContent"
+				  ".startsWith(document.getElementById('request').value)"));
+	cr_expect_str_eq(browser_text(&browser, "return document.getElementById('request').value;"),
+			 HOSTILE);
+	cr_expect(browser_becomes(&browser, "!document.querySelector('img')"));
+	cr_expect_str_eq(browser_text(&browser, "return document.title;"), "r3ring");
+	/* Its routes: each layer's six experts, once each. */
+	cr_expect(browser_becomes(&browser, "document.querySelectorAll('#request-layers tbody tr')"
+					    ".length === 5"));
+	browser_run(&browser, "document.getElementById('request').value = '';");
+	browser_type(&browser, "#request", "<b>nobody</b>" BROWSER_ENTER);
+	expect_becomes("document.getElementById('request-says').textContent.startsWith("
+		       "'<b>nobody</b>: no request')");
+	cr_expect(browser_becomes(&browser, "!document.querySelector('b')"));
+}
+
+Test(page, a_telephone_shows_it_without_scrolling_sideways)
+{
+	show_five_steps();
+	expect_becomes("document.querySelector('#readers tbody').rows.length && "
+		       "document.querySelector('#channels tbody').rows.length");
+	browser_resize(&browser, 250, 740);
+	/* Fewer pixels than experts: a column stands for several. */
+	expect_becomes("document.getElementById('heat').width === 128");
+	expect_becomes("document.getElementById('heat-says').textContent.includes('hottest of 2')");
+	browser_resize(&browser, 360, 740);
+	expect_becomes("document.getElementById('heat').width === 256");
+	cr_expect(browser_becomes(&browser, "document.documentElement.scrollWidth <= 360"));
+	cr_expect(browser_becomes(&browser, "innerWidth === 360"));
+}
+
+static const char *write_token(const char *token)
+{
+	static char file[160];
+	FILE *out;
+
+	snprintf(file, sizeof(file), "%s/token", stage.tool.daemon.dir);
+	out = fopen(file, "w");
+	cr_assert(out);
+	fputs(token, out);
+	fchmod(fileno(out), 0600);
+	fclose(out);
+	return file;
+}
+
+Test(page, a_token_is_asked_for_and_kept_for_the_tab_alone)
+{
+	serve(write_token("s3cret\n"));
+	run_steps(5);
+	look();
+	expect_becomes("!document.getElementById('token-form').hidden");
+	browser_type(&browser, "#token", "wrong" BROWSER_ENTER);
+	expect_becomes("document.getElementById('token-said').textContent.includes('not know')");
+	browser_type(&browser, "#token", "s3cret" BROWSER_ENTER);
+	expect_becomes("document.getElementById('heat-says').textContent.includes(', 20 tokens')");
+	cr_expect(browser_becomes(&browser, "document.getElementById('token-form').hidden"));
+	cr_expect(browser_becomes(&browser, "document.cookie === '' && localStorage.length === 0"));
+	cr_expect(browser_becomes(&browser, "!document.documentElement.outerHTML.includes('s3cret')"
+					    " && !location.href.includes('s3cret')"));
+}
