@@ -141,6 +141,7 @@ CONTAINER := $(patsubst %.c,$(O)/%.o,$(wildcard tests/container/*.c))
 HEADERS := $(wildcard include/r3ring/*.h)
 MANUALS := $(wildcard docs/man/*.[1-8])
 OPENAPI := docs/openapi.json
+SHARED := $(OPENAPI) docs/grafana.json docs/alerts.yml
 
 PROGRAM_OBJECTS := $(LIBRARY) $(REFERENCE) $(DAEMON) $(ARCHIVE) $(MONITOR) $(REPORT) $(SERVE) $(TOOLS)
 TEST_OBJECTS := $(SUPPORT) $(UNIT) $(SYSTEM) $(STRESS:=.o) $(BENCH) $(BENCHED) $(WORTH) $(DEMO) \
@@ -588,7 +589,7 @@ INSTALLED = $(addprefix $(BINDIR)/,$(notdir $(PROGRAMS))) \
 		libr3ring.so.$(VERSION) pkgconfig/r3ring.pc) \
 	$(addprefix $(INCLUDEDIR)/r3ring/,$(notdir $(HEADERS))) \
 	$(foreach page,$(MANUALS),$(MANDIR)/man$(subst .,,$(suffix $(page)))/$(notdir $(page))) \
-	$(UNITDIR)/r3ringd.service $(DATADIR)/r3ring/$(notdir $(OPENAPI))
+	$(UNITDIR)/r3ringd.service $(addprefix $(DATADIR)/r3ring/,$(notdir $(SHARED)))
 fill = sed -e 's|@VERSION@|$(VERSION)|g' -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' \
 	-e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' -e 's|@BINDIR@|$(BINDIR)|g' \
 	-e 's|@CUDA_LIBS@|$(CUDA_LIBS)|g'
@@ -603,7 +604,7 @@ install: all
 	$(Q)install -m 644 $(HEADERS) $(DESTDIR)$(INCLUDEDIR)/r3ring/
 	$(Q)$(fill) r3ring.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/r3ring.pc
 	$(Q)$(fill) capture_daemon/r3ringd.service.in > $(DESTDIR)$(UNITDIR)/r3ringd.service
-	$(Q)install -m 644 $(OPENAPI) $(DESTDIR)$(DATADIR)/r3ring/
+	$(Q)install -m 644 $(SHARED) $(DESTDIR)$(DATADIR)/r3ring/
 	$(Q)for page in $(MANUALS); do \
 		install -m 644 $$page $(DESTDIR)$(MANDIR)/man$${page##*.}/ || exit 1; done
 

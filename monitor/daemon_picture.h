@@ -64,7 +64,7 @@ struct picture_channel {
 	uint64_t steps_complete, steps_partial;
 	uint64_t rows;
 	uint64_t records; /* published, of all types; the newest one's sequence */
-	uint64_t bytes;   /* of the layers' ids, brought into the ring */
+	uint64_t bytes;   /* of published records' payloads */
 	uint64_t ids_missing, ids_out_of_range;
 	struct picture_lost lost;
 	double steps_per_s;       /* as the daemon measures it; 0: at rest */

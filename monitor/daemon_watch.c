@@ -17,6 +17,8 @@ struct daemon_watch {
 	pthread_mutex_t lock; /* of what follows */
 	pthread_cond_t ending;
 	bool stopping;
+	void (*tell)(void *context, const struct daemon_picture *picture); /* NULL: nobody */
+	void *context;
 	struct daemon_picture *before; /* the newest live one but `now` */
 	struct daemon_picture *now;
 };
@@ -26,6 +28,8 @@ static void keep(struct daemon_watch *watch, struct daemon_picture *picture)
 	struct daemon_picture *old = watch->now;
 
 	watch->now = picture;
+	if (watch->tell)
+		watch->tell(watch->context, picture);
 	if (!old || old->state != PICTURE_LIVE) {
 		daemon_picture_put(old);
 		return;
@@ -127,5 +131,17 @@ void daemon_watch_look(struct daemon_watch *watch, struct daemon_picture **befor
 	pthread_mutex_lock(&watch->lock);
 	*before = daemon_picture_get(watch->before);
 	*now = daemon_picture_get(watch->now);
+	pthread_mutex_unlock(&watch->lock);
+}
+
+void daemon_watch_tell(struct daemon_watch *watch,
+		       void (*tell)(void *context, const struct daemon_picture *picture),
+		       void *context)
+{
+	pthread_mutex_lock(&watch->lock);
+	watch->tell = tell;
+	watch->context = context;
+	if (watch->now)
+		tell(context, watch->now);
 	pthread_mutex_unlock(&watch->lock);
 }

@@ -29,4 +29,12 @@ void daemon_watch_stop(struct daemon_watch *watch);
 void daemon_watch_look(struct daemon_watch *watch, struct daemon_picture **before,
 		       struct daemon_picture **now);
 
+/*
+ * Has each picture from now on told to @tell by the thread that takes them, while nobody
+ * else is told; the newest one at once. One listener; @tell must not call the watch.
+ */
+void daemon_watch_tell(struct daemon_watch *watch,
+		       void (*tell)(void *context, const struct daemon_picture *picture),
+		       void *context);
+
 #endif

@@ -96,6 +96,8 @@ needed_for_test()
 	need binutils 'nm and readelf (tests)' have_program readelf
 	have_program chromedriver || ! can_install chromium-driver ||
 		need 'chromium chromium-driver' 'a browser (tests: the page)' have_program chromedriver
+	have_program promtool || ! can_install prometheus ||
+		need prometheus 'Prometheus and promtool (tests: metrics)' have_program promtool
 	needed_for_model
 }
 

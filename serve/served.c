@@ -12,9 +12,11 @@ struct served {
 	struct follower *follower;
 	uint32_t gpus, capacity; /* as served_options */
 	/* The follower's thread's own: */
-	uint64_t expired_ns;  /* when it last looked for reservations that outlived their time */
-	uint64_t epoch;       /* of the newest map that it gave the book */
-	pthread_mutex_t lock; /* of what follows */
+	uint64_t expired_ns; /* when it last looked for reservations that outlived their time */
+	uint64_t epoch;      /* of the newest map that it gave the book */
+	uint64_t opened_ns;
+	struct latency latency; /* read by others */
+	pthread_mutex_t lock;   /* of what follows */
 	struct r3ring_book *book;
 };
 
@@ -145,12 +147,23 @@ static void take_map(struct served *served, uint64_t epoch)
 	served->epoch = epoch;
 }
 
+/* What was published before somebody followed waited for nobody. */
+static void note_latency(struct served *served, uint64_t published_ns)
+{
+	uint64_t now = clock_now_ns();
+
+	if (published_ns >= served->opened_ns && published_ns <= now)
+		latency_note(&served->latency, now - published_ns);
+}
+
 static void take_record(void *context, const struct r3ring_requests *names,
 			const struct r3ring_record *record)
 {
 	struct served *served = context;
 
 	tell_book(served, names, record);
+	if (record->type == R3RING_STEP_END)
+		note_latency(served, record->u.step_end.head.publish_ns);
 	if (record->type == R3RING_STEP)
 		take_map(served, record->u.step.head.eplb_epoch);
 }
@@ -193,6 +206,7 @@ int served_open(struct served **served, const struct served_options *options,
 		return r3ring_error_set(err, -ENOMEM, "no memory to follow %s", options->instance);
 	pthread_mutex_init(&made->lock, NULL);
 	made->gpus = options->gpus;
+	made->opened_ns = clock_now_ns();
 	made->capacity = options->capacity;
 	r = follower_open(&made->follower, &follow, err);
 	if (r)
@@ -218,4 +232,9 @@ struct follower *served_follower(const struct served *served)
 const char *served_name(const struct served *served)
 {
 	return follower_name(served->follower);
+}
+
+const struct latency *served_latency(const struct served *served)
+{
+	return &served->latency;
 }

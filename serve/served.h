@@ -10,6 +10,7 @@
 #include <r3ring/reserve.h>
 
 #include "monitor/follower.h"
+#include "serve/latency.h"
 
 struct served;
 
@@ -31,6 +32,9 @@ void served_close(struct served *served);
 struct follower *served_follower(const struct served *served);
 
 const char *served_name(const struct served *served);
+
+/* From a step's end in the ring until its load has it, of steps since it was opened. */
+const struct latency *served_latency(const struct served *served);
 
 /* How many GPUs its experts lie on, as was said or as its ranks tell; 0: not known. */
 uint32_t served_gpus(const struct served *served);

@@ -251,6 +251,8 @@ static int watch(struct service *service, struct r3ring_error *err)
 	if (r == 0)
 		r = daemon_watch_start(&api->daemon, NULL, DAEMON_INTERVAL_MS, err);
 	if (r == 0)
+		r = metrics_start(&api->metrics, api->daemon, api->served, api->count, err);
+	if (r == 0)
 		r = streams_start(&api->streams, err);
 	return r;
 }
@@ -285,6 +287,7 @@ static void stop(struct service *service)
 	http_server_stop(service->server);
 	streams_free(service->api.streams);
 	daemon_watch_stop(service->api.daemon);
+	metrics_stop(service->api.metrics);
 	past_stop(service->api.past);
 	owners_stop(service->api.owners);
 	for (uint32_t i = 0; i < service->api.count; i++)

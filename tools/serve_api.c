@@ -11,6 +11,7 @@
 
 const struct http_route api_routes[] = {
 	{"GET", "/", api_page, NULL},
+	{"GET", "/metrics", api_metrics, NULL},
 	{"GET", "/v1", api_about, NULL},
 	{"GET", "/v1/openapi.json", api_openapi, NULL},
 	{"GET", "/v1/channels", api_channels, NULL},

@@ -9,6 +9,7 @@
 
 #include "monitor/daemon_watch.h"
 #include "serve/http.h"
+#include "serve/metrics.h"
 #include "serve/owners.h"
 #include "serve/past.h"
 #include "serve/served.h"
@@ -23,6 +24,7 @@ struct api {
 	struct streams *streams;
 	struct past *past;
 	struct daemon_watch *daemon;
+	struct metrics *metrics;
 };
 
 /* What docs/openapi.json describes, which is part of the program. */
@@ -79,6 +81,9 @@ void api_page(void *context, const struct http_request *request, struct http_ans
 void api_history(void *context, const struct http_request *request, struct http_answer *answer);
 void api_history_frame(void *context, const struct http_request *request,
 		       struct http_answer *answer);
+
+/* serve_metrics.c */
+void api_metrics(void *context, const struct http_request *request, struct http_answer *answer);
 
 /* serve_events.c */
 void api_events(void *context, const struct http_request *request, struct http_answer *answer);

@@ -39,7 +39,7 @@ static void become(const struct command *command, const char *program, const cha
 	setenv("R3RING_RUNTIME_DIR", runtime_dir, 1);
 	dup2(command->out_fd, STDOUT_FILENO);
 	dup2(command->err_fd, STDERR_FILENO);
-	execv(test_program(program), argv);
+	execv(program[0] == '/' ? program : test_program(program), argv);
 }
 
 void command_start_prepared(struct command *command, bool (*prepare)(void *ctx), void *ctx,

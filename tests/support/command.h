@@ -33,7 +33,7 @@ void command_start(struct command *command, const char *runtime_dir, const char 
  * The same of any program of this build, in a container.
  *
  * @container: one that was made; NULL: none.
- * @program:   its path below the build's directory.
+ * @program:   its path below the build's directory, or an absolute one.
  */
 void command_start_in(struct command *command, const struct container *container,
 		      const char *program, const char *runtime_dir, const char *const *args);

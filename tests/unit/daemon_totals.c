@@ -1,91 +1,105 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an ended step adds to a generation's totals. */
+/* Sums over a daemon's pictures never go back. */
 #include <criterion/criterion.h>
 
-#include "capture_daemon/totals.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-#define LAYERS 3u
-#define STEP 7u
-#define ROWS 10u
+#include "monitor/daemon_totals.h"
 
-static struct r3ring_totals totals;
-static struct r3ring_lost_record lost;
-static struct r3ring_missing_layer missing[LAYERS];
+static struct daemon_totals *totals;
+static struct picture_channel channels[TOTALS_CHANNELS_MAX + 2];
+static struct daemon_picture picture = {.channels = channels, .channel_count = 1};
 
-TestSuite(daemon_totals);
-
-static struct r3ring_record ended(uint32_t count, uint16_t cause)
+static void start(void)
 {
-	struct r3ring_record record = {.type = R3RING_STEP_END};
-
-	for (uint32_t i = 0; i < count; i++)
-		missing[i] = (struct r3ring_missing_layer){.cause = cause};
-	record.u.step_end.head = (struct r3ring_step_end_record){.step = STEP, .missing = count};
-	record.u.step_end.missing = missing;
-	return record;
+	totals = calloc(1, sizeof(*totals));
+	cr_assert(totals);
+	channels[0] = (struct picture_channel){.name = "a/0", .uuid = "first", .generation = 1};
 }
 
-static void add(uint32_t count, uint16_t cause)
+static void finish(void)
 {
-	const struct r3ring_record record = ended(count, cause);
-
-	totals_add_end(&totals, &record, ROWS, LAYERS);
+	free(totals);
 }
 
-Test(daemon_totals, a_whole_step_adds_its_rows_in_every_layer)
+TestSuite(daemon_totals, .init = start, .fini = finish);
+
+static const struct totals_channel *see(uint64_t steps, uint64_t lost)
 {
-	add(0, 0);
-	cr_expect_eq(totals.steps_complete, 1);
-	cr_expect_eq(totals.steps_partial, 0);
-	cr_expect_eq(totals.rows, ROWS);
-	cr_expect_eq(totals.layer_rows, ROWS * LAYERS);
-	cr_expect_eq(totals.layers_missing, 0);
+	channels[0].steps = steps;
+	channels[0].lost.steps[R3RING_CAUSE_RING_FULL] = lost;
+	daemon_totals_take(totals, &picture);
+	return &totals->channel[0];
 }
 
-Test(daemon_totals, a_step_that_lacks_a_layer_adds_its_rows_in_the_others)
+static void expect(uint64_t steps, uint64_t lost)
 {
-	add(1, R3RING_CAUSE_NOT_CAPTURED);
-	cr_expect_eq(totals.steps_partial, 1);
-	cr_expect_eq(totals.rows, ROWS);
-	cr_expect_eq(totals.layer_rows, ROWS * (LAYERS - 1));
-	cr_expect_eq(totals.layers_missing, 1);
+	cr_expect_eq(totals->channel[0].sum[TOTAL_STEPS], steps);
+	cr_expect_eq(totals->channel[0].sum[TOTAL_LOST_STEPS + R3RING_CAUSE_RING_FULL], lost);
 }
 
-Test(daemon_totals, a_step_of_which_no_layer_came_adds_no_row)
+Test(daemon_totals, the_first_picture_counts_whole_and_later_ones_by_what_is_more)
 {
-	add(LAYERS, R3RING_CAUSE_NOT_CAPTURED);
-	cr_expect_eq(totals.steps_partial, 1);
-	cr_expect_eq(totals.rows, 0);
-	cr_expect_eq(totals.layer_rows, 0);
-	cr_expect_eq(totals.layers_missing, LAYERS);
+	see(10, 2);
+	expect(10, 2);
+	see(10, 2);
+	see(15, 3);
+	expect(15, 3);
+	cr_expect_eq(totals->channels, 1);
 }
 
-Test(daemon_totals, rows_that_a_death_cut_are_not_counted_as_having_come)
+Test(daemon_totals, another_generation_is_added)
 {
-	add(1, R3RING_CAUSE_PRODUCER_DIED);
-	cr_expect_eq(totals.steps_partial, 1);
-	cr_expect_eq(totals.rows, 0);
-	cr_expect_eq(totals.layer_rows, ROWS * (LAYERS - 1));
+	see(10, 2);
+	channels[0].generation = 2;
+	snprintf(channels[0].uuid, sizeof(channels[0].uuid), "second");
+	/* More than before, and all of it new. */
+	see(30, 5);
+	expect(40, 7);
+	see(31, 5);
+	expect(41, 7);
 }
 
-Test(daemon_totals, what_a_death_cut_is_lost_in_the_layers_that_it_cut)
+Test(daemon_totals, the_same_generation_under_another_daemon_goes_on)
 {
-	const struct r3ring_record record = ended(2, R3RING_CAUSE_PRODUCER_DIED);
-
-	missing[1].cause = R3RING_CAUSE_NOT_CAPTURED;
-	cr_expect(totals_add_cut(&lost, &record, ROWS));
-	cr_expect(totals_add_cut(&lost, &record, ROWS));
-	cr_expect_eq(lost.from_step, STEP);
-	cr_expect_eq(lost.to_step, STEP);
-	cr_expect_eq(lost.steps, 2);
-	cr_expect_eq(lost.rows, 2 * ROWS);
-	cr_expect_eq(lost.layer_rows, 2 * ROWS);
+	see(10, 2);
+	channels[0].waits_for_readers = 7;
+	see(12, 2);
+	/* What the daemon itself counts begins anew. */
+	channels[0].waits_for_readers = 3;
+	see(14, 4);
+	expect(14, 4);
+	cr_expect_eq(totals->channel[0].sum[TOTAL_READER_WAITS], 10);
 }
 
-Test(daemon_totals, a_step_that_lacks_layers_for_another_cause_is_not_lost)
+Test(daemon_totals, a_daemon_that_is_gone_changes_nothing)
 {
-	const struct r3ring_record record = ended(2, R3RING_CAUSE_TOO_FEW_ROWS);
+	see(10, 2);
+	picture.state = PICTURE_NO_DAEMON;
+	picture.channel_count = 0;
+	see(0, 0);
+	expect(10, 2);
+	picture.state = PICTURE_LIVE;
+	picture.channel_count = 1;
+	see(11, 2);
+	expect(11, 2);
+}
 
-	cr_expect_not(totals_add_cut(&lost, &record, ROWS));
-	cr_expect_eq(lost.steps, 0);
+Test(daemon_totals, channels_beyond_the_room_are_left_out_and_counted)
+{
+	for (uint32_t i = 0; i < TOTALS_CHANNELS_MAX + 2; i++)
+		snprintf(channels[i].name, sizeof(channels[i].name), "many/%u", i);
+	picture.channel_count = TOTALS_CHANNELS_MAX + 2;
+	daemon_totals_take(totals, &picture);
+	cr_expect_eq(totals->channels, TOTALS_CHANNELS_MAX);
+	cr_expect_eq(totals->left_out, 2);
+	/* One goes, another takes its place. */
+	snprintf(channels[0].name, sizeof(channels[0].name), "new/0");
+	channels[0].steps = 5;
+	daemon_totals_take(totals, &picture);
+	cr_expect_eq(totals->left_out, 2);
+	cr_expect_str_eq(totals->channel[0].name, "new/0");
+	cr_expect_eq(totals->channel[0].sum[TOTAL_STEPS], 5);
 }
