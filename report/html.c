@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "archive/export/json_text.h"
+#include "channel/utf8.h"
 #include "serve/base64.h"
 
 #define NS UINT64_C(1000000000)
@@ -56,7 +56,7 @@ void html_text(FILE *out, const char *text)
 	const uint8_t *at = (const uint8_t *)text;
 
 	while (*at) {
-		size_t bytes = export_utf8_bytes(at);
+		size_t bytes = utf8_bytes(at);
 
 		if (!bytes || steers(code_point(at, bytes)))
 			fputs(REPLACEMENT, out);

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "archive/export/json_text.h"
+#include "channel/utf8.h"
 #include "serve/exposition.h"
 
 void metric_begin(FILE *out, const char *name, enum metric_type type, const char *help)
@@ -21,7 +21,7 @@ static void put_escaped(FILE *out, const char *text)
 	const uint8_t *at = (const uint8_t *)text;
 
 	while (*at) {
-		size_t bytes = export_utf8_bytes(at);
+		size_t bytes = utf8_bytes(at);
 
 		if (!bytes)
 			fputs("\xef\xbf\xbd", out);

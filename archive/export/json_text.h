@@ -3,11 +3,7 @@
 #ifndef ARCHIVE_EXPORT_JSON_TEXT_H
 #define ARCHIVE_EXPORT_JSON_TEXT_H
 
-#include <stdint.h>
 #include <stdio.h>
-
-/* Bytes of the UTF-8 sequence at @text, which ends with a NUL; 0 when there is none. */
-size_t export_utf8_bytes(const uint8_t *text);
 
 /* "text", quoted and escaped. */
 void export_json_string(FILE *out, const char *text);
