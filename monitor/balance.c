@@ -7,6 +7,8 @@
 #include "monitor/balance.h"
 
 #define HOTTEST 8u
+#define ONE_IN 20.0 /* cases that may be beyond chance */
+#define BISECTIONS 40
 
 static const double *counts_of(const struct r3ring_load_info *info, uint32_t layer)
 {
@@ -15,9 +17,29 @@ static const double *counts_of(const struct r3ring_load_info *info, uint32_t lay
 
 /* ---- layers ---------------------------------------------------------------- */
 
+static double excess(double ratio)
+{
+	return ratio * log(ratio) - ratio + 1;
+}
+
 double balance_chance(double mean, uint32_t cells)
 {
-	return mean > 0 && cells ? 1 + sqrt(2 * log(cells) / mean) : 0;
+	double wanted, low = 1, high = 2;
+
+	if (!(mean > 0) || !cells)
+		return 0;
+	wanted = log(ONE_IN * cells) / mean;
+	while (excess(high) < wanted)
+		high *= 2;
+	for (int i = 0; i < BISECTIONS; i++) {
+		double middle = (low + high) / 2;
+
+		if (excess(middle) < wanted)
+			low = middle;
+		else
+			high = middle;
+	}
+	return high;
 }
 
 bool balance_uneven(const struct balance_layer *layer, double limit)

@@ -16,7 +16,7 @@ struct balance_layer {
 	int32_t layer;  /* its number in the model */
 	double rows;
 	double share;  /* of the layer's ids that its hottest expert (figures.most) has */
-	double chance; /* the max/mean that even routing would come to with so few ids */
+	double chance; /* the max/mean that even routing may come to with so few ids */
 	struct r3ring_load_figures figures; /* `hottest`: share of the eight hottest */
 };
 
@@ -31,12 +31,12 @@ struct balance_layer {
 int balance_layers(const struct r3ring_load_info *info, struct balance_layer *layers);
 
 /*
- * What the largest of @cells counts would be, over their mean, if each were by chance of a
- * mean of @mean: 1 + sqrt(2 ln cells / mean), the order of the largest of as many normal
- * variables of variance mean; 0 when nothing was counted. A layer below it may be even.
+ * What the largest of @cells counts, over their mean, stays below in 19 of 20 cases where
+ * every token's way is by chance: the r with r ln r - r + 1 = ln(20 cells) / mean, which is
+ * Chernoff's bound of a Poisson variable for each. 0 when nothing was counted. A layer below
+ * it may be even.
  *
- * Source: Leadbetter, Lindgren, Rootzen, Extremes and Related Properties of Random Sequences
- * and Processes, 1983, theorem 1.5.3.
+ * Source: Boucheron, Lugosi, Massart, Concentration Inequalities, 2013, section 2.2.
  */
 double balance_chance(double mean, uint32_t cells);
 

@@ -38,13 +38,15 @@ Test(balance, failure_29_layers_are_ranked_by_the_max_over_the_mean_of_their_own
 	cr_expect_eq(layers[2].chance, 0);
 }
 
-/* 1 + sqrt(2 ln 4 / 10) = 1.5265..., 1 + sqrt(2 ln 32 / 1) = 3.6328... */
+/* Solved apart from this code: r ln r - r + 1 is 0.4382 at 2.0730, 6.4615 at 6.3898, and
+ * 0.0064615 at 1.1158. */
 Test(balance, few_tokens_are_uneven_by_chance)
 {
 	struct balance_layer layer = {.chance = 3.6, .figures = {.max_to_mean = 3}};
 
-	cr_expect_float_eq(balance_chance(10, 4), 1.5265, 1e-4);
-	cr_expect_float_eq(balance_chance(1, 32), 3.6328, 1e-4);
+	cr_expect_float_eq(balance_chance(10, 4), 2.0730, 1e-4);
+	cr_expect_float_eq(balance_chance(1, 32), 6.3898, 1e-4);
+	cr_expect_float_eq(balance_chance(1000, 32), 1.1158, 1e-4);
 	cr_expect_eq(balance_chance(0, 32), 0);
 	cr_expect_not(balance_uneven(&layer, 2), "chance alone gives more");
 	layer.figures.max_to_mean = 4;
