@@ -85,7 +85,8 @@ NVCCFLAGS := -std=c++17 -O3 -Iinclude -I. -MMD -MP \
 	-gencode arch=compute_$(cuda_newest),code=compute_$(cuda_newest)
 endif
 
-PROGRAM_LIBS := -Wl,--as-needed -luring -ljansson -lzstd -lsqlite3 -lmicrohttpd -lpng -lmd -lm -ldl
+PROGRAM_LIBS := -Wl,--as-needed -luring -ljansson -lzstd -lsqlite3 -lmicrohttpd -lpng -lncursesw -ltinfo \
+	-lmd -lm -ldl
 TEST_LIBS := -lcriterion $(PROGRAM_LIBS)
 
 # Data flows one way: include <- ring, record, channel <- kernels, device

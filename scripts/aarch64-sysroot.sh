@@ -12,7 +12,7 @@ set -eu
 root=${1:?usage: $0 DIR}
 wanted='libc6-dev libgcc-12-dev liburing-dev libjansson-dev libcriterion-dev libxxhash-dev
 	uthash-dev libmd-dev libzstd-dev libsqlite3-dev libmicrohttpd-dev
-	libpng-dev'
+	libpng-dev libncurses-dev'
 
 if ! command -v apt-get > /dev/null; then
 	echo "$0: no apt-get: put an arm64 Debian's /usr and /lib below $root by hand:" $wanted >&2

@@ -72,6 +72,7 @@ needed_for_build()
 	need libmd-dev 'libmd (SHA-256 of recordings)' have_library sha2.h -lmd
 	need libpng-dev 'libpng (r3ring report)' have_library png.h -lpng
 	need libmicrohttpd-dev 'GNU libmicrohttpd (r3ring serve)' have_library microhttpd.h -lmicrohttpd
+	need libncurses-dev 'ncurses (r3ring top)' have_library ncurses.h -lncursesw -ltinfo
 }
 
 # Whether this system's package manager has it at all: what only some tests want, which say
@@ -98,6 +99,8 @@ needed_for_test()
 		need 'chromium chromium-driver' 'a browser (tests: the page)' have_program chromedriver
 	have_program promtool || ! can_install prometheus ||
 		need prometheus 'Prometheus and promtool (tests: metrics)' have_program promtool
+	have_program tmux || ! can_install tmux ||
+		need tmux 'tmux (tests: terminals)' have_program tmux
 	needed_for_model
 }
 

@@ -16,6 +16,7 @@ struct command {
 
 static const struct command commands[] = {
 	{"status", cmd_status, "show channels, layers bound, rates and losses"},
+	{"top", cmd_top, "watch channels, losses and the load of experts in a terminal"},
 	{"dump", cmd_dump, "print a channel's records as text, JSON or totals"},
 	{"record", cmd_record, "write an instance's records into an archive"},
 	{"produce", cmd_produce, "run the reference producer: a model over a text, or a recording"},

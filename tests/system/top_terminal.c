@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* r3ring top in a real terminal: keys, sizes, signals, and what it leaves behind. */
+#include <criterion/criterion.h>
+
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/support/terminal.h"
+#include "tests/support/tool_stage.h"
+
+static struct tool_stage stage;
+static bool has_alternate;
+static char pid_file[128], before_file[128], after_file[128];
+
+static void start(void)
+{
+	if (!terminal_possible())
+		cr_skip_test("no tmux here: there is no terminal to look at");
+	tool_stage_start(&stage, NULL);
+	tool_stage_open(&stage, "seen");
+	tool_stage_run(&stage, "seen", 40);
+	snprintf(pid_file, sizeof(pid_file), "%s/top.pid", stage.daemon.dir);
+	snprintf(before_file, sizeof(before_file), "%s/before", stage.daemon.dir);
+	snprintf(after_file, sizeof(after_file), "%s/after", stage.daemon.dir);
+}
+
+static void stop(void)
+{
+	terminal_close();
+	unlink(pid_file);
+	unlink(before_file);
+	unlink(after_file);
+	if (stage.daemon.pid)
+		tool_stage_close(&stage);
+}
+
+TestSuite(top_terminal, .init = start, .fini = stop);
+
+/* Starts it in the terminal as a shell does, with the terminal's modes noted before and
+ * after, and its process. */
+static void run_top(int rows, int columns, const char *setting, const char *options)
+{
+	char line[1024];
+
+	terminal_open(rows, columns, setting);
+	snprintf(line, sizeof(line), "echo mark-; R3RING_RUNTIME_DIR=%s; export R3RING_RUNTIME_DIR",
+		 stage.daemon.dir);
+	terminal_line(line);
+	cr_assert(terminal_shows("mark-\n"));
+	snprintf(line, sizeof(line), "stty -g > %s; sh -c 'echo $$ > %s; exec %s top %s'",
+		 before_file, pid_file, test_program("r3ring"), options);
+	snprintf(line + strlen(line), sizeof(line) - strlen(line),
+		 "; echo ended with $?; stty -g > %s", after_file);
+	terminal_line(line);
+	cr_assert(terminal_shows("\nlost: nothing"), "%s", terminal_screen());
+	/* A vt100 has no second screen. */
+	has_alternate = !strstr(setting, "vt100");
+	cr_assert_eq(terminal_is_taken(), has_alternate);
+}
+
+static void read_file(const char *path, char text[256])
+{
+	FILE *in = fopen(path, "r");
+	size_t length = in ? fread(text, 1, 255, in) : 0;
+
+	text[length] = '\0';
+	if (in)
+		fclose(in);
+}
+
+/* The shell is back, and everything as it was. */
+static void expect_restored(int code)
+{
+	char ended[32], before[256], after[256] = "";
+
+	snprintf(ended, sizeof(ended), "ended with %d\n", code);
+	cr_expect(terminal_shows(ended), "%s", terminal_screen());
+	cr_expect_not(terminal_is_taken());
+	cr_expect(!has_alternate || strstr(terminal_screen(), "mark-\n"),
+		  "what stood there is there: %s", terminal_screen());
+	read_file(before_file, before);
+	for (int looks = 0; looks < 2000 && strlen(after) < strlen(before); looks++) {
+		read_file(after_file, after);
+		poll(NULL, 0, 5);
+	}
+	cr_expect(before[0]);
+	cr_expect_str_eq(after, before);
+}
+
+static void send_signal(int number)
+{
+	char text[256];
+
+	read_file(pid_file, text);
+	cr_assert_gt(atoi(text), 1);
+	kill((pid_t)atoi(text), number);
+}
+
+/* ---- what it shows --------------------------------------------------------- */
+
+Test(top_terminal, a_frame_of_80_by_24_says_what_is_lost_and_what_is_uneven)
+{
+	run_top(24, 80, "TERM=screen-256color", "--window 3600");
+	cr_expect(terminal_shows("lost: nothing"));
+	cr_expect(terminal_shows("|x"), "%s", terminal_screen());
+	cr_expect(terminal_shows("experts a column: their max"), "%s", terminal_screen());
+	cr_expect(terminal_shows("? help"));
+	cr_expect(terminal_shows("0/5"), "this engine binds nothing");
+	terminal_key("q");
+	expect_restored(0);
+}
+
+Test(top_terminal, keys_change_what_is_shown)
+{
+	run_top(24, 80, "TERM=screen-256color", "--window 3600");
+	cr_expect(terminal_shows("; linear to"));
+	terminal_key("l");
+	cr_expect(terminal_shows("; log to"));
+	terminal_key("p");
+	cr_expect(terminal_shows("PAUSED"));
+	terminal_key("w");
+	cr_expect(terminal_hides("PAUSED"), "another window ends a pause");
+	cr_expect(terminal_shows("last 256 steps"));
+	terminal_key("?");
+	cr_expect(terminal_shows("the next instance"));
+	terminal_key("?");
+	cr_expect(terminal_hides("the next instance"));
+	terminal_key("t");
+	cr_expect(terminal_shows("t load"));
+	terminal_key("t");
+	terminal_key("r");
+	cr_expect(terminal_shows("all since reset"));
+	cr_expect(terminal_shows("lost: nothing since the reset"));
+	cr_expect(terminal_shows("; 0 tokens"), "nothing ran since: %s", terminal_screen());
+	terminal_key("c");
+	cr_expect(terminal_shows("/0 "));
+	terminal_key("C-c");
+	expect_restored(0);
+}
+
+Test(top_terminal, another_size_is_another_frame)
+{
+	run_top(24, 80, "TERM=screen-256color", "--window 3600");
+	cr_expect(terminal_shows("experts a column"));
+	terminal_resize(40, 300);
+	cr_expect(terminal_shows("layers x experts;"), "%s", terminal_screen());
+	terminal_resize(6, 30);
+	cr_expect(terminal_hides("layers x experts;"));
+	cr_expect(terminal_shows("lost: nothing"), "%s", terminal_screen());
+	terminal_resize(24, 80);
+	cr_expect(terminal_shows("experts a column"), "%s", terminal_screen());
+	terminal_key("q");
+	expect_restored(0);
+}
+
+/* 256 colours, eight, and none. */
+static void expect_colours(const char *setting, const char *some, const char *none)
+{
+	run_top(24, 80, setting, "--window 3600");
+	cr_expect(terminal_shows("lost: nothing"));
+	cr_expect(terminal_shows("|x"));
+	cr_expect(!some || strstr(terminal_coloured(), some), "%s", terminal_coloured());
+	cr_expect(!none || !strstr(terminal_coloured(), none), "%s", terminal_coloured());
+	terminal_key("q");
+	expect_restored(0);
+}
+
+Test(top_terminal, a_terminal_of_256_colours_is_given_them)
+{
+	expect_colours("TERM=screen-256color", "48;5;", NULL);
+}
+
+Test(top_terminal, a_terminal_of_eight_colours_is_given_those)
+{
+	expect_colours("TERM=screen", "[32m", "48;5;");
+}
+
+Test(top_terminal, a_terminal_without_colours_is_given_none)
+{
+	expect_colours("TERM=vt100", NULL, "[32m");
+}
+
+Test(top_terminal, who_wants_no_colours_gets_none)
+{
+	expect_colours("TERM=screen-256color NO_COLOR=1", NULL, "[32m");
+}
+
+Test(top_terminal, a_plain_locale_gets_plain_characters)
+{
+	run_top(24, 80, "TERM=vt100 LC_ALL=C", "--window 3600");
+	cr_expect(terminal_shows("|x"));
+	for (const char *c = terminal_screen(); *c; c++)
+		cr_assert_lt((unsigned char)*c, 128);
+	terminal_key("q");
+	expect_restored(0);
+}
+
+/* ---- how it ends ----------------------------------------------------------- */
+
+static void expect_restored_after(int number)
+{
+	run_top(24, 80, "TERM=screen-256color", "");
+	send_signal(number);
+	expect_restored(0);
+}
+
+Test(top_terminal, a_sigterm_leaves_the_terminal_as_it_was)
+{
+	expect_restored_after(SIGTERM);
+}
+
+Test(top_terminal, a_sighup_leaves_the_terminal_as_it_was)
+{
+	expect_restored_after(SIGHUP);
+}
+
+Test(top_terminal, a_sigint_leaves_the_terminal_as_it_was)
+{
+	expect_restored_after(SIGINT);
+}
+
+Test(top_terminal, a_stop_gives_the_terminal_back_for_as_long)
+{
+	run_top(24, 80, "TERM=screen-256color", "");
+	terminal_key("C-z");
+	cr_expect(terminal_shows("Stopped"), "%s", terminal_screen());
+	cr_expect_not(terminal_is_taken());
+	terminal_line("echo in-between; fg");
+	cr_expect(terminal_shows("lost: nothing"));
+	cr_expect(terminal_is_taken());
+	terminal_key("q");
+	cr_expect(terminal_shows("in-between\n"));
+	cr_expect_not(terminal_is_taken());
+}
+
+Test(top_terminal, a_daemon_that_dies_is_waited_for_and_seen_again)
+{
+	run_top(24, 120, "TERM=screen-256color", "--interval 0.1");
+	cr_expect(terminal_shows("lost: nothing"));
+	test_daemon_kill(&stage.daemon);
+	cr_expect(terminal_shows("waiting: no daemon"), "%s", terminal_screen());
+	test_daemon_restart(&stage.daemon, NULL);
+	cr_expect(terminal_hides("waiting: no daemon"), "%s", terminal_screen());
+	cr_expect(terminal_shows("live"));
+	terminal_key("q");
+	expect_restored(0);
+}
+
+Test(top_terminal, without_a_terminal_it_says_what_works_there)
+{
+	cr_expect_eq(tool_stage_tool(&stage, ARGS("top")), 1);
+	cr_expect(strstr(stage.tool.err, "--once"), "%s", stage.tool.err);
+}

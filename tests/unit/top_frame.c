@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What stands where in a frame of `r3ring top`. */
+#include <criterion/criterion.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/top_stage.h"
+
+#define QUIET                                                                                      \
+	"{\"daemon\":{\"pid\":7},\"channels\":[{\"channel\":\"a/0\",\"model\":\"m\","              \
+	"\"state\":\"live\",\"generation\":3,\"steps\":10,\"bound_layers\":[3,4]}]}"
+
+static struct top_stage stage;
+
+static void free_stage(void)
+{
+	top_stage_free(&stage);
+}
+
+TestSuite(top_frame, .fini = free_stage);
+
+static void expect(const char *part)
+{
+	cr_expect(strstr(stage.text, part), "no \"%s\" in\n%s", part, stage.text);
+}
+
+static void expect_not(const char *part)
+{
+	cr_expect_not(strstr(stage.text, part), "\"%s\" in\n%s", part, stage.text);
+}
+
+static enum grid_style style_at(uint32_t row, uint32_t column)
+{
+	return grid_at(&stage.grid, row, column)->style;
+}
+
+/* ---- what is lost ---------------------------------------------------------- */
+
+Test(top_frame, nothing_lost_is_said_in_green)
+{
+	top_stage_make(&stage, QUIET);
+	top_stage_draw(&stage, 24, 80);
+	cr_expect_str_eq(top_stage_row(&stage, 1), "lost: nothing");
+	cr_expect_eq(style_at(1, 0), GRID_GOOD);
+	cr_expect_str_eq(top_stage_row(&stage, 2), "balance: no load yet");
+	expect("no load to show: no step was seen yet");
+}
+
+static void make_lossy(void)
+{
+	top_stage_make(&stage, "{\"daemon\":{},\"channels\":[{\"channel\":\"a/0\",\"lost\":{"
+			       "\"ring_full\":{\"steps\":12,\"rows\":48},"
+			       "\"producer_died\":{\"steps\":1,\"rows\":4}},"
+			       "\"steps_partial\":2,\"ids_out_of_range\":5}]}");
+}
+
+Test(top_frame, what_is_being_lost_is_named_by_its_cause_in_red)
+{
+	make_lossy();
+	top_stage_draw(&stage, 24, 160);
+	cr_expect_str_eq(top_stage_row(&stage, 1),
+			 "LOSING: ring_full 12 steps (48 rows) producer_died 1 steps (4 rows) "
+			 "2 steps lack layers 5 ids out of range");
+	cr_expect_eq(style_at(1, 0), GRID_BAD);
+}
+
+Test(top_frame, a_loss_of_a_while_ago_is_told_with_its_age)
+{
+	make_lossy();
+	stage.frame.now_ns += 60000000000ull;
+	top_stage_draw(&stage, 24, 160);
+	cr_expect(strstr(top_stage_row(&stage, 1), "lost earlier: ring_full 12 steps"));
+	expect("; none for 60 s");
+	cr_expect_eq(style_at(1, 0), GRID_WARN);
+}
+
+Test(top_frame, readers_show_their_kind_place_and_lag)
+{
+	top_stage_make(&stage,
+		       "{\"daemon\":{},\"channels\":[{\"channel\":\"a/0\",\"ring\":{\"tail_seq\":"
+		       "100},\"readers\":[{\"pid\":7,\"mode\":\"lossless\",\"lag_records\":3,"
+		       "\"lag_bytes\":2048},{\"pid\":8,\"mode\":\"lossy\",\"lost\":4},"
+		       "{\"pid\":9,\"mode\":\"lossy\",\"demoted\":true}]}]}");
+	stage.frame.own_pid = 8;
+	top_stage_draw(&stage, 24, 80);
+	expect("reader 7 lossless, at 98, 3 records (2.0 KiB) behind\n");
+	expect("reader 8 (this one) lossy, at 101, 0 records (0 B) behind, lost 4\n");
+	expect("reader 9 lossy, at 101, 0 records (0 B) behind, DEMOTED\n");
+	cr_expect_str_eq(top_stage_row(&stage, 1),
+			 "lost earlier: 1 readers demoted; readers came too late for 4 records");
+}
+
+Test(top_frame, a_daemon_that_is_gone_is_waited_for_in_words)
+{
+	top_stage_make(&stage, "{\"daemon\":{},\"channels\":[]}");
+	stage.picture->state = PICTURE_NO_DAEMON;
+	snprintf(stage.picture->error, sizeof(stage.picture->error), "no daemon: tried /x");
+	top_stage_draw(&stage, 24, 80);
+	cr_expect_str_eq(top_stage_row(&stage, 1), "waiting: no daemon: tried /x");
+	cr_expect_eq(style_at(1, 0), GRID_BAD);
+}
+
+Test(top_frame, failure_23_layers_that_nobody_bound_are_told_above_the_table)
+{
+	top_stage_make(&stage,
+		       "{\"daemon\":{},\"channels\":[{\"channel\":\"a/0\",\"state\":\"live\","
+		       "\"bound_layers\":[3],\"unbound_layers\":[4,5]}]}");
+	top_stage_draw(&stage, 24, 80);
+	cr_expect_str_eq(top_stage_row(&stage, 1),
+			 "lost: nothing; 1 channels with layers that nobody bound");
+	expect("   1/3  ");
+}
+
+/* ---- load ------------------------------------------------------------------ */
+
+/* Layer 3 of 4 experts is even, 4 has half of its ids with expert 1. */
+static const double two_layers[2][4] = {{1000, 1000, 1000, 1000}, {400, 2000, 1200, 400}};
+
+Test(top_frame, failure_29_the_uneven_layer_is_named_with_its_max_over_its_mean)
+{
+	double counts[2][8] = {{0}};
+
+	for (int expert = 0; expert < 8; expert++)
+		counts[0][expert] = counts[1][expert] = 1000;
+	counts[1][6] = 9000;
+	top_stage_make(&stage, QUIET);
+	top_stage_load(&stage, 3, 2, 8, counts[0]);
+	top_stage_draw(&stage, 24, 80);
+	/* 9000 of 16000 over 8 experts: a mean of 2000. */
+	cr_expect_str_eq(top_stage_row(&stage, 2), "UNEVEN: 1 of 2 layers; worst: layer 4 x4.50");
+	cr_expect_eq(style_at(2, 0), GRID_BAD);
+	expect("hottest: layer 4 e6 x4.50, layer 3 e0 x1.00");
+	expect("|x4.50 e6\n");
+	expect("|x1.00 e0\n");
+}
+
+Test(top_frame, even_layers_are_said_to_be_even)
+{
+	top_stage_make(&stage, QUIET);
+	top_stage_load(&stage, 3, 2, 4, two_layers[0]);
+	top_stage_draw(&stage, 24, 80);
+	cr_expect_str_eq(top_stage_row(&stage, 2), "balance: even; the worst is layer 4 x2.00");
+	cr_expect_eq(style_at(2, 0), GRID_GOOD);
+}
+
+Test(top_frame, a_few_tokens_are_not_called_uneven)
+{
+	const double counts[4] = {1, 4, 0, 0};
+
+	top_stage_make(&stage, QUIET);
+	top_stage_load(&stage, 3, 1, 4, counts);
+	top_stage_draw(&stage, 24, 80);
+	cr_expect_eq(strncmp(top_stage_row(&stage, 2), "balance: too few tokens", 23), 0);
+}
+
+/* A mean of 1 in layer 3, all level 4 of 8 where 2 is the most; each expert takes 17
+ * columns: 80 less "3", two bars, and "x1.00 e0", by 4. */
+Test(top_frame, cells_are_as_wide_as_there_is_room_and_coloured_by_the_scale)
+{
+	top_stage_make(&stage, QUIET);
+	top_stage_load(&stage, 3, 2, 4, two_layers[0]);
+	top_stage_draw(&stage, 24, 80);
+	cr_expect_str_eq(top_stage_row(&stage, 5),
+			 "layers x experts; linear to x2.00 of the layer's mean; 1000 tokens");
+	cr_expect_eq(style_at(6, 2), GRID_HEAT + 4);
+	cr_expect_eq(style_at(7, 2), GRID_HEAT + 2);
+	cr_expect_eq(style_at(7, 2 + 16), GRID_HEAT + 2);
+	cr_expect_eq(style_at(7, 2 + 17), GRID_HEAT + 8);
+	cr_expect_eq(style_at(7, 2 + 34), GRID_HEAT + 5, "1.2 of 2 is more than 4/8");
+	stage.frame.logarithmic = true;
+	top_stage_draw(&stage, 24, 80);
+	expect("log to x2.00");
+	cr_expect_eq(style_at(6, 2), GRID_HEAT + 7, "1 is half of 2");
+	cr_expect_eq(style_at(7, 2), GRID_HEAT + 6,
+		     "0.4 is less than a quarter, more than an eighth");
+}
+
+static double *many(uint32_t layers, uint32_t experts)
+{
+	double *counts = calloc((size_t)layers * experts, sizeof(*counts));
+
+	for (size_t i = 0; i < (size_t)layers * experts; i++)
+		counts[i] = 100;
+	counts[(size_t)(layers - 1) * experts + experts - 1] = 100000;
+	return counts;
+}
+
+/* 896 experts in 80 less "85-91", two bars and "x1.00 e895": 62 columns: 15 each, 60 used;
+ * 92 layers in 16 rows: 6 each, 16 used. */
+Test(top_frame, kimi_k3_fits_80_by_24_and_the_fold_is_said)
+{
+	double *counts = many(92, 896);
+
+	top_stage_make(&stage, QUIET);
+	top_stage_load(&stage, 1, 92, 896, counts);
+	stage.frame.keys = true;
+	top_stage_draw(&stage, 24, 80);
+	expect("6 layers a row, 15 experts a column: their max;");
+	cr_expect_eq(strncmp(top_stage_row(&stage, 6), "  1-6|", 6), 0, "%s", stage.text);
+	cr_expect(strstr(top_stage_row(&stage, 21), "91-92|"), "%s", stage.text);
+	cr_expect(strstr(top_stage_row(&stage, 21), "█|"), "the hot one is not folded away");
+	cr_expect_eq(strncmp(top_stage_row(&stage, 22), "hottest: layer 92 e895", 22), 0);
+	cr_expect_eq(strncmp(top_stage_row(&stage, 23), "q quit", 6), 0);
+	free(counts);
+}
+
+Test(top_frame, wide_terminals_show_every_layer_and_expert)
+{
+	double *counts = many(92, 896);
+
+	top_stage_make(&stage, QUIET);
+	top_stage_load(&stage, 1, 92, 896, counts);
+	top_stage_draw(&stage, top_frame_rows(&stage.frame), 920);
+	expect("layers x experts;");
+	cr_expect(strstr(top_stage_row(&stage, 6 + 91), "92|"));
+	free(counts);
+}
+
+Test(top_frame, failure_28_load_that_is_old_is_said_to_be)
+{
+	top_stage_make(&stage, QUIET);
+	top_stage_load(&stage, 3, 2, 4, two_layers[0]);
+	stage.frame.now_ns += 4000000000ull;
+	top_stage_draw(&stage, 24, 80);
+	expect("OLD: 4 s ago");
+}
+
+/* ---- room ------------------------------------------------------------------ */
+
+static void make_crowd(unsigned int channels)
+{
+	char *json = NULL;
+	size_t length;
+	FILE *out = open_memstream(&json, &length);
+
+	fputs("{\"daemon\":{},\"channels\":[", out);
+	for (unsigned int i = 0; i < channels; i++)
+		fprintf(out, "%s{\"channel\":\"%s/%u\",\"readers\":[{\"pid\":%u}]}", i ? "," : "",
+			i % 2 ? "a" : "b", i, 100 + i);
+	fputs("]}", out);
+	fclose(out);
+	top_stage_make(&stage, json);
+	free(json);
+}
+
+Test(top_frame, the_followed_engines_channels_come_first_and_the_rest_is_counted)
+{
+	make_crowd(8);
+	top_stage_load(&stage, 3, 2, 4, two_layers[0]);
+	top_stage_draw(&stage, 15, 80);
+	cr_expect_eq(strncmp(top_stage_row(&stage, 4), "a/1 ", 4), 0, "%s", stage.text);
+	/* 15 rows less three, "hottest", and three for the load: 8, of which 17 lines get 7. */
+	expect("and 10 more lines of channels and readers");
+	stage.frame.page = TOP_TABLE;
+	top_stage_draw(&stage, 24, 80);
+	expect("b/6 ");
+	expect_not("more lines");
+}
+
+Test(top_frame, any_size_holds_what_it_can)
+{
+	double *counts = many(92, 896);
+
+	make_crowd(8);
+	top_stage_load(&stage, 1, 92, 896, counts);
+	stage.frame.keys = true;
+	for (uint32_t rows = 1; rows < 30; rows++) {
+		for (uint32_t columns = 1; columns < 130; columns += 3) {
+			for (enum top_page page = TOP_MAIN; page <= TOP_HELP; page++) {
+				stage.frame.page = page;
+				top_stage_draw(&stage, rows, columns);
+			}
+		}
+	}
+	free(counts);
+}
+
+Test(top_frame, a_pause_and_the_help_are_shown)
+{
+	top_stage_make(&stage, QUIET);
+	stage.frame.paused_ns = stage.frame.now_ns - 12000000000ull;
+	top_stage_draw(&stage, 24, 80);
+	cr_expect(strstr(top_stage_row(&stage, 0), "PAUSED 12 s"));
+	stage.frame.page = TOP_HELP;
+	top_stage_draw(&stage, 24, 80);
+	expect("q          quit\n");
+	expect("Nothing that is done here is noticed");
+}
+
+/* ---- strangers' names ------------------------------------------------------ */
+
+Test(top_frame, names_of_strangers_never_steer_the_terminal)
+{
+	top_stage_make(&stage,
+		       "{\"daemon\":{},\"channels\":[{\"channel\":\"a/\\u001b[2J\",\"model\":"
+		       "\"\\u001b]0;x\\u0007\\u009b\\u202e\",\"state\":\"\\n\\r\"}]}");
+	top_stage_draw(&stage, 24, 80);
+	expect("a/\\x1b[2J");
+	for (const char *c = stage.text; *c; c++)
+		cr_expect((unsigned char)*c >= 32 || *c == '\n');
+	expect_not("\xc2\x9b");
+	expect_not("\xe2\x80\xae");
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A frame of `r3ring top`: what is known at one moment, and how it is drawn. Drawing only
+ * writes cells, so that the same frame goes to a terminal, a pipe, or a test.
+ */
+#ifndef TOOLS_TOP_FRAME_H
+#define TOOLS_TOP_FRAME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "monitor/daemon_picture.h"
+#include "monitor/follower.h"
+#include "tools/top_grid.h"
+#include "tools/top_load.h"
+#include "tools/top_losses.h"
+
+#define TOP_UNEVEN 2.0               /* max/mean from which a layer is called uneven */
+#define TOP_LOSING_NS 10000000000ull /* a loss is of now for so long */
+#define TOP_STALE_NS 3000000000ull   /* load without new steps is called old then */
+
+enum top_page {
+	TOP_MAIN,
+	TOP_TABLE, /* all channels and readers */
+	TOP_HELP,
+};
+
+struct top_frame {
+	uint64_t now_ns;                      /* CLOCK_MONOTONIC, of all ages */
+	char clock[16];                       /* "12:34:56" */
+	const struct daemon_picture *picture; /* NULL: none yet */
+	const struct picture_rates *rates;    /* [picture->channel_count] */
+	const struct top_losses *losses;
+	uint64_t losses_since_ns; /* when they began to be counted anew; 0: never */
+	const char *instance;     /* that is followed; "" none yet */
+	char channel[128];        /* whose load is shown; "" all of the instance */
+	struct follower_status follower;
+	const struct top_load *load; /* NULL: none yet */
+	uint64_t load_ns;            /* when it was read */
+	enum top_page page;
+	enum top_window window;
+	uint64_t window_ns, window_steps;
+	bool logarithmic;
+	uint64_t paused_ns; /* since when; 0: it goes on */
+	bool keys;          /* there are some to be told of */
+	int64_t own_pid;
+};
+
+/* Draws all of it; what has no room is left out, the least important first. */
+void top_frame_draw(const struct top_frame *frame, struct grid *grid);
+
+/* How many rows it takes without folding layers or leaving anything out. */
+uint32_t top_frame_rows(const struct top_frame *frame);
+
+/* ---- its parts ------------------------------------------------------------- */
+
+/* Rows of the grid that a part may use: @row receives the first that it has left. */
+struct top_space {
+	struct grid *grid;
+	uint32_t row, end;
+};
+
+/* top_lines.c: who is looked at, what is lost, what is uneven; the keys. */
+void top_draw_title(const struct top_frame *frame, struct grid *grid, uint32_t row);
+void top_draw_losses(const struct top_frame *frame, struct grid *grid, uint32_t row);
+void top_draw_balance(const struct top_frame *frame, struct grid *grid, uint32_t row);
+void top_draw_hottest(const struct top_frame *frame, struct grid *grid, uint32_t row);
+void top_draw_gpus(const struct top_frame *frame, struct grid *grid, uint32_t row);
+void top_draw_keys(const struct top_frame *frame, struct grid *grid, uint32_t row);
+void top_draw_help(struct grid *grid, uint32_t row);
+
+/* "x3.74", "x12.3", "x123": how often a mean. Returns @text. */
+const char *top_ratio(char text[16], double ratio);
+
+/* top_channels.c: the table; and how many rows it needs. */
+void top_draw_channels(const struct top_frame *frame, struct top_space *space);
+uint32_t top_channels_rows(const struct top_frame *frame);
+
+/* top_heatmap.c */
+void top_draw_heatmap(const struct top_frame *frame, struct top_space *space);
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A snapshot of what top shows, for programs. */
+#include <string.h>
+#include <time.h>
+
+#include "tools/json_values.h"
+#include "tools/load_json.h"
+#include "tools/top.h"
+
+static json_t *text(const char *value)
+{
+	return value[0] ? json_text(value, strlen(value)) : json_string("");
+}
+
+static json_t *time_now(void)
+{
+	struct timespec now;
+	struct tm parts;
+	char seconds[32], whole[48];
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &parts);
+	strftime(seconds, sizeof(seconds), "%Y-%m-%dT%H:%M:%S", &parts);
+	snprintf(whole, sizeof(whole), "%s.%03ldZ", seconds, now.tv_nsec / 1000000);
+	return json_string(whole);
+}
+
+/* ---- channels -------------------------------------------------------------- */
+
+static json_t *lost_object(const struct picture_lost *lost)
+{
+	json_t *object = json_object();
+
+	for (uint32_t cause = 0; cause < R3RING_CAUSE_COUNT; cause++) {
+		if (!lost->steps[cause] && !lost->rows[cause])
+			continue;
+		json_object_set_new(object, cause ? r3ring_cause_name(cause) : "other",
+				    json_pack("{s:o, s:o}", "steps", json_u64(lost->steps[cause]),
+					      "rows", json_u64(lost->rows[cause])));
+	}
+	return object;
+}
+
+static json_t *rates_object(const struct picture_rates *rates)
+{
+	if (!rates->known)
+		return json_null();
+	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "seconds", rates->seconds, "steps_per_s",
+			 rates->steps, "rows_per_s", rates->rows, "records_per_s", rates->records,
+			 "bytes_per_s", rates->bytes, "lost_steps_per_s", rates->lost_steps);
+}
+
+static json_t *reader_object(const struct picture_reader *reader)
+{
+	return json_pack("{s:I, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "pid",
+			 (json_int_t)reader->pid, "mode", reader->lossless ? "lossless" : "lossy",
+			 "demoted", reader->demoted, "cursor", json_u64(reader->cursor),
+			 "lag_records", json_u64(reader->lag_records), "lag_bytes",
+			 json_u64(reader->lag_bytes), "got", json_u64(reader->got), "lost",
+			 json_u64(reader->lost), "skipped", json_u64(reader->skipped));
+}
+
+static json_t *readers_array(const struct picture_channel *channel)
+{
+	json_t *readers = json_array();
+
+	for (size_t i = 0; i < channel->reader_count; i++)
+		json_array_append_new(readers, reader_object(&channel->readers[i]));
+	return readers;
+}
+
+static json_t *layers_array(const int32_t *layers, size_t count)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < count; i++)
+		json_array_append_new(array, json_integer(layers[i]));
+	return array;
+}
+
+static json_t *channel_object(const struct picture_channel *channel,
+			      const struct picture_rates *rates)
+{
+	json_t *object = json_pack(
+		"{s:o, s:o, s:o, s:o, s:o, s:b, s:I, s:I}", "channel", text(channel->name), "model",
+		text(channel->model), "state", text(channel->state), "generation",
+		json_u64(channel->generation), "uuid", text(channel->uuid), "crashed",
+		channel->crashed, "producer_pid", (json_int_t)channel->producer_pid,
+		"last_step_age_ms", (json_int_t)channel->last_step_age_ms);
+	const struct {
+		const char *key;
+		uint64_t value;
+	} totals[] = {
+		{"steps", channel->steps},
+		{"steps_partial", channel->steps_partial},
+		{"rows", channel->rows},
+		{"records", channel->records},
+		{"bytes", channel->bytes},
+		{"ids_missing", channel->ids_missing},
+		{"ids_out_of_range", channel->ids_out_of_range},
+	};
+
+	for (size_t i = 0; i < sizeof(totals) / sizeof(*totals); i++)
+		json_object_set_new(object, totals[i].key, json_u64(totals[i].value));
+	json_object_set_new(object, "bound_layers",
+			    layers_array(channel->bound, channel->bound_count));
+	json_object_set_new(object, "unbound_layers",
+			    layers_array(channel->unbound, channel->unbound_count));
+	json_object_set_new(object, "lost", lost_object(&channel->lost));
+	json_object_set_new(object, "rates", rates_object(rates));
+	json_object_set_new(object, "readers", readers_array(channel));
+	return object;
+}
+
+static json_t *channels_array(const struct top_frame *frame)
+{
+	json_t *channels = json_array();
+
+	for (size_t i = 0; frame->picture && i < frame->picture->channel_count; i++)
+		json_array_append_new(
+			channels, channel_object(&frame->picture->channels[i], &frame->rates[i]));
+	return channels;
+}
+
+static json_t *daemon_object(const struct daemon_picture *picture)
+{
+	if (!picture)
+		return json_null();
+	return json_pack("{s:s, s:o, s:I, s:o, s:o}", "state", picture_state_name(picture->state),
+			 "error", text(picture->error), "pid", (json_int_t)picture->pid, "version",
+			 text(picture->version), "uptime_s", json_u64(picture->uptime_s));
+}
+
+static json_t *losses_object(const struct top_losses *losses)
+{
+	return json_pack(
+		"{s:b, s:o, s:o, s:o, s:o, s:i}", "anything", top_losses_any(losses), "causes",
+		lost_object(&losses->steps), "steps_partial", json_u64(losses->partial),
+		"ids_out_of_range", json_u64(losses->out_of_range), "records_of_readers",
+		json_u64(losses->readers_lost), "readers_demoted", (int)losses->readers_demoted);
+}
+
+/* ---- load ------------------------------------------------------------------ */
+
+static json_t *uneven_array(const struct top_load *load)
+{
+	json_t *array = json_array();
+
+	for (uint32_t i = 0; i < load->info.layers; i++) {
+		const struct balance_layer *layer = &load->balance[i];
+
+		if (!balance_uneven(layer, TOP_UNEVEN))
+			continue;
+		json_array_append_new(
+			array, json_pack("{s:i, s:f, s:f, s:i, s:f}", "layer", (int)layer->layer,
+					 "max_to_mean", layer->figures.max_to_mean, "by_chance",
+					 layer->chance, "expert", (int)layer->figures.most, "share",
+					 layer->share));
+	}
+	return array;
+}
+
+static json_t *hottest_array(const struct top_load *load)
+{
+	json_t *array = json_array();
+
+	for (uint32_t i = 0; i < load->hottest_count; i++) {
+		const struct balance_expert *expert = &load->hottest[i];
+
+		json_array_append_new(array,
+				      json_pack("{s:i, s:i, s:f, s:f}", "layer", (int)expert->layer,
+						"expert", (int)expert->expert, "to_mean",
+						expert->ratio, "share", expert->share));
+	}
+	return array;
+}
+
+static json_t *gpus_object(const struct top_gpus *gpus)
+{
+	json_t *loads;
+
+	if (!gpus->gpus)
+		return json_null();
+	loads = json_array();
+	for (uint32_t i = 0; i < gpus->gpus; i++)
+		json_array_append_new(loads, json_real(gpus->load[i]));
+	return json_pack("{s:o, s:f, s:i, s:i, s:o}", "epoch", json_u64(gpus->epoch), "max_to_mean",
+			 gpus->worst, "layer", (int)gpus->worst_layer, "gpu", (int)gpus->worst_gpu,
+			 "load", loads);
+}
+
+static json_t *load_object(const struct top_load *load, bool counts)
+{
+	json_t *object;
+
+	if (!load || load->code)
+		return json_null();
+	object = load_json(&load->info, counts);
+	json_object_set_new(object, "window", json_string(top_window_name(load->window)));
+	json_object_set_new(object, "seconds", json_real(load->seconds));
+	json_object_set_new(object, "uneven", uneven_array(load));
+	json_object_set_new(object, "hottest", hottest_array(load));
+	json_object_set_new(object, "gpus", gpus_object(&load->gpus));
+	return object;
+}
+
+static json_t *follower_object(const struct top_frame *frame)
+{
+	static const char *const states[] = {
+		[FOLLOWER_WAITING] = "waiting",
+		[FOLLOWER_LIVE] = "live",
+		[FOLLOWER_SILENT] = "silent",
+	};
+
+	if (!frame->instance[0])
+		return json_null();
+	return json_pack("{s:o, s:s, s:o, s:o, s:o}", "instance", text(frame->instance), "state",
+			 states[frame->follower.state], "error", text(frame->follower.error),
+			 "records", json_u64(frame->follower.records), "gaps",
+			 json_u64(frame->follower.gaps));
+}
+
+json_t *top_json(const struct top_frame *frame, bool counts)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "time", time_now(), "daemon",
+			 daemon_object(frame->picture), "channels", channels_array(frame), "lost",
+			 losses_object(frame->losses), "followed", follower_object(frame), "load",
+			 load_object(frame->load, counts));
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "monitor/heat.h"
+#include "tools/top_load.h"
+
+#define COUNTS_MODULUS 4294967296.0 /* of what R3RING_LOAD_EVER counts in a channel */
+
+void top_load_free(struct top_load *load)
+{
+	if (!load)
+		return;
+	free(load->layer);
+	free(load->counts);
+	free(load->ratios);
+	free(load->rows);
+	free(load->balance);
+	free(load->rank);
+	free(load->gpus.load);
+	free(load);
+}
+
+/* ---- copying and taking off ------------------------------------------------ */
+
+static void *copy_of(const void *from, size_t count, size_t size)
+{
+	void *copy = calloc(count ? count : 1, size);
+
+	if (copy && count)
+		memcpy(copy, from, count * size);
+	return copy;
+}
+
+static bool copy_info(struct top_load *load, const struct r3ring_load_info *info)
+{
+	size_t cells = (size_t)info->layers * info->experts;
+
+	load->info = *info;
+	load->layer = copy_of(info->layer, info->layers, sizeof(*load->layer));
+	load->counts = copy_of(info->counts, cells, sizeof(*load->counts));
+	load->rows = copy_of(info->rows, info->layers, sizeof(*load->rows));
+	load->ratios = calloc(cells ? cells : 1, sizeof(*load->ratios));
+	load->balance = calloc(info->layers + 1, sizeof(*load->balance));
+	load->rank = calloc(info->layers + 1, sizeof(*load->rank));
+	load->info.layer = load->layer;
+	load->info.counts = load->counts;
+	load->info.rows = load->rows;
+	load->info.no_expert = NULL;
+	return load->layer && load->counts && load->rows && load->ratios && load->balance &&
+	       load->rank;
+}
+
+static double less(double now, double before)
+{
+	return now >= before ? now - before : now + COUNTS_MODULUS - before;
+}
+
+/* Another model's load, or other layers, have nothing in common. */
+static bool comparable(const struct top_load *load, const struct top_load *since)
+{
+	return since && since->code == 0 && since->info.layers == load->info.layers &&
+	       since->info.experts == load->info.experts &&
+	       memcmp(since->layer, load->layer, load->info.layers * sizeof(*load->layer)) == 0;
+}
+
+static void take_off(struct top_load *load, const struct top_load *since)
+{
+	size_t cells = (size_t)load->info.layers * load->info.experts;
+
+	for (size_t i = 0; i < cells; i++)
+		load->counts[i] = less(load->counts[i], since->counts[i]);
+	for (uint32_t i = 0; i < load->info.layers; i++)
+		load->rows[i] = less(load->rows[i], since->rows[i]);
+	load->info.steps =
+		load->info.steps > since->info.steps ? load->info.steps - since->info.steps : 0;
+	load->info.from_ns = since->info.to_ns;
+}
+
+/* ---- figures --------------------------------------------------------------- */
+
+static void spread(struct top_gpus *gpus, const double *load, uint32_t layers)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < layers * gpus->gpus; i++) {
+		gpus->load[i % gpus->gpus] += load[i];
+		sum += load[i];
+	}
+	for (uint32_t i = 0; sum > 0 && i < gpus->gpus; i++)
+		gpus->load[i] = gpus->load[i] * gpus->gpus / sum;
+}
+
+static int measure_gpus(struct top_load *load, const struct r3ring_eplb_map *map)
+{
+	struct r3ring_eplb_balance balance;
+	double *of_layers = calloc((size_t)map->layers * map->gpus, sizeof(*of_layers));
+	int r = -ENOMEM;
+
+	load->gpus.load = calloc(map->gpus, sizeof(*load->gpus.load));
+	if (of_layers && load->gpus.load)
+		r = r3ring_eplb_evaluate(map, load->counts, &balance, NULL);
+	if (r == 0) {
+		r3ring_eplb_project(map, load->counts, NULL, of_layers);
+		load->gpus.gpus = map->gpus;
+		load->gpus.epoch = map->epoch;
+		load->gpus.worst = balance.worst;
+		load->gpus.worst_layer = load->layer[balance.worst_layer].layer_id;
+		load->gpus.worst_gpu = balance.worst_gpu;
+		spread(&load->gpus, of_layers, map->layers);
+	}
+	free(of_layers);
+	return r;
+}
+
+static int measure(struct top_load *load, const struct r3ring_eplb_map *map)
+{
+	const struct r3ring_load_info *info = &load->info;
+	int r = balance_layers(info, load->balance);
+
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < info->layers; i++)
+		load->rank[load->balance[i].index] = i;
+	heat_ratios(load->counts, info->layers, info->experts, load->ratios);
+	load->hottest_count = balance_hottest(info, load->hottest, TOP_HOTTEST);
+	if (info->to_ns > info->from_ns)
+		load->seconds = (double)(info->to_ns - info->from_ns) / 1e9;
+	if (map && map->layers == info->layers && map->experts == info->experts)
+		r = measure_gpus(load, map);
+	return r;
+}
+
+/* ---- reading --------------------------------------------------------------- */
+
+struct top_load *top_load_of(const struct r3ring_load_info *info, enum top_window window,
+			     const struct top_load *since, const struct r3ring_eplb_map *map)
+{
+	struct top_load *load = calloc(1, sizeof(*load));
+	bool made = load && copy_info(load, info);
+
+	if (made) {
+		load->window = window;
+		if (comparable(load, since))
+			take_off(load, since);
+		made = measure(load, map) == 0;
+	}
+	if (made)
+		return load;
+	top_load_free(load);
+	return NULL;
+}
+
+static struct top_load *nothing(enum top_window window, int code)
+{
+	struct top_load *load = calloc(1, sizeof(*load));
+
+	if (load) {
+		load->window = window;
+		load->code = code;
+	}
+	return load;
+}
+
+struct top_load *top_load_read(const struct r3ring_load *load, uint32_t channel,
+			       enum top_window window, const struct top_load *since)
+{
+	static const enum r3ring_load_over over[TOP_WINDOWS] = {
+		[TOP_TIME] = R3RING_LOAD_TIME,
+		[TOP_STEPS] = R3RING_LOAD_STEPS,
+		[TOP_AVERAGE] = R3RING_LOAD_AVERAGE,
+		[TOP_SINCE] = R3RING_LOAD_EVER,
+	};
+	struct r3ring_load_snapshot *snapshot;
+	struct r3ring_eplb_map *map = NULL;
+	const struct r3ring_load_info *info;
+	struct top_load *read;
+	int r = r3ring_load_snapshot_create(&snapshot);
+
+	if (r < 0)
+		return NULL;
+	r = r3ring_load_read(load, channel, over[window], R3RING_LOAD_ANY_EPOCH, snapshot);
+	info = r3ring_load_snapshot_info(snapshot);
+	if (r == 0 && info->epoch)
+		r3ring_load_map(load, channel, info->epoch, &map);
+	read = r == 0 ? top_load_of(info, window, since, map) : nothing(window, r);
+	r3ring_eplb_map_free(map);
+	r3ring_load_snapshot_free(snapshot);
+	return read;
+}
+
+const char *top_window_name(enum top_window window)
+{
+	static const char *const names[TOP_WINDOWS] = {
+		[TOP_TIME] = "time",
+		[TOP_STEPS] = "steps",
+		[TOP_AVERAGE] = "average",
+		[TOP_SINCE] = "since",
+	};
+
+	return names[window];
+}

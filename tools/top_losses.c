@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "tools/top_losses.h"
+
+/* Totals of the same generation before; of another one there are none. */
+static struct picture_channel then(const struct daemon_picture *before,
+				   const struct picture_channel *channel)
+{
+	const struct picture_channel *found = daemon_picture_find(before, channel->name);
+
+	if (found && found->generation == channel->generation &&
+	    strcmp(found->uuid, channel->uuid) == 0)
+		return *found;
+	return (struct picture_channel){0};
+}
+
+static uint64_t more(uint64_t now, uint64_t before)
+{
+	return now > before ? now - before : 0;
+}
+
+static uint64_t add_channel(struct top_losses *losses, const struct picture_channel *before,
+			    const struct picture_channel *now)
+{
+	uint64_t partial = more(now->steps_partial, before->steps_partial);
+	uint64_t out_of_range = more(now->ids_out_of_range, before->ids_out_of_range);
+	uint64_t steps = 0;
+
+	for (uint32_t cause = 0; cause < R3RING_CAUSE_COUNT; cause++) {
+		uint64_t lost = more(now->lost.steps[cause], before->lost.steps[cause]);
+		uint64_t rows = more(now->lost.rows[cause], before->lost.rows[cause]);
+
+		losses->steps.steps[cause] += lost;
+		losses->steps.rows[cause] += rows;
+		losses->steps.all_steps += lost;
+		losses->steps.all_rows += rows;
+		steps += lost + rows;
+	}
+	losses->partial += partial;
+	losses->out_of_range += out_of_range;
+	return steps + partial + out_of_range;
+}
+
+static void look_at_readers(struct top_losses *losses, const struct picture_channel *channel)
+{
+	for (size_t i = 0; i < channel->reader_count; i++) {
+		losses->readers_lost += channel->readers[i].lost;
+		losses->readers_demoted += channel->readers[i].demoted;
+	}
+}
+
+void top_losses_add(struct top_losses *losses, const struct daemon_picture *before,
+		    const struct daemon_picture *now)
+{
+	losses->readers_lost = 0;
+	losses->readers_demoted = losses->crashed = losses->unbound = 0;
+	losses->seen = losses->seen || now->state == PICTURE_LIVE;
+	for (size_t i = 0; i < now->channel_count; i++) {
+		const struct picture_channel *channel = &now->channels[i];
+		const struct picture_channel old = then(before, channel);
+
+		if (add_channel(losses, &old, channel))
+			losses->newest_ns = now->taken_ns;
+		losses->crashed += channel->crashed;
+		losses->unbound += channel->unbound_count && strcmp(channel->state, "live") == 0;
+		look_at_readers(losses, channel);
+	}
+}
+
+void top_losses_reset(struct top_losses *losses)
+{
+	memset(&losses->steps, 0, sizeof(losses->steps));
+	losses->partial = losses->out_of_range = losses->newest_ns = 0;
+}
+
+bool top_losses_any(const struct top_losses *losses)
+{
+	return losses->steps.all_steps || losses->steps.all_rows || losses->partial ||
+	       losses->out_of_range || losses->readers_demoted || losses->crashed;
+}

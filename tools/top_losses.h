@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What was lost since somebody began to look, over all channels of a daemon. */
+#ifndef TOOLS_TOP_LOSSES_H
+#define TOOLS_TOP_LOSSES_H
+
+#include "monitor/daemon_picture.h"
+
+struct top_losses {
+	struct picture_lost steps; /* since the channels began, or since the reset */
+	uint64_t partial;          /* steps in which layers are missing */
+	uint64_t out_of_range;     /* ids beyond the number of experts */
+	uint64_t readers_lost;     /* records, by registered readers that are there */
+	uint32_t readers_demoted;  /* that are there */
+	uint32_t crashed;          /* channels of which more may be lost */
+	uint32_t unbound;          /* channels of which layers are not captured */
+	uint64_t newest_ns;        /* when the newest loss was seen; 0: none was */
+	bool seen;                 /* a picture of a daemon that is there */
+};
+
+/*
+ * Takes the next picture in.
+ *
+ * @before: the live picture before it, NULL for the first one: what was lost already counts.
+ */
+void top_losses_add(struct top_losses *losses, const struct daemon_picture *before,
+		    const struct daemon_picture *now);
+
+/* Begins anew, with what is lost from here on. */
+void top_losses_reset(struct top_losses *losses);
+
+/* Whether anything was lost. Layers that nobody bound, and what readers lost that did not
+ * ask to lose nothing, are none of the capture's losses. */
+bool top_losses_any(const struct top_losses *losses);
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Looking: at the daemon's newest picture, and at the load. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/top.h"
+
+uint64_t top_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+int top_open(struct top *top, const struct top_options *options, struct r3ring_error *err)
+{
+	int r;
+
+	*top = (struct top){.options = options, .logarithmic = options->logarithmic};
+	r = daemon_watch_start(&top->watch, NULL, (uint32_t)(options->interval_ns / 1000000), err);
+	if (r == 0 && options->instance)
+		r = top_follow(top, options->instance);
+	if (r)
+		top_close(top);
+	return r;
+}
+
+void top_close(struct top *top)
+{
+	follower_close(top->follower);
+	daemon_watch_stop(top->watch);
+	daemon_picture_put(top->before);
+	daemon_picture_put(top->now);
+	daemon_picture_put(top->counted);
+	top_load_free(top->load);
+	for (uint32_t i = 0; i < top->since_count; i++)
+		top_load_free(top->since[i]);
+	free(top->since);
+	free(top->rates);
+	*top = (struct top){0};
+}
+
+/* ---- the daemon ------------------------------------------------------------ */
+
+static void count_losses(struct top *top)
+{
+	if (top->now->state != PICTURE_LIVE || top->now == top->counted)
+		return;
+	top_losses_add(&top->losses, top->counted, top->now);
+	daemon_picture_put(top->counted);
+	top->counted = daemon_picture_get(top->now);
+}
+
+static void look_at_daemon(struct top *top)
+{
+	struct daemon_picture *before, *now;
+	struct picture_rates *rates;
+
+	daemon_watch_look(top->watch, &before, &now);
+	rates = calloc(now ? now->channel_count + 1 : 1, sizeof(*rates));
+	if (!now || !rates) {
+		daemon_picture_put(before);
+		daemon_picture_put(now);
+		free(rates);
+		return;
+	}
+	for (size_t i = 0; i < now->channel_count; i++)
+		picture_rates(before, now, &now->channels[i], &rates[i]);
+	daemon_picture_put(top->before);
+	daemon_picture_put(top->now);
+	free(top->rates);
+	top->before = before;
+	top->now = now;
+	top->rates = rates;
+	count_losses(top);
+}
+
+/* ---- the load -------------------------------------------------------------- */
+
+/* The first that runs, else the first that there is. */
+static const struct picture_channel *some_channel(const struct daemon_picture *picture)
+{
+	for (size_t i = 0; i < picture->channel_count; i++) {
+		if (strcmp(picture->channels[i].state, "live") == 0)
+			return &picture->channels[i];
+	}
+	return picture->channel_count ? &picture->channels[0] : NULL;
+}
+
+static void follow_somebody(struct top *top)
+{
+	const struct picture_channel *channel = top->now ? some_channel(top->now) : NULL;
+	char instance[CHANNEL_NAME_TEXT];
+	char *slash;
+
+	if (!channel)
+		return;
+	memcpy(instance, channel->name, sizeof(instance));
+	slash = strchr(instance, '/');
+	if (slash)
+		*slash = '\0';
+	top_follow(top, instance);
+}
+
+static void look_at_load(struct top *top)
+{
+	uint32_t channel = top->channel ? top->channel - 1 : R3RING_LOAD_MERGED;
+	const struct top_load *since = NULL;
+	struct top_load *load;
+
+	if (!top->follower)
+		return;
+	if (top->channel < top->since_count)
+		since = top->since[top->channel];
+	load = top_load_read(follower_load(top->follower), channel, top->window, since);
+	if (!load)
+		return;
+	top_load_free(top->load);
+	top->load = load;
+	top->load_ns = top_now_ns();
+}
+
+void top_look(struct top *top)
+{
+	if (top->paused_ns)
+		return;
+	look_at_daemon(top);
+	if (!top->follower)
+		follow_somebody(top);
+	look_at_load(top);
+}
+
+/* ---- a frame --------------------------------------------------------------- */
+
+static void write_clock(char text[16])
+{
+	time_t now = time(NULL);
+	struct tm parts;
+
+	localtime_r(&now, &parts);
+	strftime(text, 16, "%H:%M:%S", &parts);
+}
+
+void top_frame_of(const struct top *top, struct top_frame *frame)
+{
+	*frame = (struct top_frame){
+		.now_ns = top_now_ns(),
+		.picture = top->now,
+		.rates = top->rates,
+		.losses = &top->losses,
+		.losses_since_ns = top->losses_since_ns,
+		.instance = top->follower ? follower_name(top->follower) : "",
+		.load = top->load,
+		.load_ns = top->load_ns,
+		.page = top->page,
+		.window = top->window,
+		.window_ns = top->options->window_ns,
+		.window_steps = top->options->window_steps,
+		.logarithmic = top->logarithmic,
+		.paused_ns = top->paused_ns,
+		.own_pid = getpid(),
+	};
+	write_clock(frame->clock);
+	if (top->follower) {
+		follower_get_status(top->follower, &frame->follower);
+		if (top->channel)
+			follower_channel_name(top->follower, top->channel - 1, frame->channel);
+	}
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What somebody wants to see: keys, and what they change. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/top.h"
+
+#define LOOK_MS 20 /* how often the engine's records are looked for */
+
+/* ---- another engine -------------------------------------------------------- */
+
+static void forget_since(struct top *top)
+{
+	for (uint32_t i = 0; i < top->since_count; i++)
+		top_load_free(top->since[i]);
+	free(top->since);
+	top->since = NULL;
+	top->since_count = 0;
+}
+
+int top_follow(struct top *top, const char *instance)
+{
+	const struct follower_options options = {
+		.instance = instance,
+		.load = {.size = sizeof(options.load),
+			 .window_ns = top->options->window_ns,
+			 .window_steps = top->options->window_steps},
+		.look_ms = LOOK_MS,
+		.load_only = true,
+	};
+	struct follower *follower;
+	int r = follower_open(&follower, &options, NULL);
+
+	if (r)
+		return r;
+	follower_close(top->follower);
+	top->follower = follower;
+	top->channel = 0;
+	forget_since(top);
+	top_load_free(top->load);
+	top->load = NULL;
+	return 0;
+}
+
+static size_t instance_length(const struct picture_channel *channel)
+{
+	return strcspn(channel->name, "/");
+}
+
+static bool is_of(const struct picture_channel *channel, const char *instance)
+{
+	size_t length = instance_length(channel);
+
+	return strlen(instance) == length && strncmp(channel->name, instance, length) == 0;
+}
+
+/* The channel behind those of the present instance, which may be anywhere in the list. */
+static const struct picture_channel *next_instance(const struct daemon_picture *picture,
+						   const char *instance)
+{
+	const struct picture_channel *first = NULL;
+	bool behind = false;
+
+	for (size_t i = 0; i < picture->channel_count; i++) {
+		const struct picture_channel *channel = &picture->channels[i];
+
+		if (is_of(channel, instance)) {
+			behind = true;
+			continue;
+		}
+		if (behind)
+			return channel;
+		first = first ? first : channel;
+	}
+	return first;
+}
+
+static void follow_next(struct top *top)
+{
+	const struct picture_channel *channel;
+	char instance[CHANNEL_NAME_TEXT];
+
+	if (!top->now || !top->follower)
+		return;
+	channel = next_instance(top->now, follower_name(top->follower));
+	if (!channel)
+		return;
+	memcpy(instance, channel->name, sizeof(instance));
+	instance[instance_length(channel)] = '\0';
+	top_follow(top, instance);
+}
+
+/* ---- another part or window of its load ------------------------------------ */
+
+static uint32_t channels_of(const struct top *top)
+{
+	struct follower_status status;
+
+	if (!top->follower)
+		return 0;
+	follower_get_status(top->follower, &status);
+	return status.channels;
+}
+
+/* From here on. */
+static void reset(struct top *top)
+{
+	uint32_t count = channels_of(top) + 1;
+
+	forget_since(top);
+	top_losses_reset(&top->losses);
+	top->losses_since_ns = top_now_ns();
+	top->window = TOP_SINCE;
+	if (!top->follower)
+		return;
+	top->since = calloc(count, sizeof(*top->since));
+	if (!top->since)
+		return;
+	top->since_count = count;
+	for (uint32_t i = 0; i < count; i++)
+		top->since[i] = top_load_read(follower_load(top->follower),
+					      i ? i - 1 : R3RING_LOAD_MERGED, TOP_SINCE, NULL);
+}
+
+static void pause_or_go_on(struct top *top)
+{
+	top->paused_ns = top->paused_ns ? 0 : top_now_ns();
+}
+
+static void turn_to(struct top *top, enum top_page page)
+{
+	top->page = top->page == page ? TOP_MAIN : page;
+}
+
+/* What asks for other figures than those that are shown ends a pause. */
+bool top_key(struct top *top, int key)
+{
+	if (key > 0 && key < 128 && strchr("icwr", key))
+		top->paused_ns = 0;
+	switch (key) {
+	case 'q':
+		return false;
+	case 'i':
+		follow_next(top);
+		break;
+	case 'c':
+		top->channel = top->channel < channels_of(top) ? top->channel + 1 : 0;
+		break;
+	case 'w':
+		top->window = (top->window + 1) % TOP_WINDOWS;
+		break;
+	case 'l':
+		top->logarithmic = !top->logarithmic;
+		break;
+	case 'p':
+	case ' ':
+		pause_or_go_on(top);
+		break;
+	case 'r':
+		reset(top);
+		break;
+	case 't':
+		turn_to(top, TOP_TABLE);
+		break;
+	case '?':
+	case 'h':
+		turn_to(top, TOP_HELP);
+		break;
+	default:
+		break;
+	}
+	return true;
+}
