@@ -125,7 +125,7 @@ static void take(struct follower *follower, const struct r3ring_view *view)
 	if (record.type == R3RING_SCHEMA)
 		note_ranks(follower, &record.u.schema.head);
 	if (follower->hooks.record)
-		follower->hooks.record(follower->hooks.context, names, &record);
+		follower->hooks.record(follower->hooks.context, names, view, &record);
 	r3ring_requests_feed(names, view, &record);
 }
 

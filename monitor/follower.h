@@ -21,7 +21,7 @@ struct follower_hooks {
 	/* A record, once load and signatures have it; @names: what its channel's handles mean,
 	 * before the record itself is known to them. NULL: none. */
 	void (*record)(void *context, const struct r3ring_requests *names,
-		       const struct r3ring_record *record);
+		       const struct r3ring_view *view, const struct r3ring_record *record);
 	/* Several times a second. NULL: none. */
 	void (*turn)(void *context);
 };

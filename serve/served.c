@@ -156,14 +156,26 @@ static void note_latency(struct served *served, uint64_t published_ns)
 		latency_note(&served->latency, now - published_ns);
 }
 
+/* A generation's first record: an engine that began anew counts its epochs from the beginning. */
+static void begin_anew(struct served *served)
+{
+	struct r3ring_book *book = served_made_book(served);
+
+	if (book)
+		r3ring_book_forget_epoch(book);
+	served->epoch = 0;
+}
+
 static void take_record(void *context, const struct r3ring_requests *names,
-			const struct r3ring_record *record)
+			const struct r3ring_view *view, const struct r3ring_record *record)
 {
 	struct served *served = context;
 
 	tell_book(served, names, record);
 	if (record->type == R3RING_STEP_END)
 		note_latency(served, record->u.step_end.head.publish_ns);
+	if (record->type == R3RING_SCHEMA && !(view->flags & R3RING_DESC_REPEATED))
+		begin_anew(served);
 	if (record->type == R3RING_STEP)
 		take_map(served, record->u.step.head.eplb_epoch);
 }

@@ -229,6 +229,13 @@ int r3ring_book_map(struct r3ring_book *book, const struct r3ring_eplb_map *map,
 	return r;
 }
 
+void r3ring_book_forget_epoch(struct r3ring_book *book)
+{
+	pthread_mutex_lock(&book->lock);
+	book->stats.epoch = 0;
+	pthread_mutex_unlock(&book->lock);
+}
+
 /* ---- what it holds -------------------------------------------------------- */
 
 void r3ring_book_get_stats(struct r3ring_book *book, struct r3ring_book_stats *stats)

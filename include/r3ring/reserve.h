@@ -129,6 +129,10 @@ R3RING_API int r3ring_book_set_capacity(struct r3ring_book *book, uint32_t layer
 R3RING_API int r3ring_book_map(struct r3ring_book *book, const struct r3ring_eplb_map *map,
 			       struct r3ring_error *err);
 
+/* The engine began anew, and its epochs with it: the next map is taken whatever its epoch, and
+ * the one that the book has stays until then. */
+R3RING_API void r3ring_book_forget_epoch(struct r3ring_book *book);
+
 /* ---- reservations --------------------------------------------------------- */
 
 struct r3ring_reserve_request {

@@ -89,6 +89,7 @@ int64_t engine_begin(struct engine *engine, int64_t handle, uint32_t rows)
 		.row_end = rows,
 		.valid_end = rows,
 		.doorbell_layers = engine->doorbell_layers,
+		.eplb_epoch = engine->eplb_epoch,
 		.spans = handle ? 1 : 0,
 		.span_request = &request,
 		.span_position = &zero,

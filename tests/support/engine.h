@@ -23,6 +23,7 @@ struct engine {
 	int32_t *ids; /* [max_rows][top_k] */
 	uint32_t max_rows;
 	uint32_t doorbell_layers; /* of the steps; 0: their layers come at their end */
+	uint64_t eplb_epoch;      /* of the steps */
 };
 
 /* The id that layer @layer (index) of step @step has for a row. */
