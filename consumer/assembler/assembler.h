@@ -60,7 +60,8 @@ struct step {
 	struct row_pool *pool;
 	uint32_t rows;      /* valid ones of this rank, from head.row_begin on */
 	struct row **row;   /* [rows]; NULL when memory was out */
-	struct tile *tiles; /* of the rows that have ids, in their order */
+	struct tile *tiles; /* of the rows that have ids, in their order, */
+	uint32_t tiled;     /* and how many those are: all, unless memory was out */
 	uint32_t *came;     /* [layers] rows that came */
 	uint64_t *parts;    /* [layers][part_words] a bit each record that came */
 	uint32_t part_rows; /* rows of a record */

@@ -3,7 +3,9 @@
 
 #include "consumer/assembler/fill.h"
 
-#define BATCH 64u /* ids */
+#define BATCH 16u
+
+typedef uint16_t batch __attribute__((vector_size(BATCH * sizeof(uint16_t))));
 
 /* With a constant size, a copy is a load and a store. */
 #define GATHER(bytes)                                                                              \
@@ -29,39 +31,54 @@ void ids_gather(uint16_t *to, size_t apart, const uint16_t *ids, const uint32_t 
 	}
 }
 
-static inline __attribute__((always_inline)) uint16_t highest(const uint16_t *ids, size_t count)
+/* Both at once: what is copied to is seldom in a cache, and waiting for it takes longer. */
+static inline __attribute__((always_inline)) bool copy(uint16_t *to, const uint16_t *from,
+						       size_t count, uint16_t limit)
 {
-	uint16_t most[BATCH] = {0}, all = 0;
+	batch ids, strangers = {0};
+	uint64_t words[sizeof(batch) / sizeof(uint64_t)];
+	bool any = false;
 	size_t i = 0;
 
-	for (; i + BATCH <= count; i += BATCH)
-		for (size_t j = 0; j < BATCH; j++)
-			most[j] = ids[i + j] > most[j] ? ids[i + j] : most[j];
-	for (; i < count; i++)
-		all = ids[i] > all ? ids[i] : all;
-	for (size_t j = 0; j < BATCH; j++)
-		all = most[j] > all ? most[j] : all;
-	return all;
+	for (; i + BATCH <= count; i += BATCH) {
+		memcpy(&ids, from + i, sizeof(ids));
+		memcpy(to + i, &ids, sizeof(ids));
+		strangers |= (batch)(ids >= limit);
+	}
+	for (; i < count; i++) {
+		to[i] = from[i];
+		any |= from[i] >= limit;
+	}
+	memcpy(words, &strangers, sizeof(words));
+	for (size_t j = 0; j < sizeof(words) / sizeof(*words); j++)
+		any |= words[j] != 0;
+	return any;
 }
 
 #if defined(__x86_64__)
 
-/* The baseline has no highest of unsigned words. */
-static __attribute__((target("avx2"))) uint16_t highest_avx2(const uint16_t *ids, size_t count)
+static __attribute__((target("avx2"))) bool copy_avx2(uint16_t *to, const uint16_t *from,
+						      size_t count, uint16_t limit)
 {
-	return highest(ids, count);
+	return copy(to, from, count, limit);
 }
 
-uint16_t ids_highest(const uint16_t *ids, size_t count)
+static bool copy_any(uint16_t *to, const uint16_t *from, size_t count, uint16_t limit)
 {
-	return __builtin_cpu_supports("avx2") ? highest_avx2(ids, count) : highest(ids, count);
+	return __builtin_cpu_supports("avx2") ? copy_avx2(to, from, count, limit)
+					      : copy(to, from, count, limit);
 }
 
 #else
 
-uint16_t ids_highest(const uint16_t *ids, size_t count)
+static bool copy_any(uint16_t *to, const uint16_t *from, size_t count, uint16_t limit)
 {
-	return highest(ids, count);
+	return copy(to, from, count, limit);
 }
 
 #endif
+
+bool ids_copy(uint16_t *to, const uint16_t *from, size_t count, uint32_t experts)
+{
+	return copy_any(to, from, count, (uint16_t)experts);
+}

@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The highest of @count ids; 0 of none. */
-uint16_t ids_highest(const uint16_t *ids, size_t count);
+/* Copies @count ids. Returns whether any is none of @experts, at most 65535. */
+bool ids_copy(uint16_t *to, const uint16_t *from, size_t count, uint32_t experts);
 
 /*
  * Copies @rows cells of @top_k ids, each from its place to @apart ids behind the one before.

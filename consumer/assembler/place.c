@@ -111,8 +111,7 @@ static bool stays(const struct placing *placing, uint32_t position, struct row *
 }
 
 /* @row is borrowed. */
-static inline __attribute__((always_inline)) void put(const struct placing *placing,
-						      uint32_t position, struct row *row)
+static void put(const struct placing *placing, uint32_t position, struct row *row)
 {
 	struct r3ring_assembler *assembler = placing->assembler;
 	struct attempt *attempt = placing->attempt;
@@ -174,10 +173,33 @@ static void ran_elsewhere(const struct placing *placing, uint32_t position)
 	row_drop(unknown);
 }
 
+/* Rows that go on where the attempt's end: most do, and nothing is known of their positions
+ * that they could differ from. */
+static bool append(const struct placing *placing)
+{
+	const struct step *step = placing->step;
+	const uint32_t rows = placing->span->rows;
+	const uint64_t first = row_of_rank(placing, 0);
+	const uint64_t positions = (uint64_t)placing->span->position + rows;
+	struct attempt *attempt = placing->attempt;
+
+	if (placing->span->position != attempt->positions || positions > attempt->capacity ||
+	    positions > placing->assembler->options.max_tokens || first > step->tiled ||
+	    rows > step->tiled - first || step->position || placing->counted != rows ||
+	    placing->assembler->onlooker.ctx)
+		return false;
+	for (uint32_t i = 0; i < rows; i++)
+		attempt->row[attempt->positions++] = row_hold(step->row[first + i]);
+	placing->assembler->stats.rows_placed += rows;
+	return true;
+}
+
 static void place_computed(const struct placing *placing)
 {
 	struct row *lost = NULL;
 
+	if (append(placing))
+		return;
 	for (uint32_t i = 0; i < placing->span->rows; i++) {
 		struct row *row = span_row(placing, i);
 
@@ -435,11 +457,23 @@ static void place_phase(struct r3ring_assembler *assembler, struct channel *chan
 	}
 }
 
-/*
- * Whose span each is, NULL for nobody's; without memory for that, the spans are lost. Most
- * steps have the requests of the one before, in its order: who followed then is asked first.
- */
-static struct part **parts_of(struct channel *channel, struct step *step)
+/* Whose span it is: most steps have the requests of the one before, in its order, so who
+ * followed there is asked first. */
+static struct part *next_part(const struct channel *channel, uint64_t handle, uint32_t *at)
+{
+	struct part *part = *at < channel->ordered ? channel->order[*at] : NULL;
+
+	++*at;
+	if (part && part->handle == handle)
+		return part;
+	part = part_of(channel, handle);
+	if (part)
+		*at = part->place + 1;
+	return part;
+}
+
+/* Whose span each is, NULL for nobody's; without memory for that, the spans are lost. */
+static struct part **parts_of(const struct channel *channel, struct step *step)
 {
 	struct part **parts = malloc((step->map.spans + 1) * sizeof(*parts));
 	uint32_t at = 0;
@@ -450,24 +484,11 @@ static struct part **parts_of(struct channel *channel, struct step *step)
 		return NULL;
 	}
 	for (uint32_t i = 0; i < step->map.spans; i++) {
-		const uint64_t handle = step->map.span[i].request;
-
-		parts[i] = at < channel->ordered ? channel->order[at] : NULL;
-		if (!parts[i] || parts[i]->handle != handle)
-			parts[i] = part_of(channel, handle);
-		at = (parts[i] ? parts[i]->place : at) + 1;
-	}
-	return parts;
-}
-
-static void order_take(struct channel *channel, struct part **parts, uint32_t spans)
-{
-	for (uint32_t i = 0; i < spans; i++)
+		parts[i] = next_part(channel, step->map.span[i].request, &at);
 		if (parts[i])
 			parts[i]->place = i;
-	free(channel->order);
-	channel->order = parts;
-	channel->ordered = spans;
+	}
+	return parts;
 }
 
 void step_place(struct r3ring_assembler *assembler, struct channel *channel, struct step *step)
@@ -484,6 +505,9 @@ void step_place(struct r3ring_assembler *assembler, struct channel *channel, str
 		place_phase(assembler, channel, step, parts, first, phase);
 	if (assembler->onlooker.ctx && parts)
 		place_phase(assembler, channel, step, parts, first, THIN);
-	if (parts)
-		order_take(channel, parts, step->map.spans);
+	if (!parts)
+		return;
+	free(channel->order);
+	channel->order = parts;
+	channel->ordered = step->map.spans;
 }

@@ -64,6 +64,7 @@ static void take_rows(struct step *step, struct row_pool *pool, uint64_t generat
 			step->row[first + i] = &tile->row[i];
 		*end = tile;
 		end = &tile->next;
+		step->tiled = first + tile->rows;
 	}
 }
 
@@ -171,11 +172,13 @@ static bool layer_fits(struct step *step, const struct r3ring_layer_record *head
 	return true;
 }
 
-/* Copies a layer's ids of rows from @first on to where they belong. */
-static void fill(const struct step *step, uint32_t layer, uint32_t first, uint32_t rows,
-		 const uint16_t *ids)
+/* Copies a layer's ids of rows from @first on to where they belong. Returns whether any is
+ * no expert. */
+static bool fill(const struct step *step, uint32_t layer, uint32_t first, uint32_t rows,
+		 const uint16_t *ids, uint32_t experts)
 {
 	const size_t top_k = step->pool->top_k;
+	bool strangers = false;
 	uint32_t begin = 0; /* of the tile */
 
 	for (struct tile *tile = step->tiles; tile && rows;
@@ -187,12 +190,14 @@ static void fill(const struct step *step, uint32_t layer, uint32_t first, uint32
 			continue;
 		if (some > tile->rows - skipped)
 			some = tile->rows - skipped;
-		memcpy(tile->ids + (size_t)layer * tile->to_layer + (size_t)skipped * tile->to_row,
-		       ids, some * top_k * sizeof(*ids));
+		strangers |= ids_copy(tile->ids + (size_t)layer * tile->to_layer +
+					      (size_t)skipped * tile->to_row,
+				      ids, some * top_k, experts);
 		ids += some * top_k;
 		first += some;
 		rows -= some;
 	}
+	return strangers;
 }
 
 void step_layer(struct step *step, const struct r3ring_record *record, uint32_t experts)
@@ -208,8 +213,7 @@ void step_layer(struct step *step, const struct r3ring_record *record, uint32_t 
 	if (rows > head->rows)
 		rows = head->rows;
 	step->came[head->layer_index] += rows;
-	fill(step, head->layer_index, first, rows, ids);
-	if (ids_highest(ids, (size_t)rows * head->top_k) < experts)
+	if (!fill(step, head->layer_index, first, rows, ids, experts))
 		return;
 	for (uint32_t i = 0; i < rows; i++)
 		if (step->row[first + i] && !step->row[first + i]->empty)

@@ -183,14 +183,18 @@ Test(assembler_rows, cells_of_any_width_are_gathered)
 	}
 }
 
-Test(assembler_rows, the_highest_of_ids_is_found_wherever_it_is)
+Test(assembler_rows, an_id_that_is_no_expert_is_seen_wherever_it_is)
 {
-	uint16_t ids[200] = {0};
+	uint16_t ids[200] = {0}, to[201];
 
 	for (uint32_t count = 1; count <= 200; count++)
 		for (uint32_t at = 0; at < count; at++) {
 			ids[at] = 0x8001;
-			cr_assert_eq(ids_highest(ids, count), 0x8001);
+			to[count] = 77;
+			cr_assert(ids_copy(to, ids, count, 0x8001));
+			cr_assert_not(ids_copy(to, ids, count, 0x8002));
+			cr_assert_eq(memcmp(to, ids, count * sizeof(*ids)), 0);
+			cr_assert_eq(to[count], 77);
 			ids[at] = 0;
 		}
 }
