@@ -50,6 +50,20 @@ function showFrame(frame) {
 	drawSoon();
 }
 
+/* A mark beside each layer that is out of balance. */
+function markUneven(shown) {
+	const marks = byId('uneven'), height = shown.balance.length;
+	const context = marks.getContext('2d');
+
+	marks.height = height;
+	marks.style.height = `${byId('heat').offsetHeight}px`;
+	context.fillStyle = getComputedStyle(document.documentElement).getPropertyValue('--warn');
+	shown.balance.forEach((layer, row) => {
+		if (isUneven(layer, shown.experts, thresholdOf()))
+			context.fillRect(0, row, 1, 1);
+	});
+}
+
 /* ---- words and tables ---- */
 
 function describe(shown) {
@@ -73,6 +87,7 @@ function refresh() {
 		setNote('heat-says', describe(shown));
 		setNote('legend-max', `${asTokens(heat.picture?.max ?? 0)} tokens, ${scaleOf() === 'log' ? 'logarithmic' : 'linear'}`);
 		drawLegend(byId('legend'));
+		markUneven(shown);
 		judgeBalance(shown.balance, shown.experts, thresholdOf(), shown.gpus);
 		fillBalance(shown.balance, shown.experts, thresholdOf());
 		fillGpus(shown.gpus, state.past !== null);
