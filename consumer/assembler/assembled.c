@@ -133,26 +133,34 @@ static void choose_latest(const struct r3ring_assembled *assembled, uint32_t pos
 			return;
 }
 
-static bool part_has(const struct r3ring_assembled *assembled, const struct part *part,
-		     uint32_t layer)
+/* The part's schema that has the layer, or NULL. */
+static const struct row_pool *part_pool(const struct r3ring_assembled *assembled,
+					const struct part *part, uint32_t layer)
 {
 	for (uint32_t i = 0; i < assembled->maps; i++)
 		if (assembled->map[i].pool->channel == part->channel &&
 		    assembled->map[i].to_row[layer] != LAYER_ELSEWHERE)
-			return true;
-	return false;
+			return assembled->map[i].pool;
+	return NULL;
 }
 
 /* Of a cell whose channels have no row of the position, though others do. */
-static uint8_t cause_of_layer(const struct r3ring_assembled *assembled, uint32_t layer)
+static uint8_t cause_of_layer(const struct r3ring_assembled *assembled, const struct chosen *chosen,
+			      uint32_t layer)
 {
+	const uint32_t instance = row_tile(chosen->row[0])->pool->instance;
 	uint8_t cause = R3RING_MISSING_OTHER_LAYERS;
 
 	for (const struct part *part = assembled->request->part; part; part = part->next) {
-		if (!part_has(assembled, part, layer))
+		const struct row_pool *pool = part_pool(assembled, part, layer);
+
+		if (!pool)
 			continue;
 		if (part->gap)
 			return part->gap;
+		/* Another rank of its instance heard of the attempt. */
+		if (pool->instance == instance && !part_find_attempt(part, chosen->pass->number))
+			return R3RING_MISSING_GAP;
 		cause = assembled->info.flags & R3RING_ASSEMBLED_EVICTED ? R3RING_MISSING_EVICTED
 									 : R3RING_MISSING_NOT_RUN;
 	}
@@ -254,7 +262,7 @@ static void cell_read(const struct r3ring_assembled *assembled, const struct cho
 			cell->cause = cause;
 	}
 	if (cell->cause == R3RING_MISSING_OTHER_LAYERS)
-		cell->cause = cause_of_layer(assembled, layer);
+		cell->cause = cause_of_layer(assembled, chosen, layer);
 }
 
 /* ---- accounts ----------------------------------------------------------- */

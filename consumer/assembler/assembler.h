@@ -8,6 +8,7 @@
  *	lives.c     requests begin, go on, end; keyframes; eviction
  *	place.c     a step's rows get positions in requests and keys
  *	place_again.c  and others, when spans come later than that
+ *	ends.c      how far attempts were run, by what all ranks know
  *	give.c      a request that is ready: which rows count, and their union
  *	rows.c row_pages.c fill.c requests.c keys.c    what they work on
  *
@@ -107,6 +108,7 @@ struct channel {
 	struct item *items;      /* waiting, oldest first */
 	uint32_t waiting;        /* steps among them */
 	uint64_t weight_version; /* of the newest step that was settled */
+	uint64_t settled_step;   /* its number */
 	uint64_t keyframes;      /* begun */
 	uint64_t keyframe_seq;
 	uint32_t keyframe_left; /* records of it that are to come */
@@ -175,6 +177,8 @@ void requests_keyframe(struct r3ring_assembler *assembler, struct channel *chann
 		       uint64_t keyframe);
 void requests_suspend(struct r3ring_assembler *assembler, struct channel *channel);
 void requests_gap(const struct channel *channel, uint8_t cause);
+/* Something of its time was lost, behind the newest step that was settled. */
+void part_tear(struct part *part, const struct channel *channel, uint8_t cause);
 struct part *part_of(const struct channel *channel, uint64_t handle);
 void requests_make_room(struct r3ring_assembler *assembler);
 void requests_flush(struct r3ring_assembler *assembler);
@@ -187,6 +191,14 @@ void keys_copy(struct channel *channel, const struct r3ring_record *record,
 /* place_again.c: spans that replace those of a step that was settled already */
 void spans_place_again(struct r3ring_assembler *assembler, struct channel *channel,
 		       const struct r3ring_record *record);
+
+/* ends.c */
+/* How much the ranks of the part's instance told to be kept of the attempt; unknown where
+ * none did. Another instance (one that only prefills) ends it at a length of its own. */
+uint32_t instance_kept(const struct r3ring_assembler *assembler, const struct part *part,
+		       uint16_t number);
+/* Takes back what one rank does not know not to have been run. */
+void request_trim(const struct r3ring_assembler *assembler, const struct request *request);
 
 /* give.c: makes an assembled request of it and frees what is not needed any more. */
 void request_give(struct r3ring_assembler *assembler, struct request *request, uint32_t flags);

@@ -29,65 +29,6 @@ static struct pass *pass_of(struct r3ring_assembled *assembled, uint16_t number)
 	return &pass[place];
 }
 
-/* How much the ranks of the part's instance told to be kept of the attempt; unknown where
- * none did. Another instance (one that only prefills) ends it at a length of its own. */
-static uint32_t instance_kept(const struct r3ring_assembler *assembler, const struct part *part,
-			      uint16_t number)
-{
-	const uint32_t instance = assembler->channel[part->channel]->instance;
-	uint32_t kept = R3RING_UNKNOWN_U32;
-
-	for (const struct part *other = part->request->part; other; other = other->next) {
-		const struct attempt *attempt = part_find_attempt(other, number);
-
-		if (attempt && attempt->accepted != R3RING_UNKNOWN_U32 &&
-		    assembler->channel[other->channel]->instance == instance &&
-		    (kept == R3RING_UNKNOWN_U32 || attempt->accepted > kept))
-			kept = attempt->accepted;
-	}
-	return kept;
-}
-
-/* Where the attempt ends on the part's instance, when another one ran it too, or a later one;
- * else, or when it cannot be known, R3RING_UNKNOWN_U32. */
-static uint32_t instance_end(const struct r3ring_assembler *assembler, const struct part *part,
-			     uint16_t number)
-{
-	const uint32_t instance = assembler->channel[part->channel]->instance;
-	const uint32_t kept = instance_kept(assembler, part, number);
-	uint32_t end = R3RING_UNKNOWN_U32;
-
-	for (const struct part *other = part->request->part; other; other = other->next) {
-		const struct attempt *attempt = part_find_attempt(other, number);
-		uint32_t sampled = attempt ? instance_kept(assembler, other, number)
-					   : R3RING_UNKNOWN_U32;
-
-		if (assembler->channel[other->channel]->instance == instance || !other->attempts ||
-		    other->attempt[other->attempts - 1].number < number)
-			continue;
-		if (kept != R3RING_UNKNOWN_U32)
-			return kept;
-		/* Of two, the one that samples begins where the other ended. */
-		if (sampled != R3RING_UNKNOWN_U32 && sampled > attempt->prompt &&
-		    attempt->prompt < end)
-			end = attempt->prompt;
-	}
-	return end;
-}
-
-/* What an instance ran past its own end is not the pass over a token that another instance
- * went on with. */
-static void cut_past_ends(const struct r3ring_assembler *assembler, const struct request *request)
-{
-	for (const struct part *part = request->part; part; part = part->next)
-		for (uint32_t i = 0; i < part->attempts; i++) {
-			uint32_t end = instance_end(assembler, part, part->attempt[i].number);
-
-			if (end != R3RING_UNKNOWN_U32)
-				attempt_cut(&part->attempt[i], end);
-		}
-}
-
 static int pass_add(const struct r3ring_assembler *assembler, struct r3ring_assembled *assembled,
 		    const struct part *part, const struct attempt *attempt)
 {
@@ -281,7 +222,7 @@ void request_give(struct r3ring_assembler *assembler, struct request *request, u
 		request_free(request);
 		return;
 	}
-	cut_past_ends(assembler, request);
+	request_trim(assembler, request);
 	assembled->request = request;
 	assembled->bytes = bytes_of(request);
 	assembled->bytes_out = &assembler->bytes_out;

@@ -291,7 +291,7 @@ int request_begin(struct r3ring_assembler *assembler, struct channel *channel,
 		return -ENOMEM;
 	/* Known from a keyframe only: what it did before was not seen. */
 	if (!channel->ready || (item->repeated && !part_find_attempt(part, head->attempt)))
-		part->gap = R3RING_MISSING_GAP;
+		part_tear(part, channel, R3RING_MISSING_GAP);
 	part->keyframe = item->keyframe;
 	part->final = false;
 	part->guessed = false;
@@ -376,15 +376,21 @@ void requests_suspend(struct r3ring_assembler *assembler, struct channel *channe
 	channel->ordered = 0;
 }
 
+void part_tear(struct part *part, const struct channel *channel, uint8_t cause)
+{
+	part->gap = cause;
+	part->gap_step = channel->settled_step;
+}
+
 void requests_gap(const struct channel *channel, uint8_t cause)
 {
 	struct part *part, *next;
 
 	HASH_ITER (hh, channel->parts, part, next) {
-		part->gap = cause;
+		part_tear(part, channel, cause);
 	}
 	HASH_ITER (hh, channel->suspended, part, next) {
-		part->gap = cause;
+		part_tear(part, channel, cause);
 	}
 }
 

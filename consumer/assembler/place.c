@@ -243,14 +243,20 @@ static uint64_t key_position(const struct placing *placing, uint32_t i)
 	return ((uint64_t)placing->span->position / tokens + i) * tokens;
 }
 
-/* What is in KV at a position that this span did not run. Where records were lost, new
- * weights may have run it again unseen. */
+/* What is in KV at a position that this span did not run. It may have been run again unseen
+ * where records were lost since; a hash tells that it was not under other weights. */
 static struct row *row_in_kv(const struct placing *placing, uint64_t position)
 {
+	const struct r3ring_step_record *head = &placing->step->head;
+	const struct part *part = placing->part;
 	struct row *row = attempt_newest(placing->attempt, (uint32_t)position);
+	const struct tile *tile = row ? row_tile(row) : NULL;
+	bool doubtful =
+		tile && part->gap &&
+		(tile->step <= part->gap_step || tile->generation != placing->channel->generation);
 
-	if (row && placing->part->gap &&
-	    row_tile(row)->weight_version != placing->step->head.weight_version)
+	if (doubtful &&
+	    (head->key_kind == R3RING_KEYS_SLOT || tile->weight_version != head->weight_version))
 		return NULL;
 	return row;
 }
@@ -418,7 +424,7 @@ static void place_nowhere(const struct placing *placing)
 	if (placing->span->kind != R3RING_SPAN_CACHED)
 		erase_keys(placing);
 	if (placing->part)
-		placing->part->gap = R3RING_MISSING_SPANS;
+		part_tear(placing->part, placing->channel, R3RING_MISSING_SPANS);
 	else if (placing->span->kind == R3RING_SPAN_COMPUTED &&
 		 !(placing->step->head.flags & R3RING_STEP_WARMUP))
 		placing->assembler->stats.rows_unattributed += placing->span->rows;

@@ -46,7 +46,8 @@ struct part {
 	bool live;         /* in its channel's table, of this generation or the last one */
 	bool final;        /* its channel told of the request's end, or must have: */
 	bool guessed;      /* it named it no more */
-	uint8_t gap;       /* cause, when records of its time were lost */
+	uint8_t gap;       /* cause, when records of its time were lost, the last time behind */
+	uint64_t gap_step; /* this step */
 	uint32_t attempts;
 	struct attempt *attempt; /* [attempts], by number */
 	struct part *next;       /* of the request */

@@ -68,6 +68,7 @@ static void settle_step(struct r3ring_assembler *assembler, struct channel *chan
 		assembler->stats.spans_late++;
 	channel->waiting--;
 	channel->weight_version = step->head.weight_version;
+	channel->settled_step = step->head.step;
 	step_seal(step);
 	if (channel->ready)
 		step_place(assembler, channel, step);

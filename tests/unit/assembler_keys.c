@@ -467,22 +467,38 @@ Test(assembler_keys, what_is_run_here_again_is_behind_its_key_again)
 	r3ring_assembled_free(got);
 }
 
-/* Three positions are run, the last one twice; what its key held is forgotten, and told anew
- * by the span of the next position. */
+/* Three positions are run, the last one twice; the span of the next one names the block anew. */
 static struct r3ring_assembled *run_twice(bool here)
 {
-	const uint64_t keys[] = {100, 101};
+	const uint64_t keys[] = {100, 101}, others[] = {100, 102};
 
 	feed_begin(&channel, 1, "a", 3, 0);
 	computed(1, 1, 0, 3, keys, 2);
 	channel.row_begin = channel.row_end = here ? 0 : 1;
 	computed(2, 1, 2, 1, keys + 1, 1);
 	channel.row_begin = channel.row_end = 0;
-	feed_lost(&channel, 3, 3, R3RING_CAUSE_QUEUE_FULL, 1);
-	computed(4, 1, 3, 1, keys + 1, 1);
+	computed(4, 1, 3, 1, others + 1, 1);
 	feed_begin(&channel, 2, "b", 5, 0);
-	cached(5, 2, 4, keys, 2);
+	cached(5, 2, 4, others, 2);
 	return finish(2, "b", 6);
+}
+
+/* A second pass over the block's first token may have been in the step that was lost. */
+Test(assembler_keys, failure_45_behind_a_slot_is_nothing_that_a_loss_may_have_replaced)
+{
+	const uint64_t keys[] = {100};
+	struct r3ring_assembled *got;
+
+	feed_begin(&channel, 1, "a", 1, 0);
+	computed(1, 1, 0, 1, keys, 1);
+	feed_lost(&channel, 2, 2, R3RING_CAUSE_QUEUE_FULL, 1);
+	computed(3, 1, 1, 1, keys, 1);
+	feed_begin(&channel, 2, "b", 3, 0);
+	cached(4, 2, 2, keys, 1);
+	got = finish(2, "b", 4);
+	assert_missing(got, 0, R3RING_MISSING_UNKNOWN_KEY);
+	assert_row(got, 1, 3, 0);
+	r3ring_assembled_free(got);
 }
 
 Test(assembler_keys, a_second_pass_is_what_is_in_kv)

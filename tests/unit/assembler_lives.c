@@ -88,6 +88,54 @@ static void open_instances(struct feed *prefill, struct feed *decode)
 	run(prefill, 1, 0, 1, 0, 2);
 }
 
+/* The second stage was not told what was accepted; the first was, and that nothing was of token
+ * 3, which the next attempt runs. */
+Test(assembler_lives, a_stage_that_was_told_knows_what_another_was_not)
+{
+	struct r3ring_span draft = {.request = 1,
+				    .position = 2,
+				    .rows = 2,
+				    .accepted = R3RING_UNKNOWN_U32,
+				    .flags = R3RING_SPAN_DRAFT};
+	struct r3ring_assembled *got;
+
+	two_stages();
+	for (struct feed *on = &first; on; on = on == &first ? &second : NULL) {
+		feed_begin(on, 1, "a", 2, 0);
+		run(on, 1, 0, 1, 0, 2);
+		draft.accepted = on == &first ? 1 : R3RING_UNKNOWN_U32;
+		feed_whole(on, 2, 2, &draft, 1);
+		feed_end(on, 1, R3RING_END_PREEMPTED, 0, 4);
+		feed_begin(on, 2, "a", 4, 1);
+		run(on, 2, 1, 3, 0, 5);
+		feed_end(on, 2, R3RING_END_FINISHED, 1, 6);
+	}
+	got = take(&first, "a");
+	cr_assert_eq(cell_of(got, 2, 0, 0, 2, 0), 0);
+	cr_assert_eq(cause_at(got, 2, FEED_LAYERS), R3RING_MISSING_SPANS);
+	cr_assert_eq(cell_of(got, 3, 0, 0, 3, 3), 0);
+	cr_assert_eq(cause_at(got, 3, FEED_LAYERS), 0);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_lives, of_a_stage_that_never_heard_of_an_attempt_the_gap_is_told)
+{
+	struct r3ring_assembled *got;
+
+	two_stages();
+	feed_begin(&second, 1, "a", 2, 0);
+	run(&second, 1, 0, 1, 0, 2);
+	feed_end(&second, 1, R3RING_END_PREEMPTED, 0, 3);
+	feed_begin(&second, 2, "a", 3, 1);
+	feed_end(&second, 2, R3RING_END_FINISHED, 1, 4);
+	feed_begin(&first, 2, "a", 3, 1);
+	feed_end(&first, 2, R3RING_END_FINISHED, 1, 4);
+	got = take(&first, "a");
+	cr_assert_eq(cause_at(got, 0, 0), R3RING_MISSING_GAP);
+	cr_assert_eq(cause_at(got, 0, FEED_LAYERS), 0);
+	r3ring_assembled_free(got);
+}
+
 static void two_replicas(void)
 {
 	first.rank.dp = (struct r3ring_coordinate){0, 2};

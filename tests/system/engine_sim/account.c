@@ -23,6 +23,7 @@ struct account {
 	struct sim_channel *channel;
 	bool ready;
 	uint64_t weights; /* of the step */
+	uint64_t settled; /* its number */
 	struct behind *behind;
 	uint32_t keys, room;
 };
@@ -73,13 +74,17 @@ static void forget_slots(struct account *account)
 		account->keys = 0;
 }
 
-/* That a hash was loaded from elsewhere is known until it is run here. */
+/* That a hash was loaded from elsewhere is known until it is run here. The hashes of a span
+ * that the host learned of later are told with it only. */
 static void keys_erase(struct account *account, const struct sim_step *step,
 		       const struct sim_span *span)
 {
 	bool loaded = account->sim->config.key_kind == R3RING_KEYS_BLOCK_HASH &&
 		      span->told.kind == R3RING_SPAN_EXTERNAL;
 
+	if (account->sim->config.key_kind == R3RING_KEYS_BLOCK_HASH && span->late &&
+	    !step->told[account->channel->index]->late_map)
+		return;
 	for (uint32_t i = 0; i < span->told.keys; i++) {
 		uint64_t key = step->key[span->first_key + i];
 		uint64_t weights = weights_of_key(account, step);
@@ -194,16 +199,29 @@ static const struct sim_row *row_here(const struct account *account, const struc
 
 /* ---- spans -------------------------------------------------------------- */
 
-/* What a reader knows to be in KV at a position. Where something was lost, new weights may
- * have run it again unseen. */
+/* Whether a step was told in this generation, and all that was told since. */
+static bool nothing_was_lost_since(const struct account *account, const struct sim_life *life,
+				   const struct sim_step *step, const struct sim_step *now)
+{
+	uint32_t index = account->channel->index;
+
+	return !life->torn[index] ||
+	       (step->number > life->torn_step[index] &&
+		step->told[index]->generation == now->told[index]->generation);
+}
+
+/* What a reader knows to be in KV at a position. Where something was lost since, it may have
+ * been run again unseen; what has a hash of these weights, not under others. */
 static const struct sim_row *row_in_kv(const struct account *account, const struct sim_life *life,
-				       const struct sim_seen *seen)
+				       const struct sim_seen *seen, const struct sim_step *now)
 {
 	const struct sim_row *row = seen->newest ? seen->newest : seen->row;
 
 	if (seen->elsewhere || (!seen->newest && seen->known != SIM_ROW))
 		return NULL;
-	if (life->torn[account->channel->index] && row->pass.weights != account->weights)
+	if (!nothing_was_lost_since(account, life, row->step, now) &&
+	    (account->sim->config.key_kind == R3RING_KEYS_SLOT ||
+	     row->pass.weights != account->weights))
 		return NULL;
 	return row;
 }
@@ -233,7 +251,7 @@ static void keys_set(struct account *account, const struct sim_step *step,
 						? row_here(account, step, span->told.row + place)
 						: NULL;
 			else if (!own || position > span->told.position)
-				behind->row[token] = row_in_kv(account, span->life, seen);
+				behind->row[token] = row_in_kv(account, span->life, seen, step);
 		}
 	}
 }
@@ -297,6 +315,12 @@ static void span_look_up(struct account *account, const struct sim_step *step,
 
 enum phase { ERASE, COMPUTE, LOOK_UP };
 
+static void life_tear(const struct account *account, struct sim_life *life)
+{
+	life->torn[account->channel->index] = true;
+	life->torn_step[account->channel->index] = account->settled;
+}
+
 static void step_phase(struct account *account, const struct sim_step *step, bool nowhere,
 		       enum phase phase)
 {
@@ -313,7 +337,7 @@ static void step_phase(struct account *account, const struct sim_step *step, boo
 				       span->told.kind == R3RING_SPAN_EXTERNAL))
 			keys_erase(account, step, span);
 		if (nowhere)
-			span->life->torn[account->channel->index] = true;
+			life_tear(account, span->life);
 		if (!known)
 			continue;
 		if (phase == COMPUTE && span->told.kind == R3RING_SPAN_COMPUTED)
@@ -331,6 +355,7 @@ static void step_settle(struct account *account, const struct sim_step *step)
 	if (!account->ready)
 		return;
 	account->weights = step->weights;
+	account->settled = step->number;
 	if (nowhere || !told->whole_map)
 		forget_slots(account);
 	for (enum phase phase = ERASE; phase <= LOOK_UP; phase++)
@@ -357,12 +382,11 @@ static void forget_names(struct account *account, uint32_t but_keyframe)
 static void tear(struct account *account)
 {
 	struct sim *sim = account->sim;
-	uint32_t index = account->channel->index;
 
 	for (uint32_t i = 0; i < sim->requests; i++)
 		for (uint32_t j = 0; j < sim->request[i].lives; j++)
-			sim->request[i].life[j]->torn[index] |=
-				sim->request[i].life[j]->named[index];
+			if (sim->request[i].life[j]->named[account->channel->index])
+				life_tear(account, sim->request[i].life[j]);
 }
 
 static void hear_again(struct account *account, const struct sim_heard *heard)
@@ -384,7 +408,7 @@ static void hear_again(struct account *account, const struct sim_heard *heard)
 		break;
 	case SIM_HEARD_BEGIN:
 		if (!account->ready || (heard->repeated && !heard->life->heard_of[index]))
-			heard->life->torn[index] = true;
+			life_tear(account, heard->life);
 		heard->life->named[index] = true;
 		heard->life->heard_of[index] = true;
 		heard->life->ever_named = true;

@@ -51,10 +51,13 @@ static bool kept_was_told(const struct sim_life *life)
 
 /* Whether readers were told that its engine ended the attempt before the token, and another
  * instance went on: by its own end, or by what the other sampled from there on. What it ran
- * past its end is nobody's. */
+ * past its end is nobody's. Of what was evicted it may not have been told yet. */
 static bool is_cut(const struct cell *cell, const struct sim_life *life)
 {
-	for (uint32_t i = 0; cell->sim->config.disaggregated && i < cell->request->lives; i++) {
+	if (!cell->sim->config.disaggregated || cell->request->given > 1 ||
+	    cell->given->info.flags & R3RING_ASSEMBLED_EVICTED)
+		return false;
+	for (uint32_t i = 0; i < cell->request->lives; i++) {
 		const struct sim_life *other = cell->request->life[i];
 
 		if (other->engine == life->engine || other->attempt < life->attempt ||
@@ -166,7 +169,17 @@ static bool is_contradicted(const struct cell *cell)
 	return false;
 }
 
-/* What was given when it was evicted later passes may hide from the account. */
+static bool was_told(const struct cell *cell, const struct sim_row *row)
+{
+	for (uint32_t c = 0; c < cell->sim->channels; c++)
+		if (cell->sim->channel[c].engine == row->step->engine &&
+		    sim_cell_told(cell->sim, &cell->sim->channel[c], row, cell->layer))
+			return true;
+	return false;
+}
+
+/* What was given when it was evicted later passes may hide from the account: it was right to
+ * call it a conflict where both of the passes were told. */
 static bool passes_contradict(const struct cell *cell, const struct truth *truth)
 {
 	for (uint32_t attempt = 0; attempt <= cell->request->attempts; attempt++) {
@@ -177,15 +190,34 @@ static bool passes_contradict(const struct cell *cell, const struct truth *truth
 			struct passes behind = passes;
 
 			while ((other = sim_passes_next(&behind)))
-				if (contradict(cell, row, other))
+				if (contradict(cell, row, other) && was_told(cell, row) &&
+				    was_told(cell, other))
 					return true;
 		}
 	}
 	return false;
 }
 
-/* Whether any reader has these ids, of whatever attempt. Spans that came too late for their
- * step the account leaves out, and what an evicted request is run again. */
+/* Whether a reader was given a row with these ids, of the same tokens, wherever it put it. */
+static bool was_given(const struct cell *cell)
+{
+	const uint64_t history = cell->request->history[cell->position];
+	const struct sim *sim = cell->sim;
+
+	for (const struct sim_step *step = sim->steps; step; step = step->next)
+		for (uint32_t i = 0; i < step->rows; i++) {
+			const struct sim_row *row = &step->row[i];
+
+			if (row->pass.history == history && ids_are(cell, row) &&
+			    was_told(cell, row))
+				return true;
+		}
+	return false;
+}
+
+/* Whether any reader has these ids, of whatever attempt. The account leaves out spans that came
+ * too late for their step, and goes on with a request that was given before its end and is
+ * begun again: there they must have been given to it at all. */
 static bool is_told(const struct cell *cell)
 {
 	const struct sim_row *rows[2 * SIM_CHANNELS];
@@ -197,7 +229,9 @@ static bool is_told(const struct cell *cell)
 			if (ids_are(cell, rows[i]))
 				return true;
 	}
-	return cell->sim->config.late_steps || cell->sim->config.max_bytes;
+	return (cell->sim->config.late_steps || cell->request->given > 1 ||
+		cell->given->info.flags & R3RING_ASSEMBLED_EVICTED) &&
+	       was_given(cell);
 }
 
 static bool is_pass(const struct cell *cell, const struct truth *truth, int32_t attempt)
@@ -288,17 +322,6 @@ static bool is_same_content(const struct cell *cell, const struct truth *truth)
 	return false;
 }
 
-/* Who ran a cached token ran it twice, and the pass that filled KV last nobody heard of. */
-static bool is_former_pass(const struct cell *cell, const struct truth *truth)
-{
-	const struct sim_row *pass = truth->passes ? truth->pass[0] : NULL;
-	const struct sim_fill *fill = pass ? &pass->life->fill[cell->position] : NULL;
-
-	return fill && spans_may_be_lost(cell->sim) && !cell->known && fill->pass &&
-	       pass == fill->again && fill->pass->pass.weights == pass->pass.weights &&
-	       ids_are(cell, fill->pass);
-}
-
 static void complain(const struct cell *cell, const struct truth *truth, const char *what)
 {
 	sim_fault(cell->sim,
@@ -363,8 +386,7 @@ static void check_valid(const struct cell *cell, const struct truth *truth)
 			right = truth->pass[i];
 	if (cell->contradicted && is_strict(cell))
 		complain(cell, truth, "valid, but two passes contradict each other");
-	else if (!right && !may_stand_in(cell, truth) && !is_same_content(cell, truth) &&
-		 !is_former_pass(cell, truth))
+	else if (!right && !may_stand_in(cell, truth) && !is_same_content(cell, truth))
 		complain(cell, truth, "WRONG");
 	else if (!is_told(cell))
 		complain(cell, truth, "valid, though nobody can know it");
@@ -403,27 +425,40 @@ static bool accepted_is_unknown(const struct cell *cell, uint16_t attempt)
 	return false;
 }
 
-/* A rank that has the layer never knew of the attempt, that counts or that was taken to count
- * since nobody knows what it accepted: nothing says that anything was run. */
+/* A rank that has the layer never knew of the attempt that counts, so that nothing says that
+ * anything was run. */
 static bool is_unheard_of(const struct cell *cell, const struct truth *truth)
 {
-	uint16_t said = cell->given->attempt[cell->position];
-
 	for (uint32_t i = 0; i < cell->request->lives; i++) {
 		const struct sim_life *life = cell->request->life[i];
-		bool is_meant = life->attempt == truth->attempt ||
-				(life->attempt == said && accepted_is_unknown(cell, life->attempt));
 
 		for (uint32_t c = 0; c < life->engine->channels; c++) {
 			const struct sim_channel *channel =
 				&cell->sim->channel[life->engine->first_channel + c];
 
-			if (is_meant && !channel->copy && !channel->draft &&
+			if (life->attempt == truth->attempt && !channel->copy && !channel->draft &&
 			    cell->layer >= channel->first_layer &&
 			    cell->layer < channel->first_layer + channel->layers &&
 			    !life->heard_of[channel->index])
 				return true;
 		}
+	}
+	return false;
+}
+
+/* The attempt that is said did not run the token, which is true, and is said only because an
+ * engine seems to have, past an end and with drafts of which nobody heard. */
+static bool is_said_for_drafts(const struct cell *cell)
+{
+	for (uint32_t i = 0; i < cell->request->lives; i++) {
+		const struct sim_life *life = cell->request->life[i];
+
+		if (life->attempt != cell->given->attempt[cell->position] ||
+		    !is_past_unheard_end(cell, life))
+			continue;
+		for (uint32_t c = 0; c < cell->sim->channels; c++)
+			if (life->seen[c] && life->seen[c][cell->position].known == SIM_NO_SPANS)
+				return true;
 	}
 	return false;
 }
@@ -458,7 +493,8 @@ static bool cause_is_true(const struct cell *cell, const struct truth *truth)
 		return is_bad(cell, truth) ||
 		       (sim->config.bad && sim->config.key_kind == R3RING_KEYS_BLOCK_HASH);
 	case R3RING_MISSING_NOT_RUN:
-		return truth->attempt < 0 || cell->request->given > 1 || is_unheard_of(cell, truth);
+		return truth->attempt < 0 || cell->request->given > 1 ||
+		       is_unheard_of(cell, truth) || is_said_for_drafts(cell);
 	case R3RING_MISSING_NOT_FED:
 		return cell->position + 1 == cell->given->info.tokens;
 	case R3RING_MISSING_SPANS:

@@ -166,7 +166,8 @@ struct sim_life {
 	/* account.c, by channel: */
 	bool named[SIM_CHANNELS]; /* now, and */
 	bool heard_of[SIM_CHANNELS];
-	bool torn[SIM_CHANNELS]; /* something of its time was lost */
+	bool torn[SIM_CHANNELS];          /* something of its time was lost, the last time behind */
+	uint64_t torn_step[SIM_CHANNELS]; /* this step */
 	bool ever_named;
 	bool end_heard; /* by a reader that knew of it */
 	uint32_t keyframe[SIM_CHANNELS];

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Before a request is given out: what its ranks know together of how far an attempt was run
+ * is taken back where one of them alone did not know.
+ */
+#include "consumer/assembler/assembler.h"
+
+/* ---- past an end ---------------------------------------------------------- */
+
+uint32_t instance_kept(const struct r3ring_assembler *assembler, const struct part *part,
+		       uint16_t number)
+{
+	const uint32_t instance = assembler->channel[part->channel]->instance;
+	uint32_t kept = R3RING_UNKNOWN_U32;
+
+	for (const struct part *other = part->request->part; other; other = other->next) {
+		const struct attempt *attempt = part_find_attempt(other, number);
+
+		if (attempt && attempt->accepted != R3RING_UNKNOWN_U32 &&
+		    assembler->channel[other->channel]->instance == instance &&
+		    (kept == R3RING_UNKNOWN_U32 || attempt->accepted > kept))
+			kept = attempt->accepted;
+	}
+	return kept;
+}
+
+/* Where the attempt ends on the part's instance, when another one ran it too, or a later one;
+ * else, or when it cannot be known, R3RING_UNKNOWN_U32. */
+static uint32_t instance_end(const struct r3ring_assembler *assembler, const struct part *part,
+			     uint16_t number)
+{
+	const uint32_t instance = assembler->channel[part->channel]->instance;
+	const uint32_t kept = instance_kept(assembler, part, number);
+	uint32_t end = R3RING_UNKNOWN_U32;
+
+	for (const struct part *other = part->request->part; other; other = other->next) {
+		const struct attempt *attempt = part_find_attempt(other, number);
+		uint32_t sampled = attempt ? instance_kept(assembler, other, number)
+					   : R3RING_UNKNOWN_U32;
+
+		if (assembler->channel[other->channel]->instance == instance || !other->attempts ||
+		    other->attempt[other->attempts - 1].number < number)
+			continue;
+		if (kept != R3RING_UNKNOWN_U32)
+			return kept;
+		/* Of two, the one that samples begins where the other ended. */
+		if (sampled != R3RING_UNKNOWN_U32 && sampled > attempt->prompt &&
+		    attempt->prompt < end)
+			end = attempt->prompt;
+	}
+	return end;
+}
+
+/* What an instance ran past its own end is not the pass over a token that another instance
+ * went on with. */
+static void cut_past_ends(const struct r3ring_assembler *assembler, const struct request *request)
+{
+	for (const struct part *part = request->part; part; part = part->next)
+		for (uint32_t i = 0; i < part->attempts; i++) {
+			uint32_t end = instance_end(assembler, part, part->attempt[i].number);
+
+			if (end != R3RING_UNKNOWN_U32)
+				attempt_cut(&part->attempt[i], end);
+		}
+}
+
+/* ---- drafts of which one rank was not told ------------------------------- */
+
+static bool run_same_rows(const struct channel *channel, const struct channel *other)
+{
+	const struct r3ring_coordinates *rank = &channel->schema.rank;
+	const struct r3ring_coordinates *others = &other->schema.rank;
+
+	return channel->instance == other->instance && rank->dp.index == others->dp.index &&
+	       rank->sp.index == others->sp.index && rank->cp.index == others->cp.index;
+}
+
+/* Whether a stage that heard of all that the attempt ran has no row there. */
+static bool was_not_run(const struct r3ring_assembler *assembler, const struct part *part,
+			uint16_t number, uint32_t position)
+{
+	const struct channel *channel = assembler->channel[part->channel];
+
+	for (const struct part *other = part->request->part; other; other = other->next) {
+		const struct attempt *attempt = part_find_attempt(other, number);
+
+		if (other == part || other->gap || !attempt || attempt_row(attempt, position) ||
+		    !run_same_rows(channel, assembler->channel[other->channel]))
+			continue;
+		if (attempt->accepted != R3RING_UNKNOWN_U32 ||
+		    attempt != &other->attempt[other->attempts - 1])
+			return true;
+	}
+	return false;
+}
+
+/* Drafts that may have been accepted, for all that this rank was told. */
+static void forget_not_run(const struct r3ring_assembler *assembler, const struct part *part,
+			   struct attempt *attempt)
+{
+	for (uint32_t position = 0; position < attempt->positions; position++) {
+		const struct row *row = attempt->row[position];
+
+		if (row && row->empty && row->cause == R3RING_MISSING_SPANS &&
+		    was_not_run(assembler, part, attempt->number, position))
+			attempt_put(attempt, position, NULL);
+	}
+}
+
+/* ---- a request ------------------------------------------------------------ */
+
+void request_trim(const struct r3ring_assembler *assembler, const struct request *request)
+{
+	cut_past_ends(assembler, request);
+	for (const struct part *part = request->part; part; part = part->next)
+		for (uint32_t i = 0; assembler->stats.spans_late && i < part->attempts; i++)
+			forget_not_run(assembler, part, &part->attempt[i]);
+}
