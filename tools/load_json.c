@@ -44,17 +44,49 @@ json_t *load_json_losses(const struct r3ring_load_accounts *accounts)
 	return lost;
 }
 
+const char *load_left_out_name(uint32_t reason)
+{
+	static const char *const names[R3RING_LOAD_REASONS] = {
+		[R3RING_LOAD_WARMUP] = "warmup",
+		[R3RING_LOAD_PADDING] = "padding",
+		[R3RING_LOAD_REJECTED] = "rejected",
+		[R3RING_LOAD_RECOMPUTED] = "recomputed",
+	};
+
+	return names[reason];
+}
+
+json_t *load_json_left_out(const struct r3ring_load_accounts *accounts)
+{
+	json_t *left_out = json_object();
+
+	for (uint32_t reason = 0; reason < R3RING_LOAD_REASONS; reason++) {
+		if (accounts->left_out[reason])
+			json_object_set_new(left_out, load_left_out_name(reason),
+					    json_u64(accounts->left_out[reason]));
+	}
+	return left_out;
+}
+
+/* Of merged channels the one that is furthest behind may end before another begins. */
+static double window_ms(const struct r3ring_load_info *info)
+{
+	return info->to_ns > info->from_ns ? (double)(info->to_ns - info->from_ns) / NS_PER_MS : 0;
+}
+
 json_t *load_json(const struct r3ring_load_info *info, bool counts)
 {
 	json_t *layers = json_array();
 
 	for (uint32_t layer = 0; layer < info->layers; layer++)
 		json_array_append_new(layers, layer_of(info, layer, counts));
-	return json_pack("{s:i, s:i, s:i, s:o, s:o, s:f, s:o, s:o, s:o, s:o}", "channels",
+	return json_pack("{s:i, s:i, s:i, s:o, s:f, s:o, s:f, s:o, s:o, s:o, s:o, s:o}", "channels",
 			 (int)info->channels, "experts", (int)info->experts, "top_k",
-			 (int)info->top_k, "steps", json_u64(info->steps), "epoch",
-			 json_u64(info->epoch), "age_ms", (double)info->age_ns / NS_PER_MS,
-			 "cells_counted", json_u64(info->accounts.counted), "cells_lost",
+			 (int)info->top_k, "steps", json_u64(info->steps), "window_ms",
+			 window_ms(info), "epoch", json_u64(info->epoch), "age_ms",
+			 (double)info->age_ns / NS_PER_MS, "cells_counted",
+			 json_u64(info->accounts.counted), "cells_left_out",
+			 load_json_left_out(&info->accounts), "cells_lost",
 			 load_json_losses(&info->accounts), "gaps", json_u64(info->accounts.gaps),
 			 "layers", layers);
 }

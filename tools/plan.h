@@ -45,9 +45,6 @@ void plan_free(struct plan *plan);
 json_t *plan_json(const struct plan_options *options, const struct plan *plan);
 json_t *plan_json_map(const struct r3ring_eplb_options *place, const struct plan *plan);
 
-/* Name of what was left out, by enum r3ring_load_left_out. */
-const char *plan_left_out_name(uint32_t reason);
-
 /* Feeds the load. Returns 0, or a negative errno with the reason in @err. */
 int plan_read_instance(const struct plan_options *options, struct r3ring_load *load,
 		       struct r3ring_error *err);

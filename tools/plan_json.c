@@ -3,19 +3,8 @@
 #include <string.h>
 
 #include "tools/json_values.h"
+#include "tools/load_json.h"
 #include "tools/plan.h"
-
-static const char *const reasons[R3RING_LOAD_REASONS] = {
-	[R3RING_LOAD_WARMUP] = "warmup",
-	[R3RING_LOAD_PADDING] = "padding",
-	[R3RING_LOAD_REJECTED] = "rejected",
-	[R3RING_LOAD_RECOMPUTED] = "recomputed",
-};
-
-const char *plan_left_out_name(uint32_t reason)
-{
-	return reasons[reason];
-}
 
 static json_t *json_layers(const struct plan *plan)
 {
@@ -31,17 +20,9 @@ static json_t *json_layers(const struct plan *plan)
 
 static json_t *json_accounts(const struct r3ring_load_accounts *accounts)
 {
-	json_t *left_out = json_object(), *lost = json_object();
-
-	for (uint32_t i = 0; i < R3RING_LOAD_REASONS; i++)
-		if (accounts->left_out[i])
-			json_object_set_new(left_out, reasons[i], json_u64(accounts->left_out[i]));
-	for (uint32_t i = 0; i < R3RING_MISSING_CAUSES; i++)
-		if (accounts->lost[i])
-			json_object_set_new(lost, r3ring_missing_cause_name(i),
-					    json_u64(accounts->lost[i]));
 	return json_pack("{s:o s:o s:o s:o}", "counted", json_u64(accounts->counted), "left_out",
-			 left_out, "lost", lost, "gaps", json_u64(accounts->gaps));
+			 load_json_left_out(accounts), "lost", load_json_losses(accounts), "gaps",
+			 json_u64(accounts->gaps));
 }
 
 static json_t *json_balance(const struct r3ring_eplb_map *map,

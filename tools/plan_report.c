@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tools/commands.h"
+#include "tools/load_json.h"
 #include "tools/output.h"
 #include "tools/plan.h"
 #include "tools/quantity.h"
@@ -23,7 +24,7 @@ static void print_source(const struct plan_options *options, const struct plan *
 	for (uint32_t i = 0; i < R3RING_LOAD_REASONS; i++)
 		if (info->accounts.left_out[i])
 			printf(", %" PRIu64 " left out (%s)", info->accounts.left_out[i],
-			       plan_left_out_name(i));
+			       load_left_out_name(i));
 	for (uint32_t i = 0; i < R3RING_MISSING_CAUSES; i++)
 		if (info->accounts.lost[i])
 			printf(", %" PRIu64 " lost (%s)", info->accounts.lost[i],
