@@ -31,7 +31,7 @@ struct top {
 	uint32_t channel;          /* of it, + 1; 0: all */
 	struct top_load *load;
 	uint64_t load_ns;
-	struct top_load **since; /* [since_count] what the reset takes off, by `channel` */
+	struct since **since; /* [since_count] the reset, by `channel` */
 	uint32_t since_count;
 	enum top_page page;
 	enum top_window window;
@@ -53,6 +53,9 @@ void top_frame_of(const struct top *top, struct top_frame *frame);
 
 /* Does what a key says. Returns false when that is to end. */
 bool top_key(struct top *top, int key);
+
+/* Forgets since when load was counted anew; before the follower is closed. */
+void top_forget_reset(struct top *top);
 
 /* Follows an instance from now on. Returns 0 or a negative errno. */
 int top_follow(struct top *top, const char *instance);

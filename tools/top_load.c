@@ -6,8 +6,6 @@
 #include "monitor/heat.h"
 #include "tools/top_load.h"
 
-#define COUNTS_MODULUS 4294967296.0 /* of what R3RING_LOAD_EVER counts in a channel */
-
 void top_load_free(struct top_load *load)
 {
 	if (!load)
@@ -22,7 +20,7 @@ void top_load_free(struct top_load *load)
 	free(load);
 }
 
-/* ---- copying and taking off ------------------------------------------------ */
+/* ---- copying --------------------------------------------------------------- */
 
 static void *copy_of(const void *from, size_t count, size_t size)
 {
@@ -50,32 +48,6 @@ static bool copy_info(struct top_load *load, const struct r3ring_load_info *info
 	load->info.no_expert = NULL;
 	return load->layer && load->counts && load->rows && load->ratios && load->balance &&
 	       load->rank;
-}
-
-static double less(double now, double before)
-{
-	return now >= before ? now - before : now + COUNTS_MODULUS - before;
-}
-
-/* Another model's load, or other layers, have nothing in common. */
-static bool comparable(const struct top_load *load, const struct top_load *since)
-{
-	return since && since->code == 0 && since->info.layers == load->info.layers &&
-	       since->info.experts == load->info.experts &&
-	       memcmp(since->layer, load->layer, load->info.layers * sizeof(*load->layer)) == 0;
-}
-
-static void take_off(struct top_load *load, const struct top_load *since)
-{
-	size_t cells = (size_t)load->info.layers * load->info.experts;
-
-	for (size_t i = 0; i < cells; i++)
-		load->counts[i] = less(load->counts[i], since->counts[i]);
-	for (uint32_t i = 0; i < load->info.layers; i++)
-		load->rows[i] = less(load->rows[i], since->rows[i]);
-	load->info.steps =
-		load->info.steps > since->info.steps ? load->info.steps - since->info.steps : 0;
-	load->info.from_ns = since->info.to_ns;
 }
 
 /* ---- figures --------------------------------------------------------------- */
@@ -135,15 +107,13 @@ static int measure(struct top_load *load, const struct r3ring_eplb_map *map)
 /* ---- reading --------------------------------------------------------------- */
 
 struct top_load *top_load_of(const struct r3ring_load_info *info, enum top_window window,
-			     const struct top_load *since, const struct r3ring_eplb_map *map)
+			     const struct r3ring_eplb_map *map)
 {
 	struct top_load *load = calloc(1, sizeof(*load));
 	bool made = load && copy_info(load, info);
 
 	if (made) {
 		load->window = window;
-		if (comparable(load, since))
-			take_off(load, since);
 		made = measure(load, map) == 0;
 	}
 	if (made)
@@ -163,8 +133,21 @@ static struct top_load *nothing(enum top_window window, int code)
 	return load;
 }
 
+static struct top_load *finish(const struct r3ring_load *load, uint32_t channel,
+			       enum top_window window, const struct r3ring_load_info *info)
+{
+	struct r3ring_eplb_map *map = NULL;
+	struct top_load *made;
+
+	if (info->epoch)
+		r3ring_load_map(load, channel, info->epoch, &map);
+	made = top_load_of(info, window, map);
+	r3ring_eplb_map_free(map);
+	return made;
+}
+
 struct top_load *top_load_read(const struct r3ring_load *load, uint32_t channel,
-			       enum top_window window, const struct top_load *since)
+			       enum top_window window, struct since *since)
 {
 	static const enum r3ring_load_over over[TOP_WINDOWS] = {
 		[TOP_TIME] = R3RING_LOAD_TIME,
@@ -172,20 +155,19 @@ struct top_load *top_load_read(const struct r3ring_load *load, uint32_t channel,
 		[TOP_AVERAGE] = R3RING_LOAD_AVERAGE,
 		[TOP_SINCE] = R3RING_LOAD_EVER,
 	};
-	struct r3ring_load_snapshot *snapshot;
-	struct r3ring_eplb_map *map = NULL;
 	const struct r3ring_load_info *info;
+	struct r3ring_load_snapshot *snapshot;
 	struct top_load *read;
 	int r = r3ring_load_snapshot_create(&snapshot);
 
 	if (r < 0)
 		return NULL;
-	r = r3ring_load_read(load, channel, over[window], R3RING_LOAD_ANY_EPOCH, snapshot);
 	info = r3ring_load_snapshot_info(snapshot);
-	if (r == 0 && info->epoch)
-		r3ring_load_map(load, channel, info->epoch, &map);
-	read = r == 0 ? top_load_of(info, window, since, map) : nothing(window, r);
-	r3ring_eplb_map_free(map);
+	if (window == TOP_SINCE && since)
+		r = since_read(since, false, &info);
+	else
+		r = r3ring_load_read(load, channel, over[window], R3RING_LOAD_ANY_EPOCH, snapshot);
+	read = r == 0 ? finish(load, channel, window, info) : nothing(window, r);
 	r3ring_load_snapshot_free(snapshot);
 	return read;
 }

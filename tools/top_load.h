@@ -9,6 +9,7 @@
 #include <r3ring/load.h>
 
 #include "monitor/balance.h"
+#include "monitor/since.h"
 
 #define TOP_HOTTEST 16u
 
@@ -48,18 +49,17 @@ struct top_load {
  * Reads a window. Pairs with top_load_free(), also where there was nothing to read.
  *
  * @channel: index, or R3RING_LOAD_MERGED.
- * @since:   for TOP_SINCE: what is taken off, read earlier from the same channel with
- *           TOP_SINCE and NULL; NULL: nothing.
+ * @since:   of that channel, for TOP_SINCE; NULL: all that ever was.
  *
  * Returns NULL without memory.
  */
 struct top_load *top_load_read(const struct r3ring_load *load, uint32_t channel,
-			       enum top_window window, const struct top_load *since);
+			       enum top_window window, struct since *since);
 void top_load_free(struct top_load *load); /* NULL is fine */
 
-/* The same of counts that are given. @map may be NULL. */
+/* The same of counts that are given, which are copied. @map may be NULL. */
 struct top_load *top_load_of(const struct r3ring_load_info *info, enum top_window window,
-			     const struct top_load *since, const struct r3ring_eplb_map *map);
+			     const struct r3ring_eplb_map *map);
 
 const char *top_window_name(enum top_window window);
 

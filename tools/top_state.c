@@ -31,15 +31,13 @@ int top_open(struct top *top, const struct top_options *options, struct r3ring_e
 
 void top_close(struct top *top)
 {
+	top_forget_reset(top);
 	follower_close(top->follower);
 	daemon_watch_stop(top->watch);
 	daemon_picture_put(top->before);
 	daemon_picture_put(top->now);
 	daemon_picture_put(top->counted);
 	top_load_free(top->load);
-	for (uint32_t i = 0; i < top->since_count; i++)
-		top_load_free(top->since[i]);
-	free(top->since);
 	free(top->rates);
 	*top = (struct top){0};
 }
@@ -109,7 +107,7 @@ static void follow_somebody(struct top *top)
 static void look_at_load(struct top *top)
 {
 	uint32_t channel = top->channel ? top->channel - 1 : R3RING_LOAD_MERGED;
-	const struct top_load *since = NULL;
+	struct since *since = NULL;
 	struct top_load *load;
 
 	if (!top->follower)

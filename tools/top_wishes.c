@@ -9,10 +9,10 @@
 
 /* ---- another engine -------------------------------------------------------- */
 
-static void forget_since(struct top *top)
+void top_forget_reset(struct top *top)
 {
 	for (uint32_t i = 0; i < top->since_count; i++)
-		top_load_free(top->since[i]);
+		since_destroy(top->since[i]);
 	free(top->since);
 	top->since = NULL;
 	top->since_count = 0;
@@ -33,10 +33,10 @@ int top_follow(struct top *top, const char *instance)
 
 	if (r)
 		return r;
+	top_forget_reset(top);
 	follower_close(top->follower);
 	top->follower = follower;
 	top->channel = 0;
-	forget_since(top);
 	top_load_free(top->load);
 	top->load = NULL;
 	return 0;
@@ -102,24 +102,28 @@ static uint32_t channels_of(const struct top *top)
 	return status.channels;
 }
 
-/* From here on. */
-static void reset(struct top *top)
+/* Of all channels together, and of each. */
+static void begin_anew(struct top *top)
 {
 	uint32_t count = channels_of(top) + 1;
+	const struct r3ring_load *load = follower_load(top->follower);
 
-	forget_since(top);
+	top->since = calloc(count, sizeof(*top->since));
+	for (uint32_t i = 0; top->since && i < count; i++) {
+		if (since_create(&top->since[i], load, i ? i - 1 : R3RING_LOAD_MERGED))
+			return;
+		top->since_count++;
+	}
+}
+
+static void reset(struct top *top)
+{
 	top_losses_reset(&top->losses);
 	top->losses_since_ns = top_now_ns();
 	top->window = TOP_SINCE;
-	if (!top->follower)
-		return;
-	top->since = calloc(count, sizeof(*top->since));
-	if (!top->since)
-		return;
-	top->since_count = count;
-	for (uint32_t i = 0; i < count; i++)
-		top->since[i] = top_load_read(follower_load(top->follower),
-					      i ? i - 1 : R3RING_LOAD_MERGED, TOP_SINCE, NULL);
+	top_forget_reset(top);
+	if (top->follower)
+		begin_anew(top);
 }
 
 static void pause_or_go_on(struct top *top)

@@ -52,7 +52,7 @@ void top_stage_load(struct top_stage *stage, int32_t first, uint32_t layers, uin
 		rows[i] = 1000;
 	}
 	top_load_free(stage->load);
-	stage->load = top_load_of(&info, TOP_TIME, NULL, NULL);
+	stage->load = top_load_of(&info, TOP_TIME, NULL);
 	stage->frame.load = stage->load;
 	free(table);
 	free(rows);
