@@ -7,13 +7,11 @@
 #include <time.h>
 
 #include <r3ring/atomic.h>
-#include <r3ring/producer.h>
 #include <r3ring/reader.h>
 
 #include "tests/bench/bench.h"
+#include "tests/bench/channel.h"
 #include "tests/bench/made_ring.h"
-#include "tests/support/daemon.h"
-#include "tests/support/engine.h"
 
 #define STEPS 60u
 #define STEPS_UNTIMED 10u /* until the daemon knows how long a step takes */
@@ -21,20 +19,6 @@
 #define LAYER_NS 420000ull /* 43 layers leave the rest of a step to the sampler */
 #define IDLE_NS 1500000000ull
 #define WAIT_MS 2000
-
-/* DeepSeek-V4-Flash, decoding. */
-#define LAYERS 43u
-#define EXPERTS 256u
-#define TOP_K 6u
-#define ROWS 256u
-
-struct served {
-	struct test_daemon daemon;
-	struct r3ring_layer_entry layers[LAYERS];
-	struct r3ring_producer *producer;
-	const char *channel;
-	int64_t *ids;
-};
 
 static void sleep_until(uint64_t ns)
 {
@@ -45,66 +29,10 @@ static void sleep_until(uint64_t ns)
 		;
 }
 
-static uint64_t daemon_cpu_ns(const struct served *served)
-{
-	struct timespec used = {0};
-	clockid_t clock;
-
-	if (!clock_getcpuclockid(served->daemon.pid, &clock))
-		clock_gettime(clock, &used);
-	return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
-}
-
-/* ---- a served channel ----------------------------------------------------- */
-
-static void served_close(struct served *served)
-{
-	if (!served)
-		return;
-	r3ring_producer_close(served->producer);
-	test_daemon_close(&served->daemon);
-	free(served->ids);
-	bench_unshare(served, sizeof(*served));
-}
-
-static int open_producer(struct served *served)
-{
-	const struct r3ring_producer_options options = {
-		.size = sizeof(options),
-		.runtime_dir = served->daemon.dir,
-		.instance = engine_instance(served->daemon.dir, "bench"),
-		.device = "host",
-		.model = "DeepSeek-V4-Flash",
-		.experts = EXPERTS,
-		.top_k = TOP_K,
-		.max_rows = ROWS,
-		.layer_count = LAYERS,
-		.layers = served->layers,
-	};
-
-	return r3ring_producer_open(&served->producer, &options, NULL);
-}
-
-static struct served *served_open(int *rc)
-{
-	struct served *served = bench_shared(sizeof(*served));
-
-	*rc = served ? bench_unpin() : -ENOMEM;
-	if (*rc)
-		return served;
-	test_daemon_start(&served->daemon, NULL);
-	served->channel = engine_channel(served->daemon.dir, "bench");
-	served->ids = calloc((size_t)ROWS * TOP_K, sizeof(*served->ids));
-	for (uint32_t i = 0; i < LAYERS; i++)
-		served->layers[i].layer_id = (int32_t)i;
-	*rc = served->ids ? open_producer(served) : -ENOMEM;
-	return served;
-}
-
 /* ---- steps at their pace ---------------------------------------------------- */
 
 struct run {
-	const struct served *served;
+	const struct bench_channel *served;
 	uint32_t reading;
 	uint64_t ended_ns[STEPS + 1]; /* by step number: before step_end was called */
 	uint64_t read_ns[STEPS + 1];  /* when the reader had its STEP_END */
@@ -123,7 +51,7 @@ static int read_ends(void *arg)
 	struct run *run = arg;
 	const struct r3ring_reader_options options = {.size = sizeof(options),
 						      .runtime_dir = run->served->daemon.dir,
-						      .channel = run->served->channel,
+						      .channel = run->served->name,
 						      .from = R3RING_FROM_OLDEST};
 	struct r3ring_reader *reader;
 	struct r3ring_view view;
@@ -147,29 +75,13 @@ static int read_ends(void *arg)
 	return rc < 0 ? rc : 0;
 }
 
-static int run_one(const struct served *served, struct run *run, uint64_t begin_ns)
+static int run_one(const struct bench_channel *served, struct run *run, uint64_t begin_ns)
 {
-	const uint32_t rows = ROWS;
-	const uint64_t request = 1;
-	const uint32_t position = 0;
-	const struct r3ring_step step = {.size = sizeof(step),
-					 .total_rows = ROWS,
-					 .row_end = ROWS,
-					 .valid_end = ROWS,
-					 .spans = 1,
-					 .span_request = &request,
-					 .span_position = &position,
-					 .span_rows = &rows};
-	const struct r3ring_topk topk = {.ids = served->ids,
-					 .type = R3RING_INT64,
-					 .rows = ROWS,
-					 .columns = TOP_K,
-					 .row_stride = TOP_K};
-	int64_t number = r3ring_step_begin(served->producer, &step, NULL);
+	int64_t number = bench_channel_begin(served);
 
-	for (uint32_t layer = 0; number > 0 && layer < LAYERS; layer++) {
+	for (uint32_t layer = 0; number > 0 && layer < CHANNEL_LAYERS; layer++) {
 		sleep_until(begin_ns + (layer + 1) * LAYER_NS);
-		r3ring_capture(served->producer, (int32_t)layer, &topk, NULL);
+		bench_channel_capture(served, layer);
 	}
 	if (number < 1 || number > (int64_t)STEPS)
 		return -EIO;
@@ -177,7 +89,7 @@ static int run_one(const struct served *served, struct run *run, uint64_t begin_
 	return r3ring_step_end(served->producer, NULL);
 }
 
-static int run_steps(const struct served *served, struct run *run)
+static int run_steps(const struct bench_channel *served, struct run *run)
 {
 	uint64_t start, cpu = 0, begin = 0;
 	unsigned int looks = 0;
@@ -191,11 +103,11 @@ static int run_steps(const struct served *served, struct run *run)
 		sleep_until(start + step * STEP_NS);
 		if (step == STEPS_UNTIMED) {
 			begin = bench_now_ns();
-			cpu = daemon_cpu_ns(served);
+			cpu = bench_channel_cpu_ns(served);
 		}
 		rc = run_one(served, run, bench_now_ns());
 	}
-	run->cpu_ns = daemon_cpu_ns(served) - cpu;
+	run->cpu_ns = bench_channel_cpu_ns(served) - cpu;
 	run->wall_ns = bench_now_ns() - begin;
 	return rc;
 }
@@ -203,7 +115,7 @@ static int run_steps(const struct served *served, struct run *run)
 static int run_served(struct run *run)
 {
 	int rc;
-	struct served *served = served_open(&rc);
+	struct bench_channel *served = bench_channel_open(0, &rc);
 
 	run->served = served;
 	if (!rc) {
@@ -212,7 +124,7 @@ static int run_served(struct run *run)
 		rc = pid < 0 ? pid : run_steps(served, run);
 		rc = rc ? rc : bench_join(pid);
 	}
-	served_close(served);
+	bench_channel_close(served);
 	return rc;
 }
 
@@ -251,18 +163,18 @@ static int daemon_share(const struct bench_row *row, double *value)
 static int idle_share(const struct bench_row *row, double *value)
 {
 	int rc;
-	struct served *served = served_open(&rc);
+	struct bench_channel *served = bench_channel_open(0, &rc);
 	uint64_t start, cpu;
 
 	(void)row;
 	if (!rc) {
 		start = bench_now_ns();
-		cpu = daemon_cpu_ns(served);
+		cpu = bench_channel_cpu_ns(served);
 		sleep_until(start + IDLE_NS);
-		*value = 100.0 * (double)(daemon_cpu_ns(served) - cpu) /
+		*value = 100.0 * (double)(bench_channel_cpu_ns(served) - cpu) /
 			 (double)(bench_now_ns() - start);
 	}
-	served_close(served);
+	bench_channel_close(served);
 	return rc;
 }
 

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "tests/bench/bench.h"
+#include "tests/bench/channel.h"
+#include "tests/support/engine.h"
+
+uint64_t bench_channel_cpu_ns(const struct bench_channel *channel)
+{
+	struct timespec used = {0};
+	clockid_t clock;
+
+	if (!clock_getcpuclockid(channel->daemon.pid, &clock))
+		clock_gettime(clock, &used);
+	return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+}
+
+void bench_channel_close(struct bench_channel *channel)
+{
+	if (!channel)
+		return;
+	r3ring_producer_close(channel->producer);
+	test_daemon_close(&channel->daemon);
+	free(channel->ids);
+	bench_unshare(channel, sizeof(*channel));
+}
+
+static int open_producer(struct bench_channel *channel, uint64_t buffer_bytes)
+{
+	const struct r3ring_producer_options options = {
+		.size = sizeof(options),
+		.runtime_dir = channel->daemon.dir,
+		.instance = engine_instance(channel->daemon.dir, "bench"),
+		.device = "host",
+		.model = "DeepSeek-V4-Flash",
+		.experts = CHANNEL_EXPERTS,
+		.top_k = CHANNEL_TOP_K,
+		.max_rows = CHANNEL_ROWS,
+		.buffer_bytes = buffer_bytes,
+		.layer_count = CHANNEL_LAYERS,
+		.layers = channel->layers,
+	};
+
+	return r3ring_producer_open(&channel->producer, &options, NULL);
+}
+
+struct bench_channel *bench_channel_open(uint64_t buffer_bytes, int *rc)
+{
+	struct bench_channel *channel = bench_shared(sizeof(*channel));
+
+	*rc = channel ? bench_unpin() : -ENOMEM;
+	if (*rc)
+		return channel;
+	test_daemon_start(&channel->daemon, NULL);
+	channel->name = engine_channel(channel->daemon.dir, "bench");
+	channel->ids = calloc((size_t)CHANNEL_ROWS * CHANNEL_TOP_K, sizeof(*channel->ids));
+	for (uint32_t i = 0; i < CHANNEL_LAYERS; i++)
+		channel->layers[i].layer_id = (int32_t)i;
+	*rc = channel->ids ? open_producer(channel, buffer_bytes) : -ENOMEM;
+	return channel;
+}
+
+int64_t bench_channel_begin(const struct bench_channel *channel)
+{
+	const uint32_t rows = CHANNEL_ROWS;
+	const uint64_t request = 1;
+	const uint32_t position = 0;
+	const struct r3ring_step step = {.size = sizeof(step),
+					 .total_rows = CHANNEL_ROWS,
+					 .row_end = CHANNEL_ROWS,
+					 .valid_end = CHANNEL_ROWS,
+					 .spans = 1,
+					 .span_request = &request,
+					 .span_position = &position,
+					 .span_rows = &rows};
+
+	return r3ring_step_begin(channel->producer, &step, NULL);
+}
+
+void bench_channel_capture(const struct bench_channel *channel, uint32_t layer)
+{
+	const struct r3ring_topk topk = {.ids = channel->ids,
+					 .type = R3RING_INT64,
+					 .rows = CHANNEL_ROWS,
+					 .columns = CHANNEL_TOP_K,
+					 .row_stride = CHANNEL_TOP_K};
+
+	r3ring_capture(channel->producer, (int32_t)layer, &topk, NULL);
+}
