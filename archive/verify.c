@@ -11,7 +11,7 @@
 #include "archive/reader_internal.h"
 #include "archive/verify_index.h"
 
-#define PROGRESS_ITEMS 4096u
+#define PROGRESS_ITEMS 64u
 
 struct verifying {
 	const struct archive_verify_hooks *hooks;

@@ -44,7 +44,7 @@ static const char usage[] =
 	"Writes the records of all ranks of an instance, or of some channels of one, into the\n"
 	"archive DIR, which is made where it is not there and gone on with where it is. Waits for\n"
 	"a first channel, joins those that appear, follows restarts of engine and daemon; ends\n"
-	"when interrupted.\n"
+	"when interrupted, terminated or hung up.\n"
 	"\n"
 	"  -o, --output DIR      the archive\n"
 	"  --instance NAME       the instance\n"
@@ -56,16 +56,17 @@ static const char usage[] =
 	"  --level N             of zstd, 1 to 19 (default 3); 0: do not compress\n"
 	"  --sync WHEN           how often it is made certain that what is written survives a\n"
 	"                        power loss: never, block, or SECONDS (default 1)\n"
-	"  --max-size SIZE       of the archive (such as 500G); it ends there, unless\n"
+	"  --max-size SIZE       of the archive (such as 500G; at least 64K, with --rotate 128K);\n"
+	"                        it ends there, unless\n"
 	"  --rotate              the oldest segments go\n"
 	"  --segment-size SIZE   of its files (default 256M; with --rotate an eighth of the whole\n"
-	"                        if that is less)\n"
+	"                        if that is less), at least 64K\n"
 	"  --no-uring            write with pwrite though there is io_uring\n"
 	"  --json                the summary as JSON\n"
 	"  --help                this text\n"
 	"\n"
-	"exit codes: 0 done, 1 failed (a full disk, too), 2 usage, 3 no daemon or no such "
-	"channel\n";
+	"exit codes: 0 done, 1 failed (a full disk, or a removed archive, too), 2 usage, 3 no\n"
+	"daemon or no such channel\n";
 
 static int refuse(const char *option, const char *value, const char *wanted)
 {

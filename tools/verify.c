@@ -25,7 +25,7 @@ static const char usage[] =
 	"usage: r3ring verify DIR [OPTION]...\n"
 	"\n"
 	"Looks at every byte of the archive in DIR, at the accounts of its channels, and at its\n"
-	"index, and says what is not true of it, with the place.\n"
+	"index, and says what is not true of it or is missing, with the place.\n"
 	"\n"
 	"  --close    first gives it the end that a killed recorder did not: what is not whole\n"
 	"             there is cut\n"
