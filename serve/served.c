@@ -18,6 +18,7 @@ struct served {
 	struct latency latency; /* read by others */
 	pthread_mutex_t lock;   /* of what follows */
 	struct r3ring_book *book;
+	int32_t *layer; /* [layers of the book] the model's numbers; made with it, and stay */
 };
 
 /* ---- the book ------------------------------------------------------------- */
@@ -58,6 +59,20 @@ uint32_t served_gpus(const struct served *served)
 	return status.expert_ranks;
 }
 
+/* Without memory there is no book. */
+static int note_layers(struct served *served, const struct r3ring_load_info *info)
+{
+	int32_t *layer = calloc(info->layers, sizeof(*layer));
+
+	if (!layer)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < info->layers; i++)
+		layer[i] = info->layer[i].layer_id;
+	free(served->layer);
+	served->layer = layer;
+	return 0;
+}
+
 static int make_book(struct served *served, const struct r3ring_load_info *info,
 		     struct r3ring_error *err)
 {
@@ -70,6 +85,8 @@ static int make_book(struct served *served, const struct r3ring_load_info *info,
 	};
 	int r = check_known(served, options.gpus, err);
 
+	if (r == 0)
+		r = note_layers(served, info);
 	if (r == 0)
 		r = r3ring_book_create(&served->book, &options, err);
 	if (r == 0 && map)
@@ -100,6 +117,11 @@ int served_book(struct served *served, struct r3ring_book **book, struct r3ring_
 	*book = served->book;
 	pthread_mutex_unlock(&served->lock);
 	return r;
+}
+
+int32_t served_layer(const struct served *served, uint32_t layer)
+{
+	return served->layer[layer];
 }
 
 struct r3ring_book *served_made_book(struct served *served)
@@ -197,6 +219,7 @@ static void expire(void *context)
 static void free_served(struct served *served)
 {
 	r3ring_book_destroy(served->book);
+	free(served->layer);
 	pthread_mutex_destroy(&served->lock);
 	free(served);
 }

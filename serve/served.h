@@ -46,6 +46,9 @@ uint32_t served_gpus(const struct served *served);
  */
 int served_book(struct served *served, struct r3ring_book **book, struct r3ring_error *err);
 
+/* The model's number of a layer of the book, which is there. */
+int32_t served_layer(const struct served *served, uint32_t layer);
+
 /* Its book if there is one; NULL: nobody has asked for it yet. */
 struct r3ring_book *served_made_book(struct served *served);
 

@@ -34,13 +34,14 @@ static void tell(const struct wish *wish, int r, const struct r3ring_reserve_ans
 		answer->json = json_pack("{s:b, s:s, s:o, s:b, s:o}", "granted", 1, "predictor",
 					 r3ring_predictor_name(wish->predictor), "reservation",
 					 name_of(wish->served, from->reservation), "existed",
-					 from->existed, "tightest", wish_tightest(from));
+					 from->existed, "tightest",
+					 wish_tightest(wish->served, from));
 		return;
 	case -EBUSY:
 		answer->status = MHD_HTTP_CONFLICT;
 		answer->json = json_pack("{s:b, s:s, s:o}", "granted", 0, "predictor",
 					 r3ring_predictor_name(wish->predictor), "tightest",
-					 wish_tightest(from));
+					 wish_tightest(wish->served, from));
 		return;
 	case -EEXIST:
 		http_refuse(answer, MHD_HTTP_FORBIDDEN, "the key is another client's");

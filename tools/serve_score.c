@@ -50,7 +50,7 @@ static json_t *describe(const struct place *place)
 	return json_pack("{s:s, s:b, s:s, s:o}", "instance", served_name(place->served), "fits",
 			 place->answer.margin >= 0, "predictor",
 			 r3ring_predictor_name(place->predictor), "tightest",
-			 wish_tightest(&place->answer));
+			 wish_tightest(place->served, &place->answer));
 }
 
 void api_score(void *context, const struct http_request *request, struct http_answer *answer)

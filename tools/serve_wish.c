@@ -201,11 +201,11 @@ json_t *wish_visits(int64_t units)
 	return json_real((double)units / R3RING_DEMAND_TOKEN);
 }
 
-json_t *wish_tightest(const struct r3ring_reserve_answer *answer)
+json_t *wish_tightest(const struct served *served, const struct r3ring_reserve_answer *answer)
 {
-	return json_pack("{s:i, s:i, s:i, s:o, s:f, s:o}", "layer", (int)answer->layer, "gpu",
-			 (int)answer->gpu, "expert", (int)answer->expert, "margin",
-			 wish_visits(answer->margin), "evidence_age_ms",
-			 (double)answer->evidence_age_ns / NS_PER_MS, "epoch",
+	return json_pack("{s:i, s:i, s:i, s:o, s:f, s:o}", "layer",
+			 (int)served_layer(served, answer->layer), "gpu", (int)answer->gpu,
+			 "expert", (int)answer->expert, "margin", wish_visits(answer->margin),
+			 "evidence_age_ms", (double)answer->evidence_age_ns / NS_PER_MS, "epoch",
 			 json_u64(answer->epoch));
 }

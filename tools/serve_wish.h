@@ -29,7 +29,7 @@ bool wish_find_book(struct wish *wish, struct http_answer *answer);
 struct r3ring_demand *wish_demand(struct wish *wish, struct http_answer *answer);
 
 /* The book's answer in JSON; units as visits of tokens. */
-json_t *wish_tightest(const struct r3ring_reserve_answer *answer);
+json_t *wish_tightest(const struct served *served, const struct r3ring_reserve_answer *answer);
 json_t *wish_visits(int64_t units);
 
 #endif

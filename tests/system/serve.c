@@ -141,13 +141,17 @@ Test(serve, a_reservation_is_granted_once_committed_and_freed)
 Test(serve, what_does_not_fit_is_refused_with_the_place_and_what_is_wanting)
 {
 	struct http_reply reply;
+	json_int_t layer;
 
 	serve_stage_run(3);
 	reply = reserve("large", 1000, 60000);
 	cr_expect_eq(reply.status, 409);
 	cr_expect(json_is_false(at(reply.json, "granted", NULL)));
 	cr_expect_lt(json_number_value(at(reply.json, "tightest", "margin")), 0);
-	cr_expect(json_is_integer(at(reply.json, "tightest", "layer")));
+	/* As the model numbers them. */
+	layer = json_integer_value(at(reply.json, "tightest", "layer"));
+	cr_expect_geq(layer, ENGINE_FIRST_LAYER);
+	cr_expect_lt(layer, ENGINE_FIRST_LAYER + (json_int_t)ENGINE_LAYERS);
 	json_decref(reply.json);
 	cr_expect_eq(reservations(), 0);
 }
