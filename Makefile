@@ -486,7 +486,7 @@ bench: $(call packages,bench)
 	+$(Q)$(submake) build
 	$(Q)$(O)/tests/run-bench $(BENCH_ARGS)
 
-# What reserving expert capacity is worth, on recorded routing.
+# What reserving expert capacity is worth, on recorded routing: a recording's header, or an archive.
 RECORDING ?= ../shared/data/gptoss20b/gptoss20b_many.json
 .PHONY: bench-reserve
 bench-reserve: $(call packages,build)

@@ -3,8 +3,6 @@
 
 #include "tests/bench/worth/cluster.h"
 
-#define EXPERTS_MOST 1024u
-
 /* Visits of one layer in one step: by expert, and from these by GPU. */
 struct layer_visits {
 	uint32_t expert[EXPERTS_MOST];
@@ -19,8 +17,11 @@ static void add_row(const struct cluster *cluster, const struct running *one, ui
 	const uint16_t *ids = cluster->corpus->request[one->request].ids +
 			      ((size_t)row * trace->layer_count + layer) * trace->top_k;
 
-	for (uint32_t k = 0; k < trace->top_k; k++)
-		to->expert[ids[k]]++;
+	/* What is missing is no expert. */
+	for (uint32_t k = 0; k < trace->top_k; k++) {
+		if (ids[k] < trace->experts)
+			to->expert[ids[k]]++;
+	}
 }
 
 /* An expert's visits go to its replicas in turns: each replica is as likely as another. */

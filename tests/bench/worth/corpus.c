@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <jansson.h>
 
@@ -76,26 +77,45 @@ static void take_requests(struct corpus *corpus, const json_t *header)
 	}
 }
 
-int corpus_read(struct corpus *corpus, const char *path, struct r3ring_error *err)
+static int read_recording(struct corpus *corpus, const char *path, struct r3ring_error *err)
 {
 	json_t *header;
-	int r;
+	int r = trace_read(&corpus->trace, path, err);
 
-	*corpus = (struct corpus){0};
-	r = trace_read(&corpus->trace, path, err);
 	if (r)
 		return r;
 	header = json_load_file(path, 0, NULL);
 	corpus->request = calloc(corpus->trace.request_count, sizeof(*corpus->request));
-	corpus->cells = corpus->trace.layer_count * corpus->trace.experts;
 	if (header && corpus->request)
 		take_requests(corpus, header);
 	json_decref(header);
-	if (corpus->count >= 4)
-		return 0;
-	corpus_free(corpus);
-	return r3ring_error_set(err, -EINVAL, "%s: fewer than four requests of %u rows", path,
-				ROWS_MIN);
+	return 0;
+}
+
+static bool is_directory(const char *path)
+{
+	struct stat status;
+
+	return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+int corpus_read(struct corpus *corpus, const char *path, struct r3ring_error *err)
+{
+	int r;
+
+	*corpus = (struct corpus){0};
+	r = is_directory(path) ? corpus_read_archive(corpus, path, err)
+			       : read_recording(corpus, path, err);
+	corpus->cells = corpus->trace.layer_count * corpus->trace.experts;
+	if (r == 0 && corpus->count < 4)
+		r = r3ring_error_set(err, -EINVAL, "%s: fewer than four requests of %u rows", path,
+				     ROWS_MIN);
+	if (r == 0 && corpus->trace.experts > EXPERTS_MOST)
+		r = r3ring_error_set(err, -EINVAL, "%s: %u experts, more than %u", path,
+				     corpus->trace.experts, EXPERTS_MOST);
+	if (r)
+		corpus_free(corpus);
+	return r;
 }
 
 void corpus_free(struct corpus *corpus)

@@ -3,8 +3,8 @@
  * The requests that the worth of reservation is measured on: recorded routing, split at random
  * into requests that predictors are fitted on and requests that they are tested on.
  *
- * The recording has no rows of prompts. A request's first PROMPT_ROWS rows stand for them: they
- * are known when it is placed, and it is served from the row behind them on.
+ * A recording has no rows of prompts; an archive may. A request's first PROMPT_ROWS rows stand for
+ * its prompt: they are known when it is placed, and it is served from the row behind them on.
  */
 #ifndef WORTH_CORPUS_H
 #define WORTH_CORPUS_H
@@ -18,6 +18,7 @@
 
 #define PROMPT_ROWS 32u
 #define ROWS_MIN (2 * PROMPT_ROWS) /* shorter requests are left out */
+#define EXPERTS_MOST 1024u
 
 struct recorded {
 	const uint16_t *ids; /* [rows][layers][top_k] */
@@ -33,8 +34,13 @@ struct corpus {
 	uint32_t cells; /* layers x experts */
 };
 
-/* Reads a recording. Returns 0 or as trace_read(); free with corpus_free(). */
-int corpus_read(struct corpus *corpus, const char *header, struct r3ring_error *err);
+/* Reads a recording, or an archive where @path is a directory. Returns 0, as trace_read() or
+ * archive_reader_open(), or -EINVAL (too little is in it); free with corpus_free(). */
+int corpus_read(struct corpus *corpus, const char *path, struct r3ring_error *err);
+
+/* Adds the requests of an archive to an empty corpus: those of the first one's model, each from the
+ * last PROMPT_ROWS of its prompt on, as far as its rows are known. Those of one session are of one subject. */
+int corpus_read_archive(struct corpus *corpus, const char *dir, struct r3ring_error *err);
 void corpus_free(struct corpus *corpus);
 
 /* Adds the visits of rows [row, end) of a request to counts [layers][experts]. */

@@ -13,12 +13,13 @@
 #include "tests/bench/worth/foretell.h"
 #include "tests/bench/worth/simulate.h"
 
-static const char usage[] = "usage: bench-worth [--seeds N] [--json FILE] HEADER.json\n"
-			    "\n"
-			    "Measures on a recording (as `r3ring produce --trace` takes it).\n"
-			    "\n"
-			    "  --seeds N    splits and orders of arrival, 2 to 1000 (20)\n"
-			    "  --json FILE  all figures\n";
+static const char usage[] =
+	"usage: bench-worth [--seeds N] [--json FILE] HEADER.json|ARCHIVE\n"
+	"\n"
+	"Measures on a recording (as `r3ring produce --trace` takes it) or an archive.\n"
+	"\n"
+	"  --seeds N    splits and orders of arrival, 2 to 1000 (20)\n"
+	"  --json FILE  all figures\n";
 
 /* Reading weights is what small batches wait for; computing, large ones. */
 static const struct cost costs[] = {{"weights", 4, 0.1}, {"visits", 0, 4}};
