@@ -399,6 +399,12 @@ int archive_reader_open(struct archive_reader **reader, const char *dir, struct 
 	return 0;
 }
 
+void archive_reader_read_ahead(struct archive_reader *reader)
+{
+	if (!reader->segment.ahead)
+		reader->segment.ahead = archive_ahead_create();
+}
+
 void archive_reader_close(struct archive_reader *reader)
 {
 	if (!reader)

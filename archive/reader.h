@@ -49,6 +49,10 @@ struct archive_item {
 int archive_reader_open(struct archive_reader **reader, const char *dir, struct r3ring_error *err);
 void archive_reader_close(struct archive_reader *reader);
 
+/* Threads read and decompress what comes next, where there are processors for them: for whoever
+ * has much to do with each entry. Costs a few MiB; what is given is the same. */
+void archive_reader_read_ahead(struct archive_reader *reader);
+
 /*
  * The next entry, checked. What a segment says again of those before (its channels, their
  * generation, and a keyframe) is given, flagged `repeated`, only where

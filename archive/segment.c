@@ -172,6 +172,8 @@ int archive_segment_open(struct archive_segment *segment, int dir_fd, uint64_t n
 
 void archive_segment_close(struct archive_segment *segment)
 {
+	if (segment->fd >= 0 && segment->ahead)
+		archive_ahead_forget(segment->ahead);
 	if (segment->fd >= 0)
 		close(segment->fd);
 	segment->fd = -1;
@@ -183,6 +185,7 @@ void archive_segment_free(struct archive_segment *segment)
 	free(segment->stored.bytes);
 	free(segment->raw.bytes);
 	ZSTD_freeDCtx(segment->decompressor);
+	archive_ahead_destroy(segment->ahead);
 	*segment = (struct archive_segment){.fd = -1};
 }
 
@@ -317,9 +320,18 @@ static int read_entries(struct archive_segment *segment, const struct archive_bl
 			struct r3ring_error *err)
 {
 	uint64_t records;
+	const uint8_t *entries = NULL;
 	const char *what;
-	int code = read_stored(segment, block, err);
+	int code;
 
+	if (segment->ahead)
+		entries = archive_ahead_take(segment->ahead, segment->fd, segment->bytes,
+					     segment->offset, block, &records);
+	if (entries) {
+		segment->entries = entries;
+		return check_records(segment, block, records, err);
+	}
+	code = read_stored(segment, block, err);
 	if (code)
 		return code;
 	if (block->flags & ARCHIVE_BLOCK_ZSTD)

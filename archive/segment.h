@@ -12,6 +12,7 @@
 
 #include <r3ring/error.h>
 
+#include "archive/ahead.h"
 #include "archive/format.h"
 
 /* A block says more than this of itself: no record is so large. */
@@ -44,7 +45,8 @@ struct archive_segment {
 	struct archive_chain chain;      /* for the next */
 	const uint8_t *entries;          /* of the newest block, [block.raw] */
 	struct archive_room stored, raw;
-	void *decompressor; /* ZSTD_DCtx */
+	void *decompressor;          /* ZSTD_DCtx */
+	struct archive_ahead *ahead; /* NULL: blocks are read when they are asked for */
 };
 
 /*

@@ -27,6 +27,7 @@ static int feed_all(struct exporter *exporter, struct archive_reader *reader,
 	uint64_t told = 0;
 	int rc;
 
+	archive_reader_read_ahead(reader);
 	archive_reader_get_extent(reader, &extent);
 	while ((rc = archive_reader_next(reader, &item, err)) == 1) {
 		uint64_t passed = archive_reader_passed(reader);

@@ -9,11 +9,12 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "archive/export/behind.h"
 #include "archive/export/export.h"
 #include "archive/export/file.h"
 #include "archive/export/sink.h"
 
-#define BUFFER_BYTES (256u << 10)
+#define BUFFER_BYTES (128u << 10)
 #define OUTPUT_MODE 0666 /* less the umask */
 
 static const char *name_of(const struct export_file *file)
@@ -83,7 +84,8 @@ static int begin(struct export_file *file, const char *out, struct r3ring_error 
 	*file = EXPORT_FILE_NONE;
 	file->out = out;
 	file->sink = export_sink_is(out);
-	file->buffer = malloc(BUFFER_BYTES);
+	file->room = BUFFER_BYTES;
+	file->buffer = malloc(file->room);
 	return file->buffer ? 0 : r3ring_error_set(err, -ENOMEM, "no memory");
 }
 
@@ -130,77 +132,146 @@ void export_file_close(struct export_file *file)
 {
 	if (file->temporary[0])
 		unlinkat(file->dir, file->temporary, 0);
+	if (file->behind)
+		export_behind_destroy(file->behind);
+	else
+		free(file->buffer);
 	if (file->fd >= 0)
 		close(file->fd);
 	if (file->dir >= 0)
 		close(file->dir);
-	free(file->buffer);
 	*file = EXPORT_FILE_NONE;
 }
 
 /* ---- writing ------------------------------------------------------------ */
 
+static int say(const struct export_file *file, int rc, struct r3ring_error *err)
+{
+	errno = -rc;
+	return rc ? complain(file, "write", err) : 0;
+}
+
 static int write_all(const struct export_file *file, uint64_t offset, const uint8_t *data,
 		     size_t bytes, struct r3ring_error *err)
 {
-	if (file->streams) {
-		errno = -export_sink_write(file->fd, data, bytes);
-		return errno ? complain(file, "write", err) : 0;
-	}
-	while (bytes) {
-		ssize_t done = pwrite(file->fd, data, bytes, (off_t)offset);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0) {
-			errno = done ? errno : ENOSPC;
-			return complain(file, "write", err);
-		}
-		data += done;
-		offset += (uint64_t)done;
-		bytes -= (size_t)done;
-	}
-	return 0;
+	return say(file,
+		   file->streams ? export_sink_write(file->fd, data, bytes)
+				 : export_write_at(file->fd, data, bytes, offset),
+		   err);
 }
 
 static int flush(struct export_file *file, struct r3ring_error *err)
 {
-	size_t held = file->held;
+	const size_t held = file->held;
 
+	if (file->failed)
+		return say(file, file->failed, err);
 	file->held = 0;
-	return held ? write_all(file, file->size - held, file->buffer, held, err) : 0;
+	if (held && file->behind) {
+		export_behind_give(file->behind, held, file->size - held);
+		file->failed = export_behind_next(file->behind, &file->buffer);
+		return say(file, file->failed, err);
+	}
+	if (held)
+		file->failed = write_all(file, file->size - held, file->buffer, held, err);
+	return file->failed;
+}
+
+/* All of it is in the file. */
+static int settle(struct export_file *file, struct r3ring_error *err)
+{
+	int rc = flush(file, err);
+
+	return rc || !file->behind ? rc : say(file, export_behind_wait(file->behind), err);
+}
+
+void export_file_behind(struct export_file *file)
+{
+	struct export_behind *behind = export_behind_create(file->fd, file->streams);
+
+	if (!behind)
+		return;
+	free(file->buffer);
+	file->behind = behind;
+	file->room = EXPORT_BEHIND_BYTES;
+	export_behind_next(behind, &file->buffer);
+}
+
+void *export_file_room(struct export_file *file, size_t bytes)
+{
+	struct r3ring_error later;
+
+	if (bytes > file->room || (file->held + bytes > file->room && flush(file, &later)))
+		return NULL;
+	return file->buffer + file->held;
+}
+
+void export_file_took(struct export_file *file, size_t bytes)
+{
+	file->held += bytes;
+	file->size += bytes;
 }
 
 int export_file_append(struct export_file *file, const void *data, size_t bytes,
 		       struct r3ring_error *err)
 {
+	const uint8_t *at = data;
 	int rc = 0;
 
-	if (file->held + bytes > BUFFER_BYTES)
+	if (!file->behind && bytes >= file->room) {
 		rc = flush(file, err);
-	if (rc)
+		if (!rc)
+			rc = write_all(file, file->size, data, bytes, err);
+		file->size += bytes;
 		return rc;
-	if (bytes >= BUFFER_BYTES) {
-		rc = write_all(file, file->size, data, bytes, err);
-	} else {
-		memcpy(file->buffer + file->held, data, bytes);
-		file->held += bytes;
 	}
-	file->size += bytes;
+	while (!rc && bytes) {
+		const size_t left = file->room - file->held;
+		const size_t now = bytes < left ? bytes : left;
+
+		memcpy(file->buffer + file->held, at, now);
+		export_file_took(file, now);
+		at += now;
+		bytes -= now;
+		if (bytes)
+			rc = flush(file, err);
+	}
 	return rc;
 }
 
 int export_file_write(struct export_file *file, uint64_t offset, const void *data, size_t bytes,
 		      struct r3ring_error *err)
 {
-	int rc = flush(file, err);
+	int rc = settle(file, err);
 
 	return rc ? rc : write_all(file, offset, data, bytes, err);
 }
 
+int export_file_read(struct export_file *file, uint64_t offset, void *data, size_t bytes,
+		     struct r3ring_error *err)
+{
+	uint8_t *to = data;
+	int rc = settle(file, err);
+
+	while (!rc && bytes) {
+		ssize_t got = pread(file->fd, to, bytes, (off_t)offset);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0) {
+			errno = got ? errno : EIO;
+			return complain(file, "read back", err);
+		}
+		to += got;
+		offset += (uint64_t)got;
+		bytes -= (size_t)got;
+	}
+	return rc;
+}
+
 int export_file_seek(struct export_file *file, uint64_t at, struct r3ring_error *err)
 {
-	int rc = flush(file, err);
+	int rc = settle(file, err);
 
 	file->size = at;
 	return rc;
@@ -211,7 +282,7 @@ static int copy_by_hand(struct export_file *file, const struct export_file *from
 			struct r3ring_error *err)
 {
 	while (at < from->size) {
-		ssize_t got = pread(from->fd, file->buffer, BUFFER_BYTES, (off_t)at);
+		ssize_t got = pread(from->fd, file->buffer, file->room, (off_t)at);
 		int rc;
 
 		if (got < 0 && errno == EINTR)
@@ -232,10 +303,10 @@ static int copy_by_hand(struct export_file *file, const struct export_file *from
 int export_file_copy(struct export_file *file, struct export_file *from, uint64_t at,
 		     struct r3ring_error *err)
 {
-	int rc = flush(file, err);
+	int rc = settle(file, err);
 
 	if (!rc)
-		rc = flush(from, err);
+		rc = settle(from, err);
 	while (!rc && at < from->size) {
 		off_t source = (off_t)at, target = (off_t)file->size;
 		ssize_t done =
@@ -306,7 +377,7 @@ static int pass_on(const struct export_file *file, struct r3ring_error *err)
 int export_file_publish(struct export_file *file, struct r3ring_error *err)
 {
 	char path[PATH_MAX];
-	int rc = flush(file, err);
+	int rc = settle(file, err);
 
 	if (rc || file->streams)
 		return rc;

@@ -16,13 +16,16 @@
 #include <r3ring/error.h>
 
 struct export_file {
-	const char *out; /* the output's path; borrowed */
-	bool sink;       /* that is no file */
-	bool streams;    /* what is written goes there at once */
-	int fd, dir;     /* -1: none */
-	uint64_t size;   /* with what is still in the buffer */
-	size_t held;     /* in the buffer */
-	uint8_t *buffer;
+	const char *out;              /* the output's path; borrowed */
+	bool sink;                    /* that is no file */
+	bool streams;                 /* what is written goes there at once */
+	int fd, dir;                  /* -1: none */
+	uint64_t size;                /* with what is still in the buffer */
+	size_t held;                  /* in the buffer, */
+	size_t room;                  /* which takes so much */
+	uint8_t *buffer;              /* its own, or of `behind` */
+	struct export_behind *behind; /* NULL: it writes itself */
+	int failed;                   /* -errno of a write before: nothing is whole any more */
 	char temporary[NAME_MAX + 1]; /* "": has no name */
 };
 
@@ -38,6 +41,17 @@ int export_file_create(struct export_file *file, const char *out, struct r3ring_
 /* The same, but what is appended goes to a sink at once: nothing else may be done with it. */
 int export_file_stream(struct export_file *file, const char *out, struct r3ring_error *err);
 
+/* From now on a thread writes what is appended, where there is a processor for it. For what is
+ * large. */
+void export_file_behind(struct export_file *file);
+
+/*
+ * Room for @bytes that are appended next, to be filled in place, then export_file_took();
+ * NULL where there is none: export_file_append() takes them, and says why it cannot.
+ */
+void *export_file_room(struct export_file *file, size_t bytes);
+void export_file_took(struct export_file *file, size_t bytes);
+
 /* All of these return 0, -ENOSPC, -EDQUOT, -EIO, ... */
 int export_file_append(struct export_file *file, const void *data, size_t bytes,
 		       struct r3ring_error *err);
@@ -45,6 +59,8 @@ int export_file_write(struct export_file *file, uint64_t offset, const void *dat
 		      struct r3ring_error *err); /* within its size */
 /* What is appended next goes to @at, within its size. */
 int export_file_seek(struct export_file *file, uint64_t at, struct r3ring_error *err);
+int export_file_read(struct export_file *file, uint64_t offset, void *data, size_t bytes,
+		     struct r3ring_error *err); /* within its size */
 /* Appends what @from has from @at on. */
 int export_file_copy(struct export_file *file, struct export_file *from, uint64_t at,
 		     struct r3ring_error *err);

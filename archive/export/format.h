@@ -37,6 +37,8 @@ struct export_request {
 struct export_chunk {
 	const struct export_request *request;
 	uint32_t position, rows;
+	bool whole;                     /* none is missing or padded */
+	void *room;                     /* where the routes are to be; NULL: anywhere */
 	const void *routes;             /* [rows][layers][top_k] of the plan's dtype */
 	const uint8_t *valid;           /* [rows][layers] */
 	const uint8_t *cause;           /* [rows][layers] of missing cells, before filling */
@@ -53,6 +55,9 @@ struct export_container {
 		     struct r3ring_error *err);
 	int (*request)(struct export_writer *writer, const struct export_request *request,
 		       struct r3ring_error *err);
+	/* Where the routes of the next rows, @bytes, may be put instead of handing them over to
+	 * be copied; or NULL. The operation may be absent. */
+	void *(*room)(struct export_writer *writer, size_t bytes);
 	int (*rows)(struct export_writer *writer, const struct export_chunk *chunk,
 		    struct r3ring_error *err);
 	int (*request_end)(struct export_writer *writer, struct r3ring_error *err);

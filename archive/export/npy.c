@@ -96,6 +96,7 @@ const struct export_container export_npy_container = {
 	.open = export_single_open,
 	.begin = npy_begin,
 	.request = npy_request,
+	.room = export_single_room,
 	.rows = export_single_rows,
 	.request_end = export_single_request_end,
 	.patch = npy_patch,

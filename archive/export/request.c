@@ -58,6 +58,9 @@ static int write_rows(struct exporter *exporter, const struct r3ring_assembled *
 		if (chunk.rows > exporter->reader.rows)
 			chunk.rows = exporter->reader.rows;
 		done += chunk.rows;
+		if (container->room)
+			chunk.room = container->room(exporter->writer,
+						     chunk.rows * exporter->plan.row_bytes);
 		rc = export_reader_read(&exporter->reader, assembled, &chunk, &exporter->summary,
 					err);
 		if (!rc)

@@ -3,12 +3,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "archive/export/behind.h"
 #include "archive/export/convert.h"
 #include "archive/export/rows.h"
 
-#define BUFFER_BYTES (512u << 10)
+#define BUFFER_BYTES EXPORT_BEHIND_BYTES /* so that rows fit into what is written behind */
 
 /* ---- buffers ------------------------------------------------------------ */
+
+static bool converts(const struct export_plan *plan)
+{
+	return export_dtype_bytes(plan->dtype) != sizeof(uint16_t);
+}
 
 int export_reader_open(struct export_reader *reader, const struct export_plan *plan)
 {
@@ -21,18 +27,18 @@ int export_reader_open(struct export_reader *reader, const struct export_plan *p
 	reader->rows = (uint32_t)rows;
 	reader->from = calloc(cells, sizeof(*reader->from));
 	reader->run = calloc(cells, sizeof(*reader->run));
-	reader->ids = malloc(rows * ids);
 	reader->run_ids = malloc(rows * ids);
 	reader->valid = malloc(rows * cells);
 	reader->cause = malloc(rows * cells);
 	reader->run_valid = malloc(rows * cells);
 	reader->run_cause = malloc(rows * cells);
 	reader->weight_version = malloc(rows * sizeof(*reader->weight_version));
-	if (export_dtype_bytes(plan->dtype) != sizeof(uint16_t))
-		reader->converted = malloc(rows * plan->row_bytes);
-	if (reader->from && reader->run && reader->ids && reader->run_ids && reader->valid &&
-	    reader->cause && reader->run_valid && reader->run_cause && reader->weight_version &&
-	    (reader->converted || export_dtype_bytes(plan->dtype) == sizeof(uint16_t)))
+	reader->own = malloc(rows * plan->row_bytes);
+	if (converts(plan))
+		reader->raw = malloc(rows * ids);
+	if (reader->from && reader->run && reader->run_ids && reader->valid && reader->cause &&
+	    reader->run_valid && reader->run_cause && reader->weight_version && reader->own &&
+	    (reader->raw || !converts(plan)))
 		return 0;
 	export_reader_close(reader);
 	return -ENOMEM;
@@ -42,14 +48,15 @@ void export_reader_close(struct export_reader *reader)
 {
 	free(reader->from);
 	free(reader->run);
-	free(reader->ids);
 	free(reader->run_ids);
 	free(reader->valid);
 	free(reader->cause);
 	free(reader->run_valid);
 	free(reader->run_cause);
 	free(reader->weight_version);
-	free(reader->converted);
+	free(reader->own);
+	free(reader->raw);
+	free(reader->cache.layer);
 	*reader = (struct export_reader){0};
 }
 
@@ -77,14 +84,36 @@ static void find_runs(struct export_reader *reader)
 	}
 }
 
+/* Requests of one engine have the same layers. */
+static bool is_cached(const struct export_layer_cache *cache,
+		      const struct r3ring_assembled_info *info)
+{
+	return cache->layer && cache->layers == info->layers &&
+	       !memcmp(cache->layer, info->layer, info->layers * sizeof(*info->layer));
+}
+
+static void keep(struct export_layer_cache *cache, const struct r3ring_assembled_info *info)
+{
+	free(cache->layer);
+	cache->layers = info->layers;
+	cache->layer = malloc(info->layers * sizeof(*info->layer) + 1);
+	if (cache->layer)
+		memcpy(cache->layer, info->layer, info->layers * sizeof(*info->layer));
+}
+
 int export_reader_begin(struct export_reader *reader, const struct export_known_layers *known,
 			const struct r3ring_assembled_info *info, struct r3ring_error *err)
 {
-	int rc = export_plan_map(reader->plan, known, info, reader->from, err);
+	int rc;
 
-	if (!rc)
-		find_runs(reader);
-	return rc;
+	if (is_cached(&reader->cache, info))
+		return 0;
+	rc = export_plan_map(reader->plan, known, info, reader->from, err);
+	if (rc)
+		return rc;
+	find_runs(reader);
+	keep(&reader->cache, info);
+	return 0;
 }
 
 /* ---- reading ------------------------------------------------------------ */
@@ -187,30 +216,31 @@ static int fill_cell(struct export_reader *reader, const struct export_chunk *ch
 	const struct export_plan *plan = reader->plan;
 	const uint32_t row = (uint32_t)(cell / plan->layers),
 		       layer = (uint32_t)(cell % plan->layers);
-	void *to = reader->converted ? reader->converted : reader->ids;
 	const uint8_t cause = reader->cause[cell];
 
 	if (is_pad(reader, chunk, row, layer)) {
 		summary->padded++;
-		export_fill(to, plan->dtype, cell * plan->top_k, plan->top_k, plan->pad);
+		export_fill(reader->out, plan->dtype, cell * plan->top_k, plan->top_k, plan->pad);
 		return 0;
 	}
 	if (plan->missing == EXPORT_FILL_ERROR)
 		return refuse(reader, chunk, row, layer, cause, err);
 	summary->filled[cause]++;
-	export_fill(to, plan->dtype, cell * plan->top_k, plan->top_k, plan->missing);
+	export_fill(reader->out, plan->dtype, cell * plan->top_k, plan->top_k, plan->missing);
 	return 0;
 }
 
-static int fill_missing(struct export_reader *reader, const struct export_chunk *chunk,
+static int fill_missing(struct export_reader *reader, struct export_chunk *chunk,
 			struct export_summary *summary, struct r3ring_error *err)
 {
 	const size_t cells = (size_t)chunk->rows * reader->plan->layers;
 	const uint8_t *next = reader->valid, *end = next + cells;
 	int rc = 0;
 
+	chunk->whole = true;
 	while (!rc && next < end && (next = memchr(next, 0, (size_t)(end - next)))) {
 		rc = fill_cell(reader, chunk, (size_t)(next - reader->valid), summary, err);
+		chunk->whole = false;
 		next++;
 	}
 	return rc;
@@ -221,15 +251,18 @@ int export_reader_read(struct export_reader *reader, const struct r3ring_assembl
 		       struct r3ring_error *err)
 {
 	const struct export_plan *plan = reader->plan;
-	int rc = read_ids(reader, assembled, chunk);
+	int rc;
 
+	reader->out = chunk->room ? chunk->room : reader->own;
+	reader->ids = reader->raw ? reader->raw : reader->out;
+	rc = read_ids(reader, assembled, chunk);
 	if (rc)
 		return r3ring_error_set(err, rc, "request '%s': position %u is beyond its end",
 					chunk->request->id, chunk->position);
-	if (reader->converted)
-		export_convert(reader->converted, plan->dtype, reader->ids,
+	if (reader->raw)
+		export_convert(reader->out, plan->dtype, reader->raw,
 			       (size_t)chunk->rows * plan->layers * plan->top_k);
-	chunk->routes = reader->converted ? reader->converted : reader->ids;
+	chunk->routes = reader->out;
 	chunk->valid = reader->valid;
 	chunk->cause = reader->cause;
 	chunk->weight_version = reader->weight_version;

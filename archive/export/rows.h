@@ -16,10 +16,17 @@ struct export_reader {
 	uint16_t *from; /* [plan->layers] where a request's layers lie */
 	struct export_run *run;
 	uint32_t runs;
-	uint16_t *ids, *run_ids;
+	uint16_t *run_ids;
 	uint8_t *valid, *cause, *run_valid, *run_cause;
 	uint64_t *weight_version;
-	void *converted; /* NULL: ids are of the output's width */
+	void *own;     /* routes, where the chunk has no room for them */
+	uint16_t *raw; /* before their conversion; NULL: ids are of the output's width */
+	uint16_t *ids; /* of the rows at work */
+	void *out;
+	struct export_layer_cache {
+		struct r3ring_layer_entry *layer; /* [layers] of the request before this one */
+		uint32_t layers;
+	} cache;
 };
 
 /* Returns 0 or -ENOMEM. Pairs with export_reader_close(). */
@@ -31,8 +38,9 @@ int export_reader_begin(struct export_reader *reader, const struct export_known_
 			const struct r3ring_assembled_info *info, struct r3ring_error *err);
 
 /*
- * Reads rows from chunk->position on, chunk->rows of them, at most reader->rows; fills the
- * rest of @chunk with what lies in the reader's buffers until the next call.
+ * Reads rows from chunk->position on, chunk->rows of them, at most reader->rows, the routes to
+ * chunk->room where there is one; fills the rest of @chunk with what lies in the reader's
+ * buffers until the next call.
  *
  * Returns 0, or -ENODATA: a cell is missing that must not be.
  */

@@ -5,7 +5,8 @@
  * which may end in spaces; each tensor's dtype, shape and offsets behind the header).
  *
  * Routes go to where they will lie in the output, behind room for the header; the smaller
- * tensors to files of their own, which are appended at the end.
+ * tensors to files of their own, which are appended at the end, and those that go on row for
+ * row alike as runs.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,17 +17,26 @@
 #include "archive/export/file.h"
 #include "archive/export/format.h"
 #include "archive/export/json_text.h"
+#include "archive/export/runs.h"
 #include "archive/export/text.h"
 
 #define ROOM 65536u /* for the header and its length; where the routes begin */
 #define HEADER_MAX 100000000u
-#define POSITIONS_AT_ONCE 512u
 
-enum part { ROUTES, POSITIONS, VERSIONS, CU_SEQLENS, PROMPTS, LAYER_IDS, VALID, IDS, PARTS };
+enum part { ROUTES, CU_SEQLENS, PROMPTS, LAYER_IDS, IDS, PATCHES, PARTS };
+enum run { POSITIONS, VERSIONS, VALID, RUNS };
+
+/* A row that was rewritten: its mask lies behind this. */
+struct patch {
+	uint64_t row, weight_version;
+};
 
 struct export_writer {
 	const struct export_plan *plan;
 	struct export_file part[PARTS];
+	struct export_runs run[RUNS];
+	uint64_t begin[RUNS];     /* where they are in the output */
+	uint8_t *all;             /* [layers] the mask of a row that has all */
 	struct export_file moved; /* the output, where the room did not do */
 	uint64_t rows, requests;
 };
@@ -48,7 +58,10 @@ static void safetensors_close(struct export_writer *writer)
 {
 	for (uint32_t i = 0; i < PARTS; i++)
 		export_file_close(&writer->part[i]);
+	for (uint32_t i = 0; i < RUNS; i++)
+		export_runs_close(&writer->run[i]);
 	export_file_close(&writer->moved);
+	free(writer->all);
 	free(writer);
 }
 
@@ -62,12 +75,17 @@ static int safetensors_open(struct export_writer **to, const char *out, struct r
 	writer->moved = EXPORT_FILE_NONE;
 	for (uint32_t i = 0; i < PARTS; i++)
 		writer->part[i] = EXPORT_FILE_NONE;
+	for (uint32_t i = 0; i < RUNS; i++)
+		writer->run[i].file = EXPORT_FILE_NONE;
 	for (uint32_t i = 0; !rc && i < PARTS; i++)
 		rc = export_file_create(&writer->part[i], out, err);
+	for (uint32_t i = 0; !rc && i < RUNS; i++)
+		rc = export_runs_create(&writer->run[i], out, err);
 	if (rc) {
 		safetensors_close(writer);
 		return rc;
 	}
+	export_file_behind(&writer->part[ROUTES]);
 	*to = writer;
 	return 0;
 }
@@ -77,6 +95,19 @@ static int put_number(struct export_file *file, uint64_t number, struct r3ring_e
 	return export_file_append(file, &number, sizeof(number), err);
 }
 
+static int begin_runs(struct export_writer *writer)
+{
+	const size_t layers = writer->plan->layers;
+
+	writer->all = malloc(layers);
+	if (!writer->all || export_runs_begin(&writer->run[POSITIONS], sizeof(uint64_t), true) ||
+	    export_runs_begin(&writer->run[VERSIONS], sizeof(uint64_t), false) ||
+	    export_runs_begin(&writer->run[VALID], layers, false))
+		return -ENOMEM;
+	memset(writer->all, 1, layers);
+	return 0;
+}
+
 static int safetensors_begin(struct export_writer *writer, const struct export_plan *plan,
 			     struct r3ring_error *err)
 {
@@ -84,6 +115,8 @@ static int safetensors_begin(struct export_writer *writer, const struct export_p
 	int rc = export_file_append(&writer->part[ROUTES], room, sizeof(room), err);
 
 	writer->plan = plan;
+	if (!rc && begin_runs(writer))
+		return r3ring_error_set(err, -ENOMEM, "no memory");
 	if (!rc)
 		rc = put_number(&writer->part[CU_SEQLENS], 0, err);
 	for (uint32_t i = 0; !rc && i < plan->layers; i++)
@@ -113,38 +146,61 @@ static int safetensors_request(struct export_writer *writer, const struct export
 	return rc ? rc : put_number(&writer->part[PROMPTS], request->info->prompt_tokens, err);
 }
 
-static int put_positions(struct export_writer *writer, const struct export_chunk *chunk,
-			 struct r3ring_error *err)
+static int put_valid(struct export_writer *writer, const struct export_chunk *chunk,
+		     struct r3ring_error *err)
 {
-	int64_t position[POSITIONS_AT_ONCE];
+	const size_t layers = writer->plan->layers;
 	int rc = 0;
 
-	for (uint32_t done = 0; !rc && done < chunk->rows;) {
-		uint32_t count = 0;
+	if (chunk->whole)
+		return export_runs_put(&writer->run[VALID], writer->all, chunk->rows, err);
+	for (uint32_t i = 0; !rc && i < chunk->rows; i++)
+		rc = export_runs_put(&writer->run[VALID], chunk->valid + i * layers, 1, err);
+	return rc;
+}
 
-		for (; count < POSITIONS_AT_ONCE && done < chunk->rows; count++, done++)
-			position[count] = (int64_t)chunk->position + done;
-		rc = export_file_append(&writer->part[POSITIONS], position,
-					count * sizeof(*position), err);
+static int put_versions(struct export_writer *writer, const struct export_chunk *chunk,
+			struct r3ring_error *err)
+{
+	const uint64_t *version = chunk->weight_version;
+	int rc = 0;
+
+	for (uint32_t first = 0, end; !rc && first < chunk->rows; first = end) {
+		for (end = first + 1; end < chunk->rows && version[end] == version[first];)
+			end++;
+		rc = export_runs_put(&writer->run[VERSIONS], &version[first], end - first, err);
 	}
 	return rc;
+}
+
+static void *safetensors_room(struct export_writer *writer, size_t bytes)
+{
+	return export_file_room(&writer->part[ROUTES], bytes);
+}
+
+static int put_routes(struct export_writer *writer, const struct export_chunk *chunk,
+		      struct r3ring_error *err)
+{
+	const size_t bytes = chunk->rows * writer->plan->row_bytes;
+
+	if (!chunk->room)
+		return export_file_append(&writer->part[ROUTES], chunk->routes, bytes, err);
+	export_file_took(&writer->part[ROUTES], bytes);
+	return 0;
 }
 
 static int safetensors_rows(struct export_writer *writer, const struct export_chunk *chunk,
 			    struct r3ring_error *err)
 {
-	const struct export_plan *plan = writer->plan;
-	int rc = export_file_append(&writer->part[ROUTES], chunk->routes,
-				    chunk->rows * plan->row_bytes, err);
+	const uint64_t position = chunk->position;
+	int rc = put_routes(writer, chunk, err);
 
 	if (!rc)
-		rc = export_file_append(&writer->part[VALID], chunk->valid,
-					(size_t)chunk->rows * plan->layers, err);
+		rc = put_valid(writer, chunk, err);
 	if (!rc)
-		rc = export_file_append(&writer->part[VERSIONS], chunk->weight_version,
-					chunk->rows * sizeof(*chunk->weight_version), err);
+		rc = put_versions(writer, chunk, err);
 	writer->rows += chunk->rows;
-	return rc ? rc : put_positions(writer, chunk, err);
+	return rc ? rc : export_runs_put(&writer->run[POSITIONS], &position, chunk->rows, err);
 }
 
 static int safetensors_request_end(struct export_writer *writer, struct r3ring_error *err)
@@ -153,20 +209,19 @@ static int safetensors_request_end(struct export_writer *writer, struct r3ring_e
 	return put_number(&writer->part[CU_SEQLENS], writer->rows, err);
 }
 
+/* The routes are there already; the runs are not, until the end. */
 static int safetensors_patch(struct export_writer *writer, uint64_t number,
 			     const struct export_chunk *chunk, struct r3ring_error *err)
 {
 	const struct export_plan *plan = writer->plan;
+	const struct patch patch = {number, chunk->weight_version[0]};
 	int rc = export_file_write(&writer->part[ROUTES], ROOM + number * plan->row_bytes,
 				   chunk->routes, plan->row_bytes, err);
 
 	if (!rc)
-		rc = export_file_write(&writer->part[VALID], number * plan->layers, chunk->valid,
-				       plan->layers, err);
-	if (!rc)
-		rc = export_file_write(&writer->part[VERSIONS], number * sizeof(uint64_t),
-				       chunk->weight_version, sizeof(uint64_t), err);
-	return rc;
+		rc = export_file_append(&writer->part[PATCHES], &patch, sizeof(patch), err);
+	return rc ? rc
+		  : export_file_append(&writer->part[PATCHES], chunk->valid, plan->layers, err);
 }
 
 /* ---- header ------------------------------------------------------------- */
@@ -182,9 +237,9 @@ static const char *dtype_name(enum export_dtype dtype)
 	return names[dtype];
 }
 
-static uint64_t bytes_of(const struct export_writer *writer, enum part part)
+static uint64_t routes_bytes(const struct export_writer *writer)
 {
-	return writer->part[part].size - (part == ROUTES ? ROOM : 0);
+	return writer->part[ROUTES].size - ROOM;
 }
 
 static void put_kinds(FILE *out, const struct export_plan *plan)
@@ -224,37 +279,47 @@ static void put_metadata(FILE *out, const struct export_writer *writer)
 	fputs(",\"request_ids\":\"[", out);
 }
 
-/* The tensor that comes next: offsets go up by what it holds. */
-static void put_tensor(FILE *out, const struct export_writer *writer, enum part part,
-		       const char *name, const char *dtype, uint64_t *offset)
+/* The tensor that comes next: offsets go up by what it holds. @shape: behind the first number. */
+static void put_tensor(FILE *out, const char *name, const char *dtype, const char *shape,
+		       uint64_t rows, uint64_t bytes, uint64_t *offset)
 {
-	const struct export_plan *plan = writer->plan;
+	fprintf(out,
+		",\"%s\":{\"dtype\":\"%s\",\"shape\":[%" PRIu64 "%s],\"data_offsets\":[%" PRIu64
+		",%" PRIu64 "]}",
+		name, dtype, rows, shape, *offset, *offset + bytes);
+	*offset += bytes;
+}
 
-	fprintf(out, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[", name, dtype);
-	if (part == ROUTES)
-		fprintf(out, "%" PRIu64 ",%u,%u", writer->rows, plan->layers, plan->top_k);
-	else if (part == VALID)
-		fprintf(out, "%" PRIu64 ",%u", writer->rows, plan->layers);
-	else
-		fprintf(out, "%" PRIu64, bytes_of(writer, part) / sizeof(uint64_t));
-	fprintf(out, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", *offset,
-		*offset + bytes_of(writer, part));
-	*offset += bytes_of(writer, part);
+static void put_numbers(FILE *out, const struct export_file *part, const char *name,
+			uint64_t *offset)
+{
+	put_tensor(out, name, "I64", "", part->size / sizeof(uint64_t), part->size, offset);
+}
+
+static void put_run(FILE *out, const struct export_runs *run, const char *name, const char *dtype,
+		    const char *shape, uint64_t *offset)
+{
+	put_tensor(out, name, dtype, shape, run->all, export_runs_bytes(run), offset);
 }
 
 static void put_tensors(FILE *out, const struct export_writer *writer)
 {
 	const struct export_plan *plan = writer->plan;
+	const struct export_file *part = writer->part;
+	char layers[16], cells[32];
 	uint64_t offset = 0;
 
+	snprintf(layers, sizeof(layers), ",%u", plan->layers);
+	snprintf(cells, sizeof(cells), ",%u,%u", plan->layers, plan->top_k);
 	fputs("]\"}", out);
-	put_tensor(out, writer, ROUTES, plan->format->tensor, dtype_name(plan->dtype), &offset);
-	put_tensor(out, writer, POSITIONS, "positions", "I64", &offset);
-	put_tensor(out, writer, VERSIONS, "weight_version", "U64", &offset);
-	put_tensor(out, writer, CU_SEQLENS, "cu_seqlens", "I64", &offset);
-	put_tensor(out, writer, PROMPTS, "prompt_tokens", "I64", &offset);
-	put_tensor(out, writer, LAYER_IDS, "layer_ids", "I64", &offset);
-	put_tensor(out, writer, VALID, "valid", "BOOL", &offset);
+	put_tensor(out, plan->format->tensor, dtype_name(plan->dtype), cells, writer->rows,
+		   routes_bytes(writer), &offset);
+	put_run(out, &writer->run[POSITIONS], "positions", "I64", "", &offset);
+	put_run(out, &writer->run[VERSIONS], "weight_version", "U64", "", &offset);
+	put_numbers(out, &part[CU_SEQLENS], "cu_seqlens", &offset);
+	put_numbers(out, &part[PROMPTS], "prompt_tokens", &offset);
+	put_numbers(out, &part[LAYER_IDS], "layer_ids", &offset);
+	put_run(out, &writer->run[VALID], "valid", "BOOL", layers, &offset);
 	fputc('}', out);
 }
 
@@ -320,7 +385,7 @@ static uint64_t begin_of_routes(const struct export_writer *writer, const struct
 {
 	const uint64_t least =
 		sizeof(uint64_t) + header->head_bytes + writer->part[IDS].size + header->tail_bytes;
-	const uint64_t shift = (8 - bytes_of(writer, ROUTES) % 8) % 8;
+	const uint64_t shift = (8 - routes_bytes(writer) % 8) % 8;
 
 	if (least <= ROOM && !shift)
 		return ROOM;
@@ -335,6 +400,52 @@ static int move_routes(struct export_writer *writer, const struct header *header
 	if (!rc)
 		rc = put_header(writer, &writer->moved, header, begin, err);
 	return rc ? rc : export_file_copy(&writer->moved, &writer->part[ROUTES], ROOM, err);
+}
+
+static int expand(struct export_writer *writer, enum run run, struct export_file *output,
+		  struct r3ring_error *err)
+{
+	writer->begin[run] = output->size;
+	return export_runs_expand(&writer->run[run], output, err);
+}
+
+static int put_patches(struct export_writer *writer, struct export_file *output,
+		       struct r3ring_error *err)
+{
+	struct export_file *patches = &writer->part[PATCHES];
+	const uint32_t layers = writer->plan->layers;
+	struct patch patch = {0};
+	int rc = 0;
+
+	for (uint64_t at = 0; !rc && at < patches->size; at += sizeof(patch) + layers) {
+		rc = export_file_read(patches, at, &patch, sizeof(patch), err);
+		if (!rc)
+			rc = export_file_read(patches, at + sizeof(patch), writer->all, layers,
+					      err);
+		if (!rc)
+			rc = export_file_write(output, writer->begin[VALID] + patch.row * layers,
+					       writer->all, layers, err);
+		if (!rc)
+			rc = export_file_write(
+				output, writer->begin[VERSIONS] + patch.row * sizeof(uint64_t),
+				&patch.weight_version, sizeof(patch.weight_version), err);
+	}
+	return rc;
+}
+
+/* In the order of put_tensors(). */
+static int put_small_tensors(struct export_writer *writer, struct export_file *output,
+			     struct r3ring_error *err)
+{
+	int rc = expand(writer, POSITIONS, output, err);
+
+	if (!rc)
+		rc = expand(writer, VERSIONS, output, err);
+	for (enum part part = CU_SEQLENS; !rc && part <= LAYER_IDS; part++)
+		rc = export_file_copy(output, &writer->part[part], 0, err);
+	if (!rc)
+		rc = expand(writer, VALID, output, err);
+	return rc ? rc : put_patches(writer, output, err);
 }
 
 static int publish(struct export_writer *writer, const struct header *header, uint64_t *bytes,
@@ -353,8 +464,8 @@ static int publish(struct export_writer *writer, const struct header *header, ui
 			begin, writer->requests);
 	rc = begin == ROOM ? fill_room(writer, header, err)
 			   : move_routes(writer, header, begin, err);
-	for (enum part part = POSITIONS; !rc && part <= VALID; part++)
-		rc = export_file_copy(output, &writer->part[part], 0, err);
+	if (!rc)
+		rc = put_small_tensors(writer, output, err);
 	*bytes = output->size;
 	return rc ? rc : export_file_publish(output, err);
 }
@@ -376,6 +487,7 @@ const struct export_container export_safetensors_container = {
 	.open = safetensors_open,
 	.begin = safetensors_begin,
 	.request = safetensors_request,
+	.room = safetensors_room,
 	.rows = safetensors_rows,
 	.request_end = safetensors_request_end,
 	.patch = safetensors_patch,

@@ -14,11 +14,13 @@ static int open_writer(struct export_writer **to, const char *out,
 	if (!writer)
 		return r3ring_error_set(err, -ENOMEM, "no memory");
 	rc = make(&writer->file, out, err);
-	if (rc)
+	if (rc) {
 		free(writer);
-	else
-		*to = writer;
-	return rc;
+		return rc;
+	}
+	export_file_behind(&writer->file);
+	*to = writer;
+	return 0;
 }
 
 int export_single_open(struct export_writer **writer, const char *out, struct r3ring_error *err)
@@ -55,8 +57,17 @@ int export_single_request_end(struct export_writer *writer, struct r3ring_error 
 int export_single_rows(struct export_writer *writer, const struct export_chunk *chunk,
 		       struct r3ring_error *err)
 {
-	return export_file_append(&writer->file, chunk->routes,
-				  chunk->rows * writer->plan->row_bytes, err);
+	const size_t bytes = chunk->rows * writer->plan->row_bytes;
+
+	if (!chunk->room)
+		return export_file_append(&writer->file, chunk->routes, bytes, err);
+	export_file_took(&writer->file, bytes);
+	return 0;
+}
+
+void *export_single_room(struct export_writer *writer, size_t bytes)
+{
+	return export_file_room(&writer->file, bytes);
 }
 
 int export_single_finish(struct export_writer *writer, uint64_t *bytes, struct r3ring_error *err)

@@ -24,6 +24,9 @@ int export_single_begin(struct export_writer *writer, const struct export_plan *
 int export_single_request_end(struct export_writer *writer, struct r3ring_error *err);
 int export_single_finish(struct export_writer *writer, uint64_t *bytes, struct r3ring_error *err);
 
+/* For routes that are aligned in the file. */
+void *export_single_room(struct export_writer *writer, size_t bytes);
+
 /* The routes' bytes as they are. */
 int export_single_rows(struct export_writer *writer, const struct export_chunk *chunk,
 		       struct r3ring_error *err);

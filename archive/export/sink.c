@@ -55,6 +55,24 @@ int export_sink_write(int sink, const void *data, size_t bytes)
 	return 0;
 }
 
+int export_write_at(int file, const void *data, size_t bytes, uint64_t offset)
+{
+	const uint8_t *at = data;
+
+	while (bytes) {
+		ssize_t done = pwrite(file, at, bytes, (off_t)offset);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return done ? -errno : -ENOSPC;
+		at += done;
+		offset += (uint64_t)done;
+		bytes -= (size_t)done;
+	}
+	return 0;
+}
+
 /* Where the kernel does not copy from one to the other. */
 static int copy_by_hand(int sink, int file, off_t at, uint64_t bytes)
 {

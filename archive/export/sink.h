@@ -7,6 +7,7 @@
 #define ARCHIVE_EXPORT_SINK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* What is a FIFO, or export_to_stdout(). */
@@ -18,8 +19,10 @@ int export_sink_open(const char *out);
 /* The directory for what has to be whole before it is passed on: $TMPDIR, else /var/tmp. */
 const char *export_sink_directory(void);
 
-/* Write all of it; or all of a file of @bytes. Return 0 or -errno. */
+/* Write all of it, to a sink or at @offset of a file; or all of a file of @bytes. Return 0 or
+ * -errno. */
 int export_sink_write(int sink, const void *data, size_t bytes);
+int export_write_at(int file, const void *data, size_t bytes, uint64_t offset);
 int export_sink_copy(int sink, int file, uint64_t bytes);
 
 #endif
