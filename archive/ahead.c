@@ -306,6 +306,17 @@ static bool find(struct archive_ahead *ahead, int fd, uint64_t offset,
 	return true;
 }
 
+/* Who would only wait has time for a block, too. */
+static void help_or_wait(struct archive_ahead *ahead)
+{
+	struct slot *slot = oldest_waiting(ahead);
+
+	if (slot)
+		work(ahead, slot, ahead->zstd);
+	else
+		pthread_cond_wait(&ahead->done, &ahead->lock);
+}
+
 const uint8_t *archive_ahead_take(struct archive_ahead *ahead, int fd, uint64_t bytes,
 				  uint64_t offset, const struct archive_block_head *head,
 				  uint64_t *records)
@@ -317,11 +328,8 @@ const uint8_t *archive_ahead_take(struct archive_ahead *ahead, int fd, uint64_t 
 	if (find(ahead, fd, offset, head)) {
 		go_on(ahead, fd, bytes);
 		slot = slot_at(ahead, ahead->first);
-		/* Where the workers are behind, it is not waited for. */
-		if (slot->state == WAITING)
-			work(ahead, slot, ahead->zstd);
-		while (slot->state == AT_WORK)
-			pthread_cond_wait(&ahead->done, &ahead->lock);
+		while (slot->state == WAITING || slot->state == AT_WORK)
+			help_or_wait(ahead);
 		ahead->shown = slot->state == WHOLE;
 		if (ahead->shown) {
 			entries = slot->entries;
