@@ -65,14 +65,21 @@ static enum grid_style lost_style(const struct picture_channel *channel,
 	return rates->known && !rates->lost_in_between.all_steps ? GRID_WARN : GRID_BAD;
 }
 
+/* Fewer steps than looks have a rate too: the daemon's, from step to step. */
+static double steps_rate(const struct picture_channel *channel, const struct picture_rates *rates)
+{
+	return rates->steps > 0 ? rates->steps : channel->steps_per_s;
+}
+
 static uint32_t draw_rates(struct grid *grid, uint32_t row, uint32_t column,
-			   const struct picture_rates *rates)
+			   const struct picture_channel *channel, const struct picture_rates *rates)
 {
 	char text[4][16];
 
 	return grid_print(grid, row, column, GRID_PLAIN, " %7s %7s %7s %7s",
-			  rate(text[0], rates, rates->steps), rate(text[1], rates, rates->rows),
-			  rate(text[2], rates, rates->records), rate(text[3], rates, rates->bytes));
+			  rate(text[0], rates, steps_rate(channel, rates)),
+			  rate(text[1], rates, rates->rows), rate(text[2], rates, rates->records),
+			  rate(text[3], rates, rates->bytes));
 }
 
 static void draw_channel(const struct top_frame *frame, struct grid *grid, uint32_t row, size_t i)
@@ -85,7 +92,7 @@ static void draw_channel(const struct top_frame *frame, struct grid *grid, uint3
 	column = grid_field(grid, row, 0, name_width(grid), GRID_PLAIN, channel->name);
 	column = grid_field(grid, row, column + 1, 6, state_style(channel), channel->state);
 	column = grid_print(grid, row, column, GRID_PLAIN, " %4" PRIu64, channel->generation);
-	column = draw_rates(grid, row, column, rates);
+	column = draw_rates(grid, row, column, channel, rates);
 	column = grid_print(grid, row, column, channel->unbound_count ? GRID_WARN : GRID_PLAIN,
 			    " %3zu/%-3zu", channel->bound_count,
 			    channel->bound_count + channel->unbound_count);
@@ -132,14 +139,29 @@ static void draw_reader(const struct top_frame *frame, struct grid *grid, uint32
 
 /* ---- the table ------------------------------------------------------------- */
 
+/* This program itself matters least; the whole table has it. */
+static bool is_shown(const struct top_frame *frame, const struct picture_reader *reader)
+{
+	return frame->page == TOP_TABLE || reader->pid != frame->own_pid;
+}
+
+static uint32_t rows_of(const struct top_frame *frame, const struct picture_channel *channel)
+{
+	uint32_t rows = 1;
+
+	for (size_t i = 0; i < channel->reader_count; i++)
+		rows += is_shown(frame, &channel->readers[i]);
+	return rows;
+}
+
 uint32_t top_channels_rows(const struct top_frame *frame)
 {
 	const struct daemon_picture *picture = frame->picture;
 	uint32_t rows = 1;
 
 	for (size_t i = 0; picture && i < picture->channel_count; i++)
-		rows += 1 + (uint32_t)picture->channels[i].reader_count;
-	return picture && picture->channel_count ? rows : 1;
+		rows += rows_of(frame, &picture->channels[i]);
+	return rows;
 }
 
 /* The followed instance's channels come first. */
@@ -157,8 +179,10 @@ static void draw_lines(const struct top_frame *frame, struct top_space *space, s
 
 	if (space->row < space->end)
 		draw_channel(frame, space->grid, space->row++, i);
-	for (size_t j = 0; j < channel->reader_count && space->row < space->end; j++)
-		draw_reader(frame, space->grid, space->row++, &channel->readers[j]);
+	for (size_t j = 0; j < channel->reader_count && space->row < space->end; j++) {
+		if (is_shown(frame, &channel->readers[j]))
+			draw_reader(frame, space->grid, space->row++, &channel->readers[j]);
+	}
 }
 
 static void draw_those(const struct top_frame *frame, struct top_space *space, bool followed)

@@ -130,20 +130,21 @@ static void draw_row(const struct heatmap *map, uint32_t row, uint32_t at)
 	draw_beside(map, row, at, column);
 }
 
-/* "13 experts a column and 2 layers a row (the most of them)" */
+/* "2 layers a row, 13 experts a column, their max" */
 static void say_fold(const struct heatmap *map, char *text, size_t size)
 {
 	const struct heat_fold *fold = &map->fold;
 
 	if (fold->experts_each > 1 && fold->layers_each > 1)
-		snprintf(text, size, "%u layers a row, %u experts a column: their max",
+		snprintf(text, size, "%u layers a row, %u experts a column, their max",
 			 fold->layers_each, fold->experts_each);
 	else if (fold->experts_each > 1)
-		snprintf(text, size, "%u experts a column: their max", fold->experts_each);
+		snprintf(text, size, "layers by %u experts a column, their max",
+			 fold->experts_each);
 	else if (fold->layers_each > 1)
-		snprintf(text, size, "%u layers a row: their max", fold->layers_each);
+		snprintf(text, size, "%u layers a row, their max, by experts", fold->layers_each);
 	else
-		snprintf(text, size, "layers x experts");
+		snprintf(text, size, "layers by experts");
 }
 
 static uint64_t load_age(const struct top_frame *frame)
@@ -164,19 +165,17 @@ static double rows_of(const struct top_load *load)
 static void draw_head(const struct heatmap *map, uint32_t at)
 {
 	const struct top_frame *frame = map->frame;
-	bool old = load_age(frame) > TOP_STALE_NS;
 	char fold[64], age[QUANTITY_TEXT], most[16];
-	uint32_t column;
+	uint32_t column = 0;
 
-	say_fold(map, fold, sizeof(fold));
 	grid_paint(map->grid, at, 0, GRID_HEAD);
-	column = grid_print(map->grid, at, 0, GRID_HEAD,
-			    "%s; %s to %s of the layer's mean; %.0f tokens", fold,
-			    frame->logarithmic ? "log" : "linear", top_ratio(most, map->scale.max),
-			    rows_of(map->load));
-	if (old)
-		grid_print(map->grid, at, column, GRID_WARN, " OLD: %s ago",
-			   quantity_duration(age, load_age(frame)));
+	if (load_age(frame) > TOP_STALE_NS)
+		column = grid_print(map->grid, at, 0, GRID_WARN, "OLD: %s ago; ",
+				    quantity_duration(age, load_age(frame)));
+	say_fold(map, fold, sizeof(fold));
+	grid_print(map->grid, at, column, GRID_HEAD, "%s; %s to %s; %.0f tokens", fold,
+		   frame->logarithmic ? "log" : "linear", top_ratio(most, map->scale.max),
+		   rows_of(map->load));
 }
 
 static void draw(struct heatmap *map, struct top_space *space)

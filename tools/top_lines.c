@@ -291,6 +291,7 @@ void top_draw_help(struct grid *grid, uint32_t row)
 		"lost       what capture lost, by cause; readers that were too slow lose alone",
 		"UNEVEN     layers whose hottest expert has twice the mean, and more than chance",
 		"x1.50 e7   the hottest expert of that layer, 7, has 1.5 times its mean",
+		"to x3.00   the brightest cell: three times the mean of its layer",
 		"BOUND      layers captured, of all that the model has",
 		"",
 		"Nothing that is done here is noticed by engines or other readers.",
