@@ -108,7 +108,8 @@ struct channel {
 	struct item *items;      /* waiting, oldest first */
 	uint32_t waiting;        /* steps among them */
 	uint64_t weight_version; /* of the newest step that was settled */
-	uint64_t settled_step;   /* its number */
+	uint64_t settled_step;   /* its number; 0: none of this generation */
+	uint64_t era;            /* generations that were settled */
 	uint64_t keyframes;      /* begun */
 	uint64_t keyframe_seq;
 	uint32_t keyframe_left; /* records of it that are to come */

@@ -380,6 +380,7 @@ void part_tear(struct part *part, const struct channel *channel, uint8_t cause)
 {
 	part->gap = cause;
 	part->gap_step = channel->settled_step;
+	part->gap_era = channel->era;
 }
 
 void requests_gap(const struct channel *channel, uint8_t cause)

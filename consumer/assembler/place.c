@@ -248,12 +248,13 @@ static uint64_t key_position(const struct placing *placing, uint32_t i)
 static struct row *row_in_kv(const struct placing *placing, uint64_t position)
 {
 	const struct r3ring_step_record *head = &placing->step->head;
+	const struct channel *channel = placing->channel;
 	const struct part *part = placing->part;
 	struct row *row = attempt_newest(placing->attempt, (uint32_t)position);
 	const struct tile *tile = row ? row_tile(row) : NULL;
-	bool doubtful =
-		tile && part->gap &&
-		(tile->step <= part->gap_step || tile->generation != placing->channel->generation);
+	bool doubtful = tile && part->gap &&
+			(tile->generation != channel->generation ||
+			 (part->gap_era == channel->era && tile->step <= part->gap_step));
 
 	if (doubtful &&
 	    (head->key_kind == R3RING_KEYS_SLOT || tile->weight_version != head->weight_version))

@@ -47,7 +47,8 @@ struct part {
 	bool final;        /* its channel told of the request's end, or must have: */
 	bool guessed;      /* it named it no more */
 	uint8_t gap;       /* cause, when records of its time were lost, the last time behind */
-	uint64_t gap_step; /* this step */
+	uint64_t gap_step; /* this step, of */
+	uint64_t gap_era;  /* this one of its channel's */
 	uint32_t attempts;
 	struct attempt *attempt; /* [attempts], by number */
 	struct part *next;       /* of the request */

@@ -127,6 +127,8 @@ static void settle(struct r3ring_assembler *assembler, struct channel *channel, 
 		break;
 	case ITEM_GENERATION:
 		channel->ready = false;
+		channel->settled_step = 0;
+		channel->era++;
 		key_store_begin(&channel->keys);
 		requests_suspend(assembler, channel);
 		break;

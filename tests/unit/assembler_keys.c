@@ -483,6 +483,34 @@ static struct r3ring_assembled *run_twice(bool here)
 	return finish(2, "b", 6);
 }
 
+/* Steps are numbered anew then. */
+Test(assembler_keys, what_a_former_generation_lost_makes_nothing_doubtful_in_the_next)
+{
+	const uint64_t keys[] = {100};
+	struct r3ring_span one = span(1, R3RING_SPAN_COMPUTED, 0, 0, 1, 1);
+	struct r3ring_assembled *got;
+
+	feed_begin(&channel, 1, "a", 1, 0);
+	computed(7, 1, 0, 1, NULL, 0);
+	feed_lost(&channel, 8, 8, R3RING_CAUSE_QUEUE_FULL, 1);
+	feed_end(&channel, 1, R3RING_END_PREEMPTED, 0, 1);
+	channel.generation++;
+	channel.seq = 0;
+	feed_schema(&channel);
+	feed_begin(&channel, 1, "a", 1, 1);
+	one.attempt = 1;
+	feed_whole_keys(&channel, 1, 1, &one, 1, keys, 1);
+	feed_key_copy(&channel, 300, 100); /* so that the next span fills the block anew */
+	one.position = 1;
+	feed_whole_keys(&channel, 2, 1, &one, 1, keys, 1);
+	feed_begin(&channel, 2, "b", 3, 0);
+	cached(3, 2, 2, keys, 1);
+	got = finish(2, "b", 4);
+	assert_row(got, 0, 1, 0);
+	assert_row(got, 1, 2, 0);
+	r3ring_assembled_free(got);
+}
+
 /* A second pass over the block's first token may have been in the step that was lost. */
 Test(assembler_keys, failure_45_behind_a_slot_is_nothing_that_a_loss_may_have_replaced)
 {
