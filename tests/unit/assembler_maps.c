@@ -116,6 +116,50 @@ Test(assembler_maps, a_late_one_in_several_records_counts_once_its_last_is_there
 	r3ring_assembled_free(got);
 }
 
+/* Of three records the one before @lost came, and those behind it. */
+static void late_without(uint32_t lost)
+{
+	const struct r3ring_span guess[] = {computed(1, 7, 0, 1), computed(2, 7, 1, 1),
+					    computed(3, 7, 2, 1)};
+	const struct r3ring_span late[] = {computed(1, 0, 0, 1), computed(2, 0, 1, 1),
+					   computed(3, 0, 2, 1)};
+	const char *const ids[] = {"a", "b", "c"};
+	struct r3ring_assembled *got;
+
+	for (uint32_t i = 0; i < 3; i++)
+		feed_begin(&channel, i + 1, ids[i], 8, 0);
+	channel.flags = R3RING_STEP_SPANS_FOLLOW;
+	feed_step(&channel, 1, 3, guess, 3, NULL, 0);
+	run(1, 3);
+	for (uint32_t i = 0; i < 3; i++) {
+		if (i == lost)
+			r3ring_assembler_gap(channel.assembler, channel.channel);
+		else
+			feed_spans_as(&channel,
+				      R3RING_SPANS_REPLACE | (i ? R3RING_SPANS_MORE : 0u) |
+					      (i < 2 ? R3RING_SPANS_CONTINUED : 0u),
+				      1, late + i, 1, NULL, 0);
+	}
+	for (uint32_t i = 0; i < 3; i++)
+		feed_end(&channel, i + 1, R3RING_END_FINISHED, 0, 9);
+	for (uint32_t i = 0; i < 3; i++) {
+		got = take(&channel, ids[i]);
+		assert_missing(got, 0, R3RING_MISSING_GAP);
+		assert_missing(got, 7, R3RING_MISSING_GAP);
+		r3ring_assembled_free(got);
+	}
+}
+
+Test(assembler_maps, a_late_one_whose_beginning_was_lost_leaves_its_rows_missing)
+{
+	late_without(0);
+}
+
+Test(assembler_maps, a_late_one_of_which_a_part_between_was_lost_leaves_its_rows_missing)
+{
+	late_without(1);
+}
+
 Test(assembler_maps, a_late_one_whose_rest_was_lost_leaves_its_rows_missing)
 {
 	const struct r3ring_span guess[] = {computed(1, 7, 0, 1), computed(2, 7, 1, 1)};

@@ -113,6 +113,16 @@ static void hear_step(struct sim *sim, struct sim_channel *channel,
 	note(channel, SIM_HEARD_STEP)->step = step;
 }
 
+/* Whether what was said of a step tells that more of its map follows. */
+static bool waits(const struct sim_step *step, uint32_t said)
+{
+	bool late = step->positions_late;
+
+	for (uint32_t i = 0; i < step->spans; i++)
+		late |= ((said >> i) & 1) && step->span[i].late;
+	return late;
+}
+
 static void hear_spans(struct sim *sim, struct sim_channel *channel,
 		       const struct r3ring_record *record)
 {
@@ -135,8 +145,9 @@ static void hear_spans(struct sim *sim, struct sim_channel *channel,
 		return;
 	told->late_map = told->late_spans == step->late_spans;
 	told->late_at = channel->heard_count;
-	/* Of these some may have been lost with a record of the first map. */
-	if (told->late_map)
+	/* Of these some may have been lost with a record of the first map, but nobody waits for a
+	 * map of which nothing was heard that is to come. */
+	if (told->late_map && waits(step, told->spans))
 		told->spans |= told->late_said;
 }
 
