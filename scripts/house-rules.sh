@@ -82,6 +82,7 @@ may_include consumer 'ring|record|channel'
 may_include archive 'record|channel|consumer'
 may_include monitor 'channel|consumer'
 may_include serve 'channel|consumer|monitor'
+may_include report 'record|channel|consumer|archive|monitor|serve'
 may_include capture_daemon 'ring|record|channel|kernels|device'
 forbid 'the ring knows nothing of MoE' '#include <r3ring/(record|proto|producer|reader|bind)\.h>' \
 	$(files 'ring/*.c' 'ring/*.h')

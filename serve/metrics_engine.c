@@ -135,31 +135,25 @@ static int look(struct engine *engine, struct served *served, struct r3ring_load
 
 /* ---- telling -------------------------------------------------------------------------- */
 
-#define FOR_EACH(engine, engines, count)                                                           \
-	for (const struct engine *engine = (engines); engine < (engines) + (count); engine++)
-
 static void tell_state(FILE *out, const struct engine *engines, uint32_t count)
 {
 	metric_begin(out, "r3ring_engine_live", METRIC_GAUGE,
 		     "1 while records of the engine are followed.");
-	FOR_EACH(engine, engines, count)
-	{
+	for (const struct engine *engine = engines; engine < engines + count; engine++) {
 		metric_count(out, "r3ring_engine_live",
 			     METRIC_LABELS({"engine", served_name(engine->served)}),
 			     engine->status.state == FOLLOWER_LIVE);
 	}
 	metric_begin(out, "r3ring_engine_records_total", METRIC_COUNTER,
 		     "Records of the engine that were read here.");
-	FOR_EACH(engine, engines, count)
-	{
+	for (const struct engine *engine = engines; engine < engines + count; engine++) {
 		metric_count(out, "r3ring_engine_records_total",
 			     METRIC_LABELS({"engine", served_name(engine->served)}),
 			     engine->status.records);
 	}
 	metric_begin(out, "r3ring_engine_gaps_total", METRIC_COUNTER,
 		     "Times that records were gone before they were read here.");
-	FOR_EACH(engine, engines, count)
-	{
+	for (const struct engine *engine = engines; engine < engines + count; engine++) {
 		metric_count(out, "r3ring_engine_gaps_total",
 			     METRIC_LABELS({"engine", served_name(engine->served)}),
 			     engine->status.gaps);
@@ -173,16 +167,14 @@ static void tell_cells(FILE *out, const struct engine *engines, uint32_t count)
 
 	metric_begin(out, "r3ring_load_cells_total", METRIC_COUNTER,
 		     "Cells (rows x layers) counted as load.");
-	FOR_EACH(engine, engines, count)
-	{
+	for (const struct engine *engine = engines; engine < engines + count; engine++) {
 		metric_count(out, "r3ring_load_cells_total",
 			     METRIC_LABELS({"engine", served_name(engine->served)}),
 			     engine->ever.counted);
 	}
 	metric_begin(out, "r3ring_load_left_out_cells_total", METRIC_COUNTER,
 		     "Cells that are no load, by reason.");
-	FOR_EACH(engine, engines, count)
-	{
+	for (const struct engine *engine = engines; engine < engines + count; engine++) {
 		for (uint32_t i = 0; i < R3RING_LOAD_REASONS; i++)
 			metric_count(out, "r3ring_load_left_out_cells_total",
 				     METRIC_LABELS({"engine", served_name(engine->served)},
@@ -200,8 +192,7 @@ static void tell_lost(FILE *out, const struct engine *engines, uint32_t count)
 {
 	metric_begin(out, "r3ring_load_lost_cells_total", METRIC_COUNTER,
 		     "Cells that the load lacks, by cause.");
-	FOR_EACH(engine, engines, count)
-	{
+	for (const struct engine *engine = engines; engine < engines + count; engine++) {
 		for (uint32_t cause = 0; cause < R3RING_MISSING_CAUSES; cause++)
 			if (is_cause(cause))
 				metric_count(
@@ -212,8 +203,7 @@ static void tell_lost(FILE *out, const struct engine *engines, uint32_t count)
 	}
 	metric_begin(out, "r3ring_load_age_seconds", METRIC_GAUGE,
 		     "Since the newest step of the load was published.");
-	FOR_EACH(engine, engines, count)
-	{
+	for (const struct engine *engine = engines; engine < engines + count; engine++) {
 		if (engine->age_s >= 0)
 			metric_value(out, "r3ring_load_age_seconds",
 				     METRIC_LABELS({"engine", served_name(engine->served)}),
@@ -236,12 +226,11 @@ static void tell_layers(FILE *out, const struct engine *engines, uint32_t count)
 {
 	metric_begin(out, "r3ring_layer_expert_load_ratio", METRIC_GAUGE,
 		     "Load of experts over the mean of their layer, by percentile over experts.");
-	FOR_EACH(engine, engines, count)
-	tell_ratios(out, engine);
+	for (const struct engine *engine = engines; engine < engines + count; engine++)
+		tell_ratios(out, engine);
 	metric_begin(out, "r3ring_layer_experts_without_load", METRIC_GAUGE,
 		     "Experts of the layer that had no token.");
-	FOR_EACH(engine, engines, count)
-	{
+	for (const struct engine *engine = engines; engine < engines + count; engine++) {
 		for (uint32_t i = 0; i < engine->layers; i++)
 			metric_count(out, "r3ring_layer_experts_without_load",
 				     METRIC_LABELS({"engine", served_name(engine->served)},
@@ -250,8 +239,7 @@ static void tell_layers(FILE *out, const struct engine *engines, uint32_t count)
 	}
 	metric_begin(out, "r3ring_layer_gpu_load_ratio", METRIC_GAUGE,
 		     "Load of the layer's most loaded GPU over their mean.");
-	FOR_EACH(engine, engines, count)
-	{
+	for (const struct engine *engine = engines; engine < engines + count; engine++) {
 		for (uint32_t i = 0; i < engine->layers; i++)
 			if (engine->layer[i].gpus > 0)
 				metric_value(out, "r3ring_layer_gpu_load_ratio",
@@ -299,8 +287,8 @@ int metrics_of_engines(FILE *out, struct served *const *served, uint32_t count)
 		tell_layers(out, engines, count);
 		metric_begin(out, "r3ring_load_latency_seconds", METRIC_HISTOGRAM,
 			     "From a step's end in the ring to the load that has it.");
-		FOR_EACH(engine, engines, count)
-		tell_latency(out, engine);
+		for (const struct engine *engine = engines; engine < engines + count; engine++)
+			tell_latency(out, engine);
 	}
 	for (uint32_t i = 0; engines && i < count; i++)
 		free(engines[i].layer);
