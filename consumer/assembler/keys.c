@@ -6,8 +6,20 @@
 #define HASH_NONFATAL_OOM 1
 #include "consumer/assembler/keys.h"
 
+#define OTHERS_MOST 64u
+
+static void others_drop(struct key *key)
+{
+	for (uint32_t i = 0; i < key->others; i++)
+		row_drop(key->other[i].row);
+	free(key->other);
+	key->other = NULL;
+	key->others = 0;
+}
+
 static void key_free(struct key *key)
 {
+	others_drop(key);
 	rows_drop(key->row, key->name.tokens);
 	free(key);
 }
@@ -69,8 +81,11 @@ struct key *key_make(struct key_store *store, const struct key_name *name)
 
 static void empty(struct key *key)
 {
-	for (uint32_t i = 0; i < key->name.tokens; i++)
-		key_set(key, i, NULL);
+	for (uint32_t i = 0; i < key->name.tokens; i++) {
+		row_drop(key->row[i]);
+		key->row[i] = NULL;
+	}
+	others_drop(key);
 	key->owner = 0;
 	key->seen_from = 0;
 	key->run = false;
@@ -118,10 +133,38 @@ void key_ran(struct key *key, uint64_t step, uint64_t told)
 	key->loaded = false;
 }
 
+static bool says_more(const struct row *row, const struct row *other)
+{
+	return other ? rows_differing(other, row) || row_has_more(other, row) : row_has_any(row);
+}
+
+/* The row that goes, where it says what @row and the others do not. False: it cannot be kept. */
+static bool keep_former(struct key *key, uint32_t token, const struct row *row)
+{
+	struct row *former = key->row[token];
+	struct key_other *grown;
+
+	if (key->others == OTHERS_MOST)
+		return false;
+	if (key->name.kind != R3RING_KEYS_BLOCK_HASH || !former || !says_more(former, row))
+		return true;
+	for (uint32_t i = 0; i < key->others; i++)
+		if (key->other[i].token == token && !says_more(former, key->other[i].row))
+			return true;
+	grown = realloc(key->other, (key->others + 1) * sizeof(*grown));
+	if (!grown)
+		return false;
+	key->other = grown;
+	grown[key->others++] = (struct key_other){token, row_hold(former)};
+	return true;
+}
+
 void key_set(struct key *key, uint32_t token, struct row *row)
 {
 	if (key->row[token] == row)
 		return;
+	if (!keep_former(key, token, row))
+		row = NULL;
 	row_drop(key->row[token]);
 	key->row[token] = row ? row_hold(row) : NULL;
 }
@@ -136,11 +179,18 @@ void key_store_forget_slots(struct key_store *store)
 	}
 }
 
+static bool is_of(const struct row *row, uint64_t step, uint64_t generation)
+{
+	return row && row_tile(row)->step == step && row_tile(row)->generation == generation;
+}
+
 static bool has_row_of(const struct key *key, uint64_t step, uint64_t generation)
 {
 	for (uint32_t i = 0; i < key->name.tokens; i++)
-		if (key->row[i] && row_tile(key->row[i])->step == step &&
-		    row_tile(key->row[i])->generation == generation)
+		if (is_of(key->row[i], step, generation))
+			return true;
+	for (uint32_t i = 0; i < key->others; i++)
+		if (is_of(key->other[i].row, step, generation))
 			return true;
 	return false;
 }

@@ -20,6 +20,12 @@ struct key_name {
 	uint32_t tokens;         /* that it stands for */
 };
 
+/* A former pass over a token of a hash, which said something else than the last one. */
+struct key_other {
+	uint32_t token;
+	struct row *row;
+};
+
 struct key {
 	struct key_name name;
 	uint64_t owner;     /* serial number of the attempt that filled it last, 0: a copy */
@@ -27,8 +33,10 @@ struct key {
 	uint64_t seen_from; /* see key_seen() */
 	bool loaded;        /* of a hash: from elsewhere, or that may be, and not run here since */
 	bool run;           /* of a hash: and nothing was loaded since */
-	UT_hash_handle hh;  /* in the order of use, oldest first */
-	struct row *row[];  /* [tokens] NULL: missing */
+	struct key_other *other; /* [others] */
+	uint32_t others;
+	UT_hash_handle hh; /* in the order of use, oldest first */
+	struct row *row[]; /* [tokens] NULL: missing */
 };
 
 struct key_store {
@@ -58,7 +66,11 @@ static inline bool key_seen(const struct key *key, uint64_t step)
 {
 	return step >= key->seen_from;
 }
-/* @row may be NULL; takes a reference of its own. */
+/*
+ * @row may be NULL; takes a reference of its own. Two blocks of one hash may be in KV, and
+ * nobody tells which is found: what a former pass said otherwise, or more, is kept beside the
+ * row, and where there were too many passes nothing is known.
+ */
 void key_set(struct key *key, uint32_t token, struct row *row);
 
 /* Slots are used again without being told where records are lost; hashes are not. */

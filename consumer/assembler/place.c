@@ -24,43 +24,14 @@ struct placing {
 
 /* ---- one position ------------------------------------------------------- */
 
-/* Two passes of one attempt and weight version over one token must agree. */
-static uint32_t cells_differing(const struct row *kept, const struct row *other)
-{
-	const struct row_pool *pool = row_tile(kept)->pool;
-	uint32_t count = 0;
-
-	if (row_tile(other)->pool != pool || kept->empty || other->empty)
-		return 0;
-	for (uint32_t layer = 0; layer < pool->layers; layer++)
-		count += row_cell_valid(kept, layer) && row_cell_valid(other, layer) &&
-			 memcmp(row_ids(kept, layer), row_ids(other, layer),
-				pool->top_k * sizeof(uint16_t)) != 0;
-	return count;
-}
-
-/* Whether @other has a cell that @kept lost, so that a row of another channel can tell of it
- * that the passes differ. */
-static bool has_more(const struct row *kept, const struct row *other)
-{
-	const struct row_pool *pool = row_tile(kept)->pool;
-
-	if (row_tile(other)->pool != pool || kept->empty)
-		return row_has_any(other);
-	for (uint32_t layer = 0; layer < pool->layers; layer++)
-		if (row_cell_valid(other, layer) && !row_cell_valid(kept, layer))
-			return true;
-	return false;
-}
-
 /* The other one is kept beside it: the row may be behind a key too, and is right there. */
 static void contradict(struct r3ring_assembler *assembler, struct attempt *attempt,
 		       uint32_t position, struct row *row)
 {
 	struct row *kept = attempt_row(attempt, position);
-	uint32_t cells = cells_differing(kept, row);
+	uint32_t cells = rows_differing(kept, row);
 
-	if (!cells && (assembler->onlooker.ctx || !has_more(kept, row)))
+	if (!cells && (assembler->onlooker.ctx || !row_has_more(kept, row)))
 		return;
 	assembler->stats.conflicts += cells;
 	attempt_contradict(attempt, position, row);
@@ -328,7 +299,8 @@ void keys_copy(struct channel *channel, const struct r3ring_record *record, uint
 
 /* ---- cached, external --------------------------------------------------- */
 
-static struct row *cached_row(const struct placing *placing, uint32_t i)
+/* The key of a cached position, where the step may have found it; or NULL. */
+static struct key *cached_key(const struct placing *placing, uint32_t i)
 {
 	uint32_t tokens = placing->step->head.tokens_per_key;
 	uint32_t position = placing->span->position + i;
@@ -343,7 +315,22 @@ static struct row *cached_row(const struct placing *placing, uint32_t i)
 		return NULL;
 	name = name_of(placing, index);
 	key = key_find(&placing->channel->keys, &name);
-	return key && key_seen(key, placing->step->seq) ? key->row[position % tokens] : NULL;
+	return key && key_seen(key, placing->step->seq) ? key : NULL;
+}
+
+/* Another block of the same hash may be the one that was found. */
+static void doubt(const struct placing *placing, const struct key *key, uint32_t position)
+{
+	const uint32_t token = position % placing->step->head.tokens_per_key;
+	const struct row *kept = attempt_row(placing->attempt, position);
+
+	for (uint32_t i = 0; kept && i < key->others; i++) {
+		struct row *other = key->other[i].row;
+
+		if (key->other[i].token == token &&
+		    row_tile(other)->weight_version == row_tile(kept)->weight_version)
+			contradict(placing->assembler, placing->attempt, position, other);
+	}
 }
 
 static void place_elsewhere(const struct placing *placing)
@@ -355,12 +342,17 @@ static void place_elsewhere(const struct placing *placing)
 	if (unknown)
 		row_tile(unknown)->weight_version = placing->step->head.weight_version;
 	for (uint32_t i = 0; i < placing->span->rows; i++) {
-		struct row *row = cached ? cached_row(placing, i) : NULL;
+		const uint32_t position = placing->span->position + i;
+		const struct key *key = cached ? cached_key(placing, i) : NULL;
+		struct row *row = key ? key->row[position % placing->step->head.tokens_per_key]
+				      : NULL;
 
 		if (!row)
 			row = unknown;
 		if (row)
-			put(placing, placing->span->position + i, row);
+			put(placing, position, row);
+		if (key)
+			doubt(placing, key, position);
 	}
 	row_drop(unknown);
 }

@@ -149,6 +149,12 @@ static inline bool row_is_no_pass(const struct row *row)
 /* Whether any cell is valid. */
 bool row_has_any(const struct row *row);
 
+/* compare.c: how many cells differ, of those that both have. */
+uint32_t rows_differing(const struct row *row, const struct row *other);
+/* Whether @other has a cell that @row lost, so that a third row can tell of it that the passes
+ * differ. */
+bool row_has_more(const struct row *row, const struct row *other);
+
 /* Makes a cell missing. Without memory for its cause the whole row is. */
 void row_cell_spoil(struct row *row, uint32_t layer, uint8_t cause);
 

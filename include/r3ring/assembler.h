@@ -19,6 +19,12 @@
  * can be told: on one channel, on data-parallel ranks, and, unless `min_ends` says that
  * several have a part of each request, on instances.
  *
+ * A cached span that names block hashes does not tell which of two blocks of one hash was
+ * found. Passes under one hash and weight version that differ are in conflict there. Where
+ * one was loaded from elsewhere, steps see what is run under its hash from the next step
+ * on, and what SPANS tell later from then on. Slots tell more: engines that hold one content
+ * twice are read best with those.
+ *
  * Nothing here reads a ring or a file: whoever feeds it does.
  */
 #ifndef R3RING_ASSEMBLER_H

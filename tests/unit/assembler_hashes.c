@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Block hashes as keys: of two blocks of one hash nobody can tell which the cache finds. */
+#include <stdio.h>
+
 #include "tests/unit/record_feed.h"
 
 #define HASH UINT64_C(100)
@@ -122,13 +124,38 @@ static void assert_found(uint64_t request, const char *id, uint64_t step, uint32
 	r3ring_assembled_free(got);
 }
 
-static void assert_unknown(uint64_t request, const char *id)
+static void assert_cause(uint64_t request, const char *id, uint8_t cause)
 {
 	struct r3ring_assembled *got = finish(request, id);
 
-	assert_missing(got, 0, R3RING_MISSING_UNKNOWN_KEY);
-	assert_missing(got, 1, R3RING_MISSING_UNKNOWN_KEY);
+	assert_missing(got, 0, cause);
+	assert_missing(got, 1, cause);
 	r3ring_assembled_free(got);
+}
+
+static void assert_unknown(uint64_t request, const char *id)
+{
+	assert_cause(request, id, R3RING_MISSING_UNKNOWN_KEY);
+}
+
+/* In all cells of the block, between these steps. */
+static void assert_conflict(uint64_t request, const char *id, uint64_t step, uint64_t other)
+{
+	struct r3ring_assembled *got = finish(request, id);
+	const struct r3ring_conflict *told = r3ring_assembled_get_info(got)->conflict;
+
+	assert_missing(got, 0, R3RING_CAUSE_CONFLICT);
+	assert_missing(got, 1, R3RING_CAUSE_CONFLICT);
+	cr_assert_eq(told->step[0] + told->step[1], step + other);
+	cr_assert(told->step[0] == step || told->step[1] == step);
+	r3ring_assembled_free(got);
+}
+
+static uint16_t as_in_step_1(const struct feed *feed, uint64_t step, uint32_t row, uint32_t layer,
+			     uint32_t k)
+{
+	(void)step;
+	return feed_id(feed->salt, 1, row, layer, k);
 }
 
 /* ---- loaded, and run ------------------------------------------------------ */
@@ -209,7 +236,7 @@ Test(assembler_hashes, what_the_host_learns_later_is_found_from_then_on)
 	assert_found(3, "c", 1, 0);
 }
 
-Test(assembler_hashes, what_was_run_before_is_found_until_then)
+Test(assembler_hashes, what_was_run_before_may_be_found_until_then)
 {
 	struct r3ring_span drafts;
 
@@ -217,7 +244,7 @@ Test(assembler_hashes, what_was_run_before_is_found_until_then)
 	drafts = drafted(2, 2);
 	cached(3, 3, "c");
 	accepted(2, drafts);
-	assert_found(3, "c", 2, 0);
+	assert_conflict(3, "c", 1, 2);
 }
 
 Test(assembler_hashes, failure_11_what_was_loaded_is_found_until_then)
@@ -241,5 +268,59 @@ Test(assembler_hashes, what_another_runs_meanwhile_is_found_from_the_next_step_o
 	cached(3, 4, "d");
 	accepted(1, drafts);
 	assert_unknown(2, "b");
-	assert_found(4, "d", 2, 1);
+	assert_conflict(4, "d", 1, 2);
+}
+
+/* ---- run twice ------------------------------------------------------------ */
+
+Test(assembler_hashes, two_passes_that_differ_under_one_hash_are_a_conflict_and_both_named)
+{
+	computed(1, 1, "a");
+	computed(2, 2, "b");
+	cached(3, 3, "c");
+	assert_conflict(3, "c", 1, 2);
+}
+
+Test(assembler_hashes, of_three_passes_none_is_forgotten)
+{
+	computed(1, 1, "a");
+	channel.id = as_in_step_1;
+	computed(2, 2, "b");
+	cached(3, 3, "c");
+	channel.id = NULL;
+	computed(4, 4, "d");
+	channel.id = as_in_step_1;
+	computed(5, 5, "e");
+	cached(6, 6, "f");
+	assert_found(3, "c", 1, 0);
+	assert_conflict(6, "f", 4, 5);
+}
+
+Test(assembler_hashes, a_pass_that_was_lost_does_not_hide_one_that_differs)
+{
+	const struct r3ring_span lost = span(2, R3RING_SPAN_COMPUTED, 0, 0, 2, 1);
+
+	computed(1, 1, "a");
+	feed_begin(&channel, 2, "b", 2, 0);
+	channel.flags = R3RING_STEP_DROPPED;
+	feed_step(&channel, 2, 2, &lost, 1, &hash, 1);
+	channel.flags = 0;
+	feed_lost(&channel, 2, 2, R3RING_CAUSE_BUFFER_FULL, 0);
+	cached(3, 3, "c");
+	computed(4, 4, "d");
+	cached(5, 5, "e");
+	assert_conflict(5, "e", 1, 4);
+	assert_cause(3, "c", R3RING_CAUSE_BUFFER_FULL);
+}
+
+Test(assembler_hashes, of_more_passes_than_are_kept_nothing_is_known)
+{
+	for (uint64_t i = 1; i <= 80; i++) {
+		char id[16];
+
+		snprintf(id, sizeof(id), "%u", (unsigned int)i);
+		computed(i, i, id);
+	}
+	cached(81, 81, "z");
+	assert_unknown(81, "z");
 }
