@@ -103,6 +103,13 @@ static void note_ranks(struct follower *follower, const struct r3ring_schema_rec
 	pthread_mutex_unlock(&follower->lock);
 }
 
+static void note_other_model(struct follower *follower)
+{
+	pthread_mutex_lock(&follower->lock);
+	follower->status.other_model = true;
+	pthread_mutex_unlock(&follower->lock);
+}
+
 static void take(struct follower *follower, const struct r3ring_view *view)
 {
 	uint32_t channel = r3ring_instance_current(follower->reader);
@@ -116,8 +123,9 @@ static void take(struct follower *follower, const struct r3ring_view *view)
 	/* What is out of memory is lost to those that are fed, which say so. */
 	name = r3ring_instance_channel(follower->reader, channel);
 	index = r3ring_load_channel(follower->load, name);
-	if (index >= 0)
-		r3ring_load_feed(follower->load, (uint32_t)index, view, &record);
+	if (index >= 0 &&
+	    r3ring_load_feed(follower->load, (uint32_t)index, view, &record) == -EPROTO)
+		note_other_model(follower);
 	if (follower->signatures)
 		index = r3ring_signatures_channel(follower->signatures, name);
 	if (follower->signatures && index >= 0)

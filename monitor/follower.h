@@ -61,7 +61,8 @@ struct follower_status {
 	uint32_t channels;
 	uint32_t expert_ranks; /* size of the expert parallelism, as a schema said; 0: none did */
 	uint64_t records;
-	uint64_t gaps; /* how often records were gone before they were read */
+	uint64_t gaps;    /* how often records were gone before they were read */
+	bool other_model; /* a channel is of another model than the load: open it anew for that */
 };
 
 /* Any thread. */

@@ -111,13 +111,16 @@ int screen_open(struct r3ring_error *err)
 	if (!screen.out)
 		return refuse(err, -ENOMEM, "the terminal cannot be opened");
 	screen.screen = newterm(NULL, screen.out, stdin);
-	if (screen.screen) {
+	if (screen.screen && tigetstr("cup")) {
 		prepare();
 		return 0;
 	}
-	fclose(screen.out);
-	screen.out = NULL;
-	return refuse(err, -ENOTSUP, "this terminal is not known ($TERM)");
+	if (screen.screen)
+		screen_close();
+	else
+		fclose(screen.out);
+	screen = (struct screen){0};
+	return refuse(err, -ENOTSUP, "this terminal ($TERM) is not known, or cannot place text");
 }
 
 void screen_close(void)

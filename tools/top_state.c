@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Looking: at the daemon's newest picture, and at the load. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "tools/top.h"
+
+#define OTHER_MODEL_NS 2000000000ull /* without a step of the model that was */
 
 uint64_t top_now_ns(void)
 {
@@ -122,6 +125,20 @@ static void look_at_load(struct top *top)
 	top->load_ns = top_now_ns();
 }
 
+/* An engine that came back with another model has another load. */
+static void follow_its_model(struct top *top)
+{
+	struct follower_status status;
+	char instance[CHANNEL_NAME_TEXT];
+	bool old = !top->load || top->load->code || top->load->info.age_ns > OTHER_MODEL_NS;
+
+	follower_get_status(top->follower, &status);
+	if (!status.other_model || !old)
+		return;
+	snprintf(instance, sizeof(instance), "%s", follower_name(top->follower));
+	top_follow(top, instance);
+}
+
 void top_look(struct top *top)
 {
 	if (top->paused_ns)
@@ -129,6 +146,8 @@ void top_look(struct top *top)
 	look_at_daemon(top);
 	if (!top->follower)
 		follow_somebody(top);
+	else
+		follow_its_model(top);
 	look_at_load(top);
 }
 

@@ -133,6 +133,30 @@ Test(top_print, a_line_of_json_names_the_channel_its_rates_and_its_readers)
 	json_decref(line);
 }
 
+static void run_model(const char *model)
+{
+	struct command engine;
+
+	cr_assert_eq(command_run(&engine, stage.daemon.dir,
+				 ARGS("produce", "--instance",
+				      engine_instance(stage.daemon.dir, "other"), "--model", model,
+				      "--text", "/usr/include/stdio.h", "--requests", "2",
+				      "--max-steps", "3", "--hidden", "16")),
+		     0, "%s", engine.err);
+	command_free(&engine);
+}
+
+Test(top_print, an_engine_that_comes_back_with_another_model_is_followed)
+{
+	run_model("gpt-oss-20b");
+	command_start(&stage.tool, stage.daemon.dir,
+		      ARGS("top", "--jsonl", "--interval", "0.1", "--instance",
+			   engine_instance(stage.daemon.dir, "other")));
+	cr_expect(command_prints(&stage.tool, "\"experts\":32,", 1));
+	run_model("qwen3-235b");
+	cr_expect(command_prints(&stage.tool, "\"experts\":128,", 1));
+}
+
 Test(top_print, one_frame_goes_into_a_pipe_as_plain_text)
 {
 	run_steps(6);

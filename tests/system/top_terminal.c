@@ -250,6 +250,24 @@ Test(top_terminal, a_daemon_that_dies_is_waited_for_and_seen_again)
 	expect_restored(0);
 }
 
+static void expect_refused(const char *setting)
+{
+	char line[512];
+
+	terminal_open(24, 80, setting);
+	snprintf(line, sizeof(line), "%s top; echo ended with $?", test_program("r3ring"));
+	terminal_line(line);
+	cr_expect(terminal_shows("ended with 1\n"), "%s", terminal_screen());
+	cr_expect(strstr(terminal_screen(), "need no terminal"), "%s", terminal_screen());
+	terminal_close();
+}
+
+Test(top_terminal, terminals_that_nothing_is_known_of_are_refused)
+{
+	expect_refused("TERM=nonsense");
+	expect_refused("TERM=dumb");
+}
+
 Test(top_terminal, without_a_terminal_it_says_what_works_there)
 {
 	cr_expect_eq(tool_stage_tool(&stage, ARGS("top")), 1);

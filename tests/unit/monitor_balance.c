@@ -65,7 +65,7 @@ Test(balance, the_hottest_experts_are_those_furthest_above_their_layers_mean)
 	cr_expect_eq(hottest[0].share, 0.5);
 	cr_expect_eq(hottest[1].expert, 2);
 	cr_expect_eq(hottest[1].ratio, 1.2);
-	for (int i = 0; i < 4; i++) {
+	for (uint32_t i = 0; i < 4; i++) {
 		cr_expect_eq(hottest[2 + i].layer, 3);
 		cr_expect_eq(hottest[2 + i].expert, i);
 	}
