@@ -76,7 +76,8 @@ static struct r3ring_history_stats stats_of(void)
 Test(predict, every_predictor_is_found_by_its_name)
 {
 	for (int i = 0; i < R3RING_PREDICTORS; i++)
-		cr_expect_eq(r3ring_predictor_named(r3ring_predictor_name(i)), i);
+		cr_expect_eq(
+			r3ring_predictor_named(r3ring_predictor_name((enum r3ring_predictor)i)), i);
 	cr_expect_eq(r3ring_predictor_named("oracle"), -ENOENT);
 	cr_expect_null(r3ring_predictor_name(R3RING_PREDICTORS));
 	cr_expect_eq(predict(R3RING_PREDICTORS), -EINVAL);
