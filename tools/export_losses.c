@@ -18,7 +18,7 @@ static const char *time_text(char text[TIME_TEXT], uint64_t ns)
 	struct tm utc;
 
 	if (!gmtime_r(&seconds, &utc) || !strftime(text, TIME_TEXT, "%FT%TZ", &utc))
-		strcpy(text, "?");
+		snprintf(text, TIME_TEXT, "?");
 	return text;
 }
 

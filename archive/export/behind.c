@@ -174,8 +174,7 @@ int export_behind_next(struct export_behind *behind, uint8_t **bytes)
 void export_behind_give(struct export_behind *behind, size_t bytes, uint64_t offset)
 {
 	pthread_mutex_lock(&behind->lock);
-	behind->buffer[behind->filling] =
-		(struct buffer){FILLED, behind->numbers++, bytes, offset};
+	behind->buffer[behind->filling] = (struct buffer){FILLED, behind->numbers++, bytes, offset};
 	pthread_cond_signal(&behind->given);
 	pthread_mutex_unlock(&behind->lock);
 }

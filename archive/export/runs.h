@@ -13,8 +13,8 @@
 struct export_runs {
 	struct export_file file; /* uint64_t rows, then one row, a run */
 	size_t row_bytes;
-	bool rising;  /* rows are uint64_t, each one more than that before it */
-	uint8_t *row; /* [row_bytes] the first of the run at work, */
+	bool rising;        /* rows are uint64_t, each one more than that before it */
+	uint8_t *row;       /* [row_bytes] the first of the run at work, */
 	uint64_t rows, all; /* which has so many; and all runs */
 };
 

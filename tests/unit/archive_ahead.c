@@ -39,8 +39,8 @@ TestSuite(archive_ahead, .fini = remove_archive);
 static bool same_item(const struct archive_item *one, const struct archive_item *other)
 {
 	if (one->kind != other->kind || one->repeated != other->repeated ||
-	    one->time_ns != other->time_ns || strcmp(one->name ? one->name : "",
-						     other->name ? other->name : "") != 0 ||
+	    one->time_ns != other->time_ns ||
+	    strcmp(one->name ? one->name : "", other->name ? other->name : "") != 0 ||
 	    memcmp(&one->place, &other->place, sizeof(one->place)) != 0)
 		return false;
 	if (one->kind != ARCHIVE_RECORD)
