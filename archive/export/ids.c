@@ -13,14 +13,10 @@
 #include "archive/export/ids.h"
 
 #define SLOTS_FIRST 1024u
-
-struct slot {
-	uint64_t hash;
-	uint32_t times; /* that requests came with it; 0: the slot is free */
-};
+#define TIMES_MAX (1u << 30)
 
 struct export_ids {
-	struct slot *slot; /* [slots], a power of two; at most half of them taken */
+	uint64_t *slot; /* [slots], a power of two; 0: free. At most three of four are taken */
 	uint64_t slots, taken;
 };
 
@@ -45,12 +41,19 @@ void export_ids_destroy(struct export_ids *ids)
 	free(ids);
 }
 
-/* The name's slot, or the free one that it would have. */
-static struct slot *slot_of(const struct export_ids *ids, uint64_t hash)
+static uint64_t hash_of(const char *name)
+{
+	const uint64_t hash = archive_hash(name, strlen(name));
+
+	return hash ? hash : 1;
+}
+
+/* Where it is, or would be. */
+static uint64_t *slot_of(const struct export_ids *ids, uint64_t hash)
 {
 	uint64_t at = hash & (ids->slots - 1);
 
-	while (ids->slot[at].times && ids->slot[at].hash != hash)
+	while (ids->slot[at] && ids->slot[at] != hash)
 		at = (at + 1) & (ids->slots - 1);
 	return &ids->slot[at];
 }
@@ -59,44 +62,62 @@ static int grow(struct export_ids *ids)
 {
 	struct export_ids larger = {.slots = ids->slots * 2, .taken = ids->taken};
 
-	if (ids->taken < ids->slots / 2)
+	if (ids->taken < ids->slots / 4 * 3)
 		return 0;
 	larger.slot = calloc(larger.slots, sizeof(*larger.slot));
 	if (!larger.slot)
 		return -ENOMEM;
 	for (uint64_t i = 0; i < ids->slots; i++)
-		if (ids->slot[i].times)
-			*slot_of(&larger, ids->slot[i].hash) = ids->slot[i];
+		if (ids->slot[i])
+			*slot_of(&larger, ids->slot[i]) = ids->slot[i];
 	free(ids->slot);
 	*ids = larger;
 	return 0;
 }
 
-/* Takes it for a name where nobody has it. */
-static bool take(struct export_ids *ids, const char *name)
+static bool is_taken(const struct export_ids *ids, const char *name)
 {
-	const uint64_t hash = archive_hash(name, strlen(name));
-	struct slot *slot = slot_of(ids, hash);
+	return *slot_of(ids, hash_of(name));
+}
 
-	if (slot->times)
-		return false;
-	*slot = (struct slot){hash, 1};
-	ids->taken++;
-	return true;
+static bool is_taken_again(const struct export_ids *ids, const char *id, uint32_t times,
+			   char name[EXPORT_ID_BYTES])
+{
+	snprintf(name, EXPORT_ID_BYTES, "%.*s#%u", R3RING_TEXT_ID_MAX, id, times);
+	return is_taken(ids, name);
+}
+
+/* A name whose predecessor is taken, which is the next one unless some had such names for ids. */
+static void name_again(const struct export_ids *ids, const char *id, char name[EXPORT_ID_BYTES])
+{
+	uint32_t had = 1, free_one = 2;
+
+	while (is_taken_again(ids, id, free_one, name) && free_one < TIMES_MAX) {
+		had = free_one;
+		free_one *= 2;
+	}
+	while (free_one - had > 1) {
+		const uint32_t middle = had + (free_one - had) / 2;
+
+		if (is_taken_again(ids, id, middle, name))
+			had = middle;
+		else
+			free_one = middle;
+	}
+	is_taken_again(ids, id, free_one, name);
 }
 
 int export_ids_name(struct export_ids *ids, const char *id, char name[EXPORT_ID_BYTES])
 {
-	struct slot *first;
+	int again;
 
 	if (grow(ids))
 		return -ENOMEM;
 	snprintf(name, EXPORT_ID_BYTES, "%s", id);
-	if (take(ids, name))
-		return 0;
-	first = slot_of(ids, archive_hash(id, strlen(id)));
-	do
-		snprintf(name, EXPORT_ID_BYTES, "%.*s#%u", R3RING_TEXT_ID_MAX, id, ++first->times);
-	while (!take(ids, name));
-	return 1;
+	again = is_taken(ids, name);
+	if (again)
+		name_again(ids, id, name);
+	*slot_of(ids, hash_of(name)) = hash_of(name);
+	ids->taken++;
+	return again;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names that tell requests apart: their text ids, and "ID#2", "ID#3" for those that have the
- * id of one before. Holds 16 bytes or so a request.
+ * id of one before. Holds some 16 bytes a request.
  */
 #ifndef ARCHIVE_EXPORT_IDS_H
 #define ARCHIVE_EXPORT_IDS_H
