@@ -16,17 +16,23 @@ static char archive[96];
 static struct archive_writer *writer;
 static int channel;
 
-/* Layers from @layer_end on are not kept; 0: all are. */
-static void open_writer(uint32_t layer_end)
+static void open_writer_with(struct archive_writer_options options)
 {
-	struct archive_writer_options options = {
-		.dir = archive, .workers = 1, .layer_end = layer_end};
 	const uint8_t uuid[16] = {1};
+
+	options.dir = archive;
+	options.workers = 1;
 
 	cr_assert_eq(archive_writer_open(&writer, &options, &trial.err), 0, "%s", trial.err.text);
 	channel = archive_writer_channel(writer, "test/0");
 	cr_assert_geq(channel, 0);
 	cr_assert_eq(archive_writer_generation(writer, (uint16_t)channel, 1, uuid), 0);
+}
+
+/* Layers from @layer_end on are not kept; 0: all are. */
+static void open_writer(uint32_t layer_end)
+{
+	open_writer_with((struct archive_writer_options){.layer_end = layer_end});
 }
 
 static void open_archive(void)
@@ -279,6 +285,35 @@ static void store_segment(const uint8_t *content, size_t bytes)
 
 	cr_assert_eq(write(fd, content, bytes), (ssize_t)bytes);
 	close(fd);
+}
+
+Test(export_archive, a_last_segment_that_is_gone_is_told)
+{
+	char path[128], id[16];
+	unsigned int newest = 0;
+
+	stop_recording();
+	remove_archive();
+	open_writer_with((struct archive_writer_options){.segment_bytes = 1 << 16});
+	trial.feed.record = record;
+	feed_schema(&trial.feed);
+	for (unsigned int i = 0; i < 4000; i++) {
+		snprintf(id, sizeof(id), "r%u", i);
+		trial_request(i + 1, id, 2 * i + 1);
+	}
+	stop_recording();
+	cr_assert_eq(export_it(), 0, "%s", trial.err.text);
+	cr_assert_eq(trial.summary.requests, 4000);
+	do
+		snprintf(path, sizeof(path), "%s/%08u" ARCHIVE_SUFFIX, archive, ++newest);
+	while (!access(path, F_OK));
+	cr_assert_gt(newest, 2, "one segment only");
+	snprintf(path, sizeof(path), "%s/%08u" ARCHIVE_SUFFIX, archive, newest - 1);
+	cr_assert_eq(unlink(path), 0);
+	unlink(trial.out);
+	cr_assert_eq(export_it(), -EBADMSG);
+	cr_assert_not_null(strstr(trial.err.text, "was removed"), "%s", trial.err.text);
+	cr_assert_eq(trial_files(), 0);
 }
 
 /* Whatever was done to it: refused, naming who says more, or exported right. */
