@@ -136,15 +136,16 @@ int load_board_take(struct r3ring_load *load, struct load_channel *channel,
 /* ---- counting and showing -------------------------------------------------------- */
 
 void load_board_add(const struct r3ring_load *load, struct load_board *board,
-		    const struct load_step *step)
+		    struct load_step *step)
 {
 	const struct load_stretch stretch = load_stretch_of(board, step);
 
 	for (uint32_t i = 0; i < LOAD_WINDOWS; i++)
 		load_window_add(&board->window[i], board, step);
 	load_stretch_add(&board->ever, &stretch);
-	cells_add(board->running, step->counts, cells_sum_count(&board->shape));
-	cells_decay(board->average, step->counts, load->decay, cells_sum_count(&board->shape));
+	cells_settle(step->counts, board->running, board->average, load->decay,
+		     cells_sum_count(&board->shape));
+	step->added = true;
 	board->weight = board->weight * load->decay + 1;
 	board->epoch = step->head.eplb_epoch;
 }

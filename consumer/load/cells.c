@@ -11,6 +11,7 @@ typedef uint16_t u16x8 __attribute__((vector_size(16)));
 typedef float f32x8 __attribute__((vector_size(32)));
 
 #define LANES 8u
+#define CHUNK 64u /* ids */
 
 void *cells_alloc(size_t bytes)
 {
@@ -22,51 +23,64 @@ void *cells_alloc(size_t bytes)
 	return cells;
 }
 
-void cells_add(uint32_t *to, const uint32_t *from, size_t count)
-{
-	u32x8 *a = (u32x8 *)(void *)to;
-	const u32x8 *b = (const u32x8 *)(const void *)from;
-
-	for (size_t i = 0; i < count / LANES; i++)
-		a[i] += b[i];
-}
-
 /* A step's counts are below 2^31: rows are, and an expert is once in a row. */
-void cells_decay(float *to, const uint32_t *from, float decay, size_t count)
+void cells_settle(uint32_t *counts, uint32_t *running, float *average, float decay, size_t count)
 {
-	f32x8 *a = (f32x8 *)(void *)to;
-	const s32x8 *b = (const s32x8 *)(const void *)from;
+	s32x8 *from = (s32x8 *)(void *)counts;
+	u32x8 *sum = (u32x8 *)(void *)running;
+	f32x8 *decayed = (f32x8 *)(void *)average;
 
-	for (size_t i = 0; i < count / LANES; i++)
-		a[i] = a[i] * decay + __builtin_convertvector(b[i], f32x8);
+	for (size_t i = 0; i < count / LANES; i++) {
+		sum[i] += (u32x8)from[i];
+		decayed[i] = decayed[i] * decay + __builtin_convertvector(from[i], f32x8);
+		from[i] = (s32x8){0};
+	}
 }
 
-/* Eight at a time: asking of each id by itself costs as much as counting it. */
-static bool all_experts(const uint16_t *ids, size_t count, uint32_t experts)
+/* Of CHUNK ids, whether each is below @limit. */
+static inline bool all_below(const uint16_t *ids, u16x8 limit)
 {
-	const uint16_t limit = (uint16_t)experts; /* at most 65535 */
-	u16x8 strangers = {0}, some;
-	size_t i = 0;
+	u16x8 some, strangers = {0};
+	uint64_t words[2];
 
-	for (; i + 8 <= count; i += 8) {
+	for (size_t i = 0; i < CHUNK; i += LANES) {
 		memcpy(&some, ids + i, sizeof(some));
 		strangers |= (u16x8)(some >= limit);
 	}
-	for (; i < count; i++)
-		strangers[0] |= (uint16_t)(ids[i] >= limit);
-	memcpy(&some, &strangers, sizeof(some));
-	for (i = 1; i < 8; i++)
-		some[0] |= some[i];
-	return !some[0];
+	memcpy(words, &strangers, sizeof(words));
+	return !(words[0] | words[1]);
 }
 
-void cells_count_ids(uint32_t *layer, const uint16_t *ids, size_t count, uint32_t experts)
+static inline void count_eight(uint32_t *layer, const uint16_t *ids)
 {
-	if (all_experts(ids, count, experts)) {
-		for (size_t i = 0; i < count; i++)
-			layer[ids[i]]++;
-		return;
-	}
+	layer[ids[0]]++;
+	layer[ids[1]]++;
+	layer[ids[2]]++;
+	layer[ids[3]]++;
+	layer[ids[4]]++;
+	layer[ids[5]]++;
+	layer[ids[6]]++;
+	layer[ids[7]]++;
+}
+
+static void count_any(uint32_t *layer, const uint16_t *ids, size_t count, uint32_t experts)
+{
 	for (size_t i = 0; i < count; i++)
 		layer[ids[i] < experts ? ids[i] : experts]++;
+}
+
+/* A store for each id is what takes the time: a chunk is looked at beside those of the one
+ * before it. */
+void cells_count_ids(uint32_t *layer, const uint16_t *ids, size_t count, uint32_t experts)
+{
+	const u16x8 limit = (u16x8){0} + (uint16_t)experts; /* at most 65535 */
+
+	for (; count >= CHUNK; ids += CHUNK, count -= CHUNK) {
+		if (all_below(ids, limit))
+			for (size_t i = 0; i < CHUNK; i += LANES)
+				count_eight(layer, ids + i);
+		else
+			count_any(layer, ids, CHUNK, experts);
+	}
+	count_any(layer, ids, count, experts);
 }

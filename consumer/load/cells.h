@@ -42,10 +42,11 @@ static inline size_t cells_sum_bytes(const struct cells_shape *shape)
 	return cells_sum_count(shape) * sizeof(uint32_t);
 }
 
-/* Each of @count a multiple of 16, each pointer aligned to CELLS_ALIGN. */
-void cells_add(uint32_t *to, const uint32_t *from, size_t count);
-/* to = to x decay + from */
-void cells_decay(float *to, const uint32_t *from, float decay, size_t count);
+/*
+ * running += counts, average = average x decay + counts, counts = 0, in one pass.
+ * @count: a multiple of 16; each pointer aligned to CELLS_ALIGN.
+ */
+void cells_settle(uint32_t *counts, uint32_t *running, float *average, float decay, size_t count);
 
 /* Counts ids of a layer's rows; what is no expert goes to the column behind them. */
 void cells_count_ids(uint32_t *layer, const uint16_t *ids, size_t count, uint32_t experts);

@@ -85,6 +85,7 @@ struct load_step {
 	uint32_t rows;    /* valid ones of this rank, from head.row_begin on */
 	uint32_t waiting; /* rows among them */
 	bool plain;       /* all rows count */
+	bool added;       /* its counts are in the board, and are zero again */
 	bool warmup;
 	bool ended;
 	bool spans_follow;
@@ -264,8 +265,9 @@ void load_accounts_add(struct r3ring_load_accounts *to, const struct r3ring_load
 /* Makes the board of the channel's schema the present one. Returns 0, -ENOMEM or -EPROTO. */
 int load_board_take(struct r3ring_load *load, struct load_channel *channel,
 		    const struct r3ring_record *record);
+/* The step is empty then. */
 void load_board_add(const struct r3ring_load *load, struct load_board *board,
-		    const struct load_step *step);
+		    struct load_step *step);
 /* Into the accounts of what was counted already; true when there was any. */
 bool load_board_account(struct load_board *board, const struct r3ring_load_accounts *accounts);
 void load_board_show(struct r3ring_load *load, struct load_board *board);

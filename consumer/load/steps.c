@@ -75,7 +75,8 @@ static void step_give_back(struct load_channel *channel, struct load_step *step)
 		step_free(step);
 		return;
 	}
-	memset(step->counts, 0, cells_sum_bytes(shape));
+	if (!step->added)
+		memset(step->counts, 0, cells_sum_bytes(shape));
 	memset(step->layer_came, 0, shape->layers * sizeof(*step->layer_came));
 	memset(step->layer_lost, 0, shape->layers * sizeof(*step->layer_lost));
 	*step = empty;
