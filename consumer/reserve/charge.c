@@ -25,13 +25,15 @@ static uint32_t replica_gpu(const struct book_layer *layer, const struct book_ex
 /* @units: to be added; as unsigned numbers wrap, a negative one is taken away. */
 static void add_units(struct book_layer *layer, struct book_expert *expert, uint64_t units)
 {
-	const struct book_expert before = *expert;
+	struct book_expert before;
 
-	expert->units += units;
 	if (expert->replicas == 1) {
+		expert->units += units;
 		layer->charge[expert->place] += units;
 		return;
 	}
+	before = *expert;
+	expert->units += units;
 	for (uint32_t i = 0; i < expert->replicas; i++)
 		layer->charge[replica_gpu(layer, expert, i)] +=
 			replica_units(expert, i) - replica_units(&before, i);
@@ -70,7 +72,9 @@ bool book_has_range(const struct r3ring_book *book, const struct r3ring_demand *
 
 uint64_t book_gpu_units(const struct book_layer *layer, uint32_t gpu)
 {
-	return layer->charge[gpu] + (uint64_t)((double)layer->spread * layer->part[gpu]);
+	/* A layer's units are far below 2^63, and are converted the faster as signed ones. */
+	return layer->charge[gpu] +
+	       (uint64_t)(int64_t)((double)(int64_t)layer->spread * layer->part[gpu]);
 }
 
 struct book_place book_tightest(const struct r3ring_book *book)

@@ -81,7 +81,7 @@ size_t demand_bytes(const struct r3ring_demand *demand)
 
 /* ---- prediction ----------------------------------------------------------- */
 
-static uint32_t count_above(const uint32_t *counts, uint32_t experts, uint32_t floor)
+static inline uint32_t count_above(const uint32_t *counts, uint32_t experts, uint32_t floor)
 {
 	uint32_t found = 0;
 
@@ -90,7 +90,7 @@ static uint32_t count_above(const uint32_t *counts, uint32_t experts, uint32_t f
 	return found;
 }
 
-static uint32_t largest(const uint32_t *counts, uint32_t experts)
+static inline uint32_t largest(const uint32_t *counts, uint32_t experts)
 {
 	uint32_t most = 0;
 
@@ -100,7 +100,7 @@ static uint32_t largest(const uint32_t *counts, uint32_t experts)
 }
 
 /* The smallest count that no more experts are above than can be named. */
-static uint32_t find_floor(const uint32_t *counts, uint32_t experts)
+static inline uint32_t find_floor(const uint32_t *counts, uint32_t experts)
 {
 	uint32_t low = 0, high = largest(counts, experts);
 
@@ -119,7 +119,8 @@ static uint32_t find_floor(const uint32_t *counts, uint32_t experts)
  * Those above the floor, then of those on it as many as there is room for. Written without a
  * branch that nobody can foretell: each is noted, and stays noted if it counts.
  */
-static uint32_t name_experts(const uint32_t *counts, uint32_t experts, struct demand_entry *entry)
+static inline uint32_t name_experts(const uint32_t *counts, uint32_t experts,
+				    struct demand_entry *entry)
 {
 	uint32_t floor = find_floor(counts, experts), named = 0;
 
@@ -134,7 +135,7 @@ static uint32_t name_experts(const uint32_t *counts, uint32_t experts, struct de
 	return named;
 }
 
-static uint64_t sum(const uint32_t *counts, uint32_t experts)
+static inline uint64_t sum(const uint32_t *counts, uint32_t experts)
 {
 	uint64_t total = 0;
 
@@ -144,8 +145,8 @@ static uint64_t sum(const uint32_t *counts, uint32_t experts)
 }
 
 /* What the named ones get of @units, and no more than one visit of each token. Returns the sum. */
-static uint64_t share_out(struct demand_entry *entry, uint32_t named, const uint32_t *counts,
-			  uint64_t whole, uint64_t units, uint32_t most)
+static inline uint64_t share_out(struct demand_entry *entry, uint32_t named, const uint32_t *counts,
+				 uint64_t whole, uint64_t units, uint32_t most)
 {
 	double units_each = (double)units / (double)whole;
 	uint64_t given = 0;
@@ -161,8 +162,8 @@ static uint64_t share_out(struct demand_entry *entry, uint32_t named, const uint
 
 /* Of what a named expert gets, the part that all get alike goes to what is spread: it then
  * is the rest, to the unit. */
-static void predict_layer(struct r3ring_demand *demand, uint32_t layer, const uint32_t *counts,
-			  uint32_t tokens)
+static inline void predict_layer(struct r3ring_demand *demand, uint32_t layer,
+				 const uint32_t *counts, uint32_t tokens)
 {
 	struct demand_layer *at = &demand->layer[layer];
 	struct demand_entry *entry = &demand->entry[at->first];
@@ -182,14 +183,13 @@ static void predict_layer(struct r3ring_demand *demand, uint32_t layer, const ui
 	}
 }
 
-int r3ring_demand_predict(struct r3ring_demand *demand, const struct r3ring_evidence *evidence,
-			  uint32_t tokens)
+static inline __attribute__((always_inline)) void predict(struct r3ring_demand *demand,
+							  const struct r3ring_evidence *evidence,
+							  uint32_t tokens)
 {
 	const struct r3ring_demand_shape *shape = &demand->shape;
 	uint32_t first = 0;
 
-	if (tokens > R3RING_DEMAND_TOKENS_MAX)
-		return -EINVAL;
 	for (uint32_t layer = 0; layer < shape->layers; layer++) {
 		const uint32_t *counts =
 			evidence->counts ? evidence->counts + (size_t)layer * shape->experts : NULL;
@@ -198,6 +198,44 @@ int r3ring_demand_predict(struct r3ring_demand *demand, const struct r3ring_evid
 		predict_layer(demand, layer, counts, tokens);
 		first = demand->layer[layer].end;
 	}
+}
+
+#if defined(__x86_64__)
+
+/* Twice as many counts at a time as the baseline. */
+static __attribute__((target("avx2"), flatten)) void predict_avx2(
+	struct r3ring_demand *demand, const struct r3ring_evidence *evidence, uint32_t tokens)
+{
+	predict(demand, evidence, tokens);
+}
+
+static void predict_any(struct r3ring_demand *demand, const struct r3ring_evidence *evidence,
+			uint32_t tokens)
+{
+	if (__builtin_cpu_supports("avx2"))
+		predict_avx2(demand, evidence, tokens);
+	else
+		predict(demand, evidence, tokens);
+}
+
+#else
+
+static void predict_any(struct r3ring_demand *demand, const struct r3ring_evidence *evidence,
+			uint32_t tokens)
+{
+	predict(demand, evidence, tokens);
+}
+
+#endif
+
+int r3ring_demand_predict(struct r3ring_demand *demand, const struct r3ring_evidence *evidence,
+			  uint32_t tokens)
+{
+	const struct r3ring_demand_shape *shape = &demand->shape;
+
+	if (tokens > R3RING_DEMAND_TOKENS_MAX)
+		return -EINVAL;
+	predict_any(demand, evidence, tokens);
 	demand->units = (uint64_t)tokens * R3RING_DEMAND_TOKEN * shape->top_k * shape->layers;
 	demand->age_ns = evidence->age_ns;
 	return 0;
