@@ -130,7 +130,7 @@ static int complain(int code, const struct r3ring_error *err)
 /* Both change what is verified. */
 static int prepare(const struct command_line *line, struct r3ring_error *err)
 {
-	uint64_t cut;
+	uint64_t cut = 0;
 	int code = line->reindex ? archive_index_rebuild(line->dir, err) : 0;
 
 	/* What is damaged is told with all the rest. */
