@@ -133,6 +133,8 @@ Test(report_archive, of_one_request_the_routes_alone_are_shown)
 	expect_counts();
 	cr_assert_eq(report.coverage.requests, 1);
 	cr_assert_eq(report.coverage.not_asked, 1);
+	/* The last of its four tokens was never fed back. */
+	cr_assert_float_eq(report.info.rows[0], 3, 1e-9);
 	cr_assert_eq(report.accounts.counted, 8 * STORY_LAYERS, "the time line is of all");
 }
 
