@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/support/base64_read.h"
 #include "tests/support/browser.h"
 #include "tests/support/http_client.h"
 
@@ -241,38 +242,16 @@ void browser_prefer(struct browser *browser, const char *feature, const char *va
 
 /* ---- what it shows ------------------------------------------------------------ */
 
-static unsigned int digit(char c)
-{
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	const char *found = memchr(digits, c, 64);
-
-	return found ? (unsigned int)(found - digits) : 0;
-}
-
-static void write_base64(FILE *out, const char *text)
-{
-	for (; text[0]; text += 4) {
-		unsigned int three = digit(text[0]) << 18 | digit(text[1]) << 12 |
-				     digit(text[2]) << 6 | digit(text[3]);
-
-		fputc((int)(three >> 16), out);
-		if (text[2] != '=')
-			fputc((int)(three >> 8 & 0xff), out);
-		if (text[3] != '=')
-			fputc((int)(three & 0xff), out);
-	}
-}
-
 void browser_picture(struct browser *browser, const char *path)
 {
 	json_t *picture = in_session(browser, "GET", "/screenshot", NULL);
+	size_t count;
+	uint8_t *bytes = base64_read(json_string_value(picture), &count);
 	FILE *out = fopen(path, "w");
 
-	if (!out)
+	if (!bytes || !out || fwrite(bytes, 1, count, out) != count || fclose(out))
 		die(path, strerror(errno));
-	write_base64(out, json_string_value(picture));
-	fclose(out);
+	free(bytes);
 	json_decref(picture);
 }
 

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/support/base64_read.h"
 #include "tests/system/serve_stage.h"
 
 #define HEARD_MAX (1u << 20)
@@ -77,28 +78,14 @@ static json_t *hear_rows(double rows)
 	}
 }
 
-static unsigned int digit(char c)
-{
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-	return (unsigned int)(strchr(digits, c) - digits);
-}
-
-/* Byte @i of what is told in base64. */
-static unsigned int byte_at(const char *text, size_t i)
-{
-	size_t bit = i * 8;
-
-	return ((digit(text[bit / 6]) << 6 | digit(text[bit / 6 + 1])) >> (4 - bit % 6)) & 0xff;
-}
-
 /* Worked out again by the rule that the engine makes its ids by. */
 static void expect_steps(const json_t *frame, uint64_t first, uint64_t last, uint32_t rows)
 {
-	const char *text = json_string_value(at(frame, "counts", NULL));
+	size_t count;
+	uint8_t *told = base64_read(json_string_value(at(frame, "counts", NULL)), &count);
 	unsigned int expected[ENGINE_LAYERS][ENGINE_EXPERTS] = {0};
 
+	cr_assert_eq(count, ENGINE_LAYERS * ENGINE_EXPERTS);
 	cr_assert_str_eq(json_string_value(at(frame, "code", NULL)), "u8");
 	cr_assert_eq(json_number_value(at(frame, "unit", NULL)), 1);
 	cr_assert_eq(json_array_size(at(frame, "layers", NULL)), ENGINE_LAYERS);
@@ -113,8 +100,9 @@ static void expect_steps(const json_t *frame, uint64_t first, uint64_t last, uin
 			expected[layer][engine_id(step, layer, row, i % ENGINE_TOP_K)]++;
 		}
 	for (uint32_t i = 0; i < ENGINE_LAYERS * ENGINE_EXPERTS; i++)
-		cr_assert_eq(byte_at(text, i), expected[i / ENGINE_EXPERTS][i % ENGINE_EXPERTS],
+		cr_assert_eq(told[i], expected[i / ENGINE_EXPERTS][i % ENGINE_EXPERTS],
 			     "layer %u, expert %u", i / ENGINE_EXPERTS, i % ENGINE_EXPERTS);
+	free(told);
 }
 
 Test(serve_monitor, frames_hold_the_counts_of_what_the_engine_ran)
