@@ -18,6 +18,8 @@
 #define WORKERS_MAX 4u
 #define SLOTS_MAX (2 * WORKERS_MAX + 2)
 #define RAW_MAX (4u << 20) /* larger blocks are not held here */
+/* Blocks are of many sizes: room for each new largest one would leave holes behind. */
+#define ROOM_STEP (256u << 10)
 
 enum state { FREE, WAITING, AT_WORK, WHOLE, BROKEN };
 
@@ -58,8 +60,9 @@ static bool make_room(uint8_t **bytes, size_t *room, size_t needed)
 {
 	if (needed <= *room)
 		return true;
+	needed = archive_align(needed, ROOM_STEP);
 	free(*bytes);
-	*bytes = aligned_alloc(ARCHIVE_ALIGN, archive_align(needed, ARCHIVE_ALIGN));
+	*bytes = aligned_alloc(ARCHIVE_ALIGN, needed);
 	*room = *bytes ? needed : 0;
 	return *bytes;
 }

@@ -342,7 +342,7 @@ static const struct bench_row rows[] = {
 	 .measured = peak_of_four_times,
 	 .kind = BENCH_RATIO_AT_MOST,
 	 .target = 1.1,
-	 .size = 4},
+	 .size = 8},
 };
 
 const struct bench_group bench_export = {"export", rows, sizeof(rows) / sizeof(*rows)};
