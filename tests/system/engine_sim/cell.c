@@ -557,8 +557,9 @@ static void check_missing(const struct cell *cell, const struct truth *truth)
 	if (cell->known && !cell->contradicted)
 		complain(cell, truth, "missing, but it was delivered");
 	else if (is_strict(cell) && attempts_before_are_known(cell, truth) &&
-		 kept_is_known(cell, truth) && cause_told(cell, truth) &&
-		 cell->cause != R3RING_CAUSE_CONFLICT && cell->cause != cause_told(cell, truth))
+		 kept_is_known(cell, truth) && !seems_earlier(cell, truth) &&
+		 cause_told(cell, truth) && cell->cause != R3RING_CAUSE_CONFLICT &&
+		 cell->cause != cause_told(cell, truth))
 		complain(cell, truth, "missing, and not for the cause that was told");
 	else if (!cause_is_true(cell, truth))
 		complain(cell, truth, "missing for a cause that is none");
