@@ -3,236 +3,7 @@
  * One cell that came out, against the passes over its token and what was delivered of
  * them: true or missing, never wrong; and not missing where it was delivered.
  */
-#include "tests/system/engine_sim/passes.h"
-
-struct cell {
-	struct sim *sim;
-	const struct sim_given *given;
-	const struct sim_request *request;
-	uint32_t position, layer;
-	const uint16_t *ids;
-	uint8_t valid, cause;
-	bool known;
-	bool contradicted;
-};
-
-static bool ids_are(const struct cell *cell, const struct sim_row *row)
-{
-	for (uint32_t k = 0; k < cell->sim->config.top_k; k++)
-		if (cell->ids[k] != sim_route(&cell->sim->config, &row->pass, cell->layer, k))
-			return false;
-	return true;
-}
-
-static bool same_routes(const struct cell *cell, const struct sim_row *a, const struct sim_row *b)
-{
-	for (uint32_t k = 0; k < cell->sim->config.top_k; k++)
-		if (sim_route(&cell->sim->config, &a->pass, cell->layer, k) !=
-		    sim_route(&cell->sim->config, &b->pass, cell->layer, k))
-			return false;
-	return true;
-}
-
-static bool same_pass(const struct sim_row *a, const struct sim_row *b)
-{
-	return a->pass.weights == b->pass.weights && a->pass.history == b->pass.history &&
-	       a->pass.run == b->pass.run;
-}
-
-static bool contradict(const struct cell *cell, const struct sim_row *a, const struct sim_row *b)
-{
-	return a->pass.weights == b->pass.weights && !same_routes(cell, a, b);
-}
-
-static bool kept_was_told(const struct sim_life *life)
-{
-	return life->end_heard && life->told_kept != R3RING_UNKNOWN_U32;
-}
-
-/* Whether readers were told that its engine ended the attempt before the token, and another
- * instance went on: by its own end, or by what the other sampled from there on. What it ran
- * past its end is nobody's. Of what was evicted it may not have been told yet. */
-static bool is_cut(const struct cell *cell, const struct sim_life *life)
-{
-	if (!cell->sim->config.disaggregated || cell->request->given > 1 ||
-	    cell->given->info.flags & R3RING_ASSEMBLED_EVICTED)
-		return false;
-	for (uint32_t i = 0; i < cell->request->lives; i++) {
-		const struct sim_life *other = cell->request->life[i];
-
-		if (other->engine == life->engine || other->attempt < life->attempt ||
-		    !other->ever_named)
-			continue;
-		if (kept_was_told(life) && cell->position >= life->told_kept)
-			return true;
-		if (!kept_was_told(life) && other->attempt == life->attempt &&
-		    kept_was_told(other) && other->told_kept > other->prompt &&
-		    cell->position >= other->prompt)
-			return true;
-	}
-	return false;
-}
-
-/* Whether the life's engine ran the token past its end, and no reader can know that: its end
- * was lost, and how much the other instance kept. Who is given such a row is told that not all
- * ends were heard. */
-static bool is_past_unheard_end(const struct cell *cell, const struct sim_life *life)
-{
-	return cell->sim->config.disaggregated && cell->position >= life->kept &&
-	       !is_cut(cell, life) && cell->given->info.flags;
-}
-
-/* What readers of all channels have of the cell, of an attempt; @counting: and that its engine
- * did not run past its end. */
-static uint32_t rows_told(const struct cell *cell, int32_t attempt, bool counting,
-			  const struct sim_row **rows)
-{
-	const struct sim *sim = cell->sim;
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < cell->request->lives; i++) {
-		const struct sim_life *life = cell->request->life[i];
-
-		for (uint32_t c = 0; c < sim->channels && life->attempt == attempt; c++) {
-			const struct sim_channel *channel = &sim->channel[c];
-			const struct sim_seen *seen = life->seen[c] ? &life->seen[c][cell->position]
-								    : NULL;
-
-			if (!seen || seen->known != SIM_ROW || is_cut(cell, life) ||
-			    (counting && cell->position >= life->kept) ||
-			    cell->layer < channel->first_layer ||
-			    cell->layer >= channel->first_layer + channel->layers)
-				continue;
-			if (sim_cell_told(sim, channel, seen->row, cell->layer))
-				rows[count++] = seen->row;
-			if (seen->other && sim_cell_told(sim, channel, seen->other, cell->layer))
-				rows[count++] = seen->other;
-		}
-	}
-	return count;
-}
-
-/*
- * Whether a reader has a pass that must be taken for an earlier one than the pass that counts:
- * of the same attempt by another engine, where it is no first one, but what came before it was
- * lost; or one that lies past its engine's end, unheard of. Nobody can tell the two apart then.
- */
-static bool seems_earlier(const struct cell *cell, const struct truth *truth)
-{
-	for (uint32_t i = 0; i < cell->request->lives && truth->passes; i++) {
-		const struct sim_life *life = cell->request->life[i];
-
-		for (uint32_t c = 0; c < cell->sim->channels; c++) {
-			const struct sim_seen *seen = life->seen[c] ? &life->seen[c][cell->position]
-								    : NULL;
-
-			if (!seen || seen->known != SIM_ROW || is_cut(cell, life))
-				continue;
-			if (life->attempt != truth->attempt && is_past_unheard_end(cell, life))
-				return true;
-			if (life->attempt == truth->attempt &&
-			    life->engine != truth->pass[0]->step->engine &&
-			    sim_counts_more(cell->sim, seen->row, truth->pass[0]))
-				return true;
-		}
-	}
-	return false;
-}
-
-static void find_known(struct cell *cell, const struct truth *truth)
-{
-	const struct sim_row *rows[2 * SIM_CHANNELS];
-	uint32_t count = rows_told(cell, truth->attempt, true, rows);
-
-	for (uint32_t i = 0; i < count; i++) {
-		for (uint32_t j = 0; j < truth->passes; j++)
-			cell->known |= same_pass(rows[i], truth->pass[j]);
-		for (uint32_t j = 0; j < i; j++)
-			cell->contradicted |= contradict(cell, rows[i], rows[j]) && truth->passes &&
-					      rows[i]->pass.weights == truth->pass[0]->pass.weights;
-	}
-}
-
-/* In whatever attempt that may stand in. */
-static bool is_contradicted(const struct cell *cell)
-{
-	const struct sim_row *rows[2 * SIM_CHANNELS];
-
-	for (uint32_t attempt = 0; attempt <= cell->request->attempts; attempt++) {
-		uint32_t count = rows_told(cell, (int32_t)attempt, false, rows);
-
-		for (uint32_t i = 0; i < count; i++)
-			for (uint32_t j = 0; j < i; j++)
-				if (contradict(cell, rows[i], rows[j]))
-					return true;
-	}
-	return false;
-}
-
-static bool was_told(const struct cell *cell, const struct sim_row *row)
-{
-	for (uint32_t c = 0; c < cell->sim->channels; c++)
-		if (cell->sim->channel[c].engine == row->step->engine &&
-		    sim_cell_told(cell->sim, &cell->sim->channel[c], row, cell->layer))
-			return true;
-	return false;
-}
-
-/* What was given when it was evicted later passes may hide from the account: it was right to
- * call it a conflict where both of the passes were told. */
-static bool passes_contradict(const struct cell *cell, const struct truth *truth)
-{
-	for (uint32_t attempt = 0; attempt <= cell->request->attempts; attempt++) {
-		struct passes passes = {.truth = truth, .attempt = (int32_t)attempt};
-		const struct sim_row *row, *other;
-
-		while ((row = sim_passes_next(&passes))) {
-			struct passes behind = passes;
-
-			while ((other = sim_passes_next(&behind)))
-				if (contradict(cell, row, other) && was_told(cell, row) &&
-				    was_told(cell, other))
-					return true;
-		}
-	}
-	return false;
-}
-
-/* Whether a reader was given a row with these ids, of the same tokens, wherever it put it. */
-static bool was_given(const struct cell *cell)
-{
-	const uint64_t history = cell->request->history[cell->position];
-	const struct sim *sim = cell->sim;
-
-	for (const struct sim_step *step = sim->steps; step; step = step->next)
-		for (uint32_t i = 0; i < step->rows; i++) {
-			const struct sim_row *row = &step->row[i];
-
-			if (row->pass.history == history && ids_are(cell, row) &&
-			    was_told(cell, row))
-				return true;
-		}
-	return false;
-}
-
-/* Whether any reader has these ids, of whatever attempt. The account leaves out spans that came
- * too late for their step, and goes on with a request that was given before its end and is
- * begun again: there they must have been given to it at all. */
-static bool is_told(const struct cell *cell)
-{
-	const struct sim_row *rows[2 * SIM_CHANNELS];
-
-	for (uint32_t attempt = 0; attempt <= cell->request->attempts; attempt++) {
-		uint32_t count = rows_told(cell, (int32_t)attempt, false, rows);
-
-		for (uint32_t i = 0; i < count; i++)
-			if (ids_are(cell, rows[i]))
-				return true;
-	}
-	return (cell->sim->config.late_steps || cell->request->given > 1 ||
-		cell->given->info.flags & R3RING_ASSEMBLED_EVICTED) &&
-	       was_given(cell);
-}
+#include "tests/system/engine_sim/cell.h"
 
 static bool is_pass(const struct cell *cell, const struct truth *truth, int32_t attempt)
 {
@@ -240,7 +11,7 @@ static bool is_pass(const struct cell *cell, const struct truth *truth, int32_t 
 	const struct sim_row *row;
 
 	while ((row = sim_passes_next(&passes)))
-		if (ids_are(cell, row) && !is_cut(cell, sim_passes_life(&passes)))
+		if (cell_ids_are(cell, row) && !cell_is_cut(cell, sim_passes_life(&passes)))
 			return true;
 	return false;
 }
@@ -252,7 +23,8 @@ static bool is_past_end(const struct cell *cell, const struct truth *truth)
 	const struct sim_row *row;
 
 	while ((row = sim_passes_next(&passes)))
-		if (ids_are(cell, row) && is_past_unheard_end(cell, sim_passes_life(&passes)))
+		if (cell_ids_are(cell, row) &&
+		    cell_is_past_unheard_end(cell, sim_passes_life(&passes)))
 			return true;
 	return false;
 }
@@ -264,7 +36,7 @@ static bool is_other_pass(const struct cell *cell, const struct truth *truth)
 	const struct sim_row *row;
 
 	while ((row = sim_passes_next(&passes)))
-		if (ids_are(cell, row) && !is_cut(cell, sim_passes_life(&passes)) &&
+		if (cell_ids_are(cell, row) && !cell_is_cut(cell, sim_passes_life(&passes)) &&
 		    (!truth->passes || row->pass.weights == truth->pass[0]->pass.weights ||
 		     row->step->engine != truth->pass[0]->step->engine))
 			return true;
@@ -306,20 +78,17 @@ static bool may_stand_in(const struct cell *cell, const struct truth *truth)
 }
 
 /* A block that was loaded from elsewhere unseen has the hash of one that was run here: the
- * same tokens, under whatever weights. */
+ * same tokens, under the weights that are said. */
 static bool is_same_content(const struct cell *cell, const struct truth *truth)
 {
 	const uint64_t *history = cell->request->history;
-	const struct sim_engine *engine = &cell->sim->engine[cell->sim->engines - 1];
-	struct sim_row row = {.pass = {.history = history[cell->position]}};
+	const struct sim_row row = {.pass = {.weights = cell->given->weights[cell->position],
+					     .history = history[cell->position]}};
 
 	if (cell->sim->config.key_kind != R3RING_KEYS_BLOCK_HASH || !truth->external ||
 	    !spans_may_be_lost(cell->sim))
 		return false;
-	for (row.pass.weights = 1; row.pass.weights <= engine->weights; row.pass.weights++)
-		if (ids_are(cell, &row))
-			return true;
-	return false;
+	return cell_ids_are(cell, &row);
 }
 
 static void complain(const struct cell *cell, const struct truth *truth, const char *what)
@@ -380,7 +149,7 @@ static void check_valid(const struct cell *cell, const struct truth *truth)
 	const struct sim_row *right = NULL;
 
 	for (uint32_t i = 0; i < truth->passes; i++)
-		if (ids_are(cell, truth->pass[i]) &&
+		if (cell_ids_are(cell, truth->pass[i]) &&
 		    (!right ||
 		     cell->given->weights[cell->position] == truth->pass[i]->pass.weights))
 			right = truth->pass[i];
@@ -388,7 +157,7 @@ static void check_valid(const struct cell *cell, const struct truth *truth)
 		complain(cell, truth, "valid, but two passes contradict each other");
 	else if (!right && !may_stand_in(cell, truth) && !is_same_content(cell, truth))
 		complain(cell, truth, "WRONG");
-	else if (!is_told(cell))
+	else if (!cell_is_told(cell))
 		complain(cell, truth, "valid, though nobody can know it");
 	else if (right && cell->given->attempt[cell->position] != truth->attempt && cell->known)
 		complain(cell, truth, "of another attempt");
@@ -416,7 +185,7 @@ static bool accepted_is_unknown(const struct cell *cell, uint16_t attempt)
 	for (uint32_t i = 0; i < cell->request->lives; i++) {
 		const struct sim_life *life = cell->request->life[i];
 
-		if (life->attempt != attempt || is_cut(cell, life))
+		if (life->attempt != attempt || cell_is_cut(cell, life))
 			continue;
 		for (uint32_t c = 0; c < cell->sim->channels; c++)
 			if (life->seen[c] && life->seen[c][cell->position].known == SIM_NO_SPANS)
@@ -454,7 +223,7 @@ static bool is_said_for_drafts(const struct cell *cell)
 		const struct sim_life *life = cell->request->life[i];
 
 		if (life->attempt != cell->given->attempt[cell->position] ||
-		    !is_past_unheard_end(cell, life))
+		    !cell_is_past_unheard_end(cell, life))
 			continue;
 		for (uint32_t c = 0; c < cell->sim->channels; c++)
 			if (life->seen[c] && life->seen[c][cell->position].known == SIM_NO_SPANS)
@@ -473,9 +242,9 @@ static bool cause_is_true(const struct cell *cell, const struct truth *truth)
 		return true;
 	switch (cell->cause) {
 	case R3RING_CAUSE_CONFLICT:
-		return is_contradicted(cell) ||
+		return cell_is_contradicted(cell) ||
 		       (cell->given->info.flags & R3RING_ASSEMBLED_EVICTED &&
-			passes_contradict(cell, truth));
+			cell_passes_contradict(cell, truth));
 	case R3RING_CAUSE_TOO_FEW_ROWS:
 		return sim->config.partial;
 	case R3RING_CAUSE_RING_FULL:
@@ -557,7 +326,7 @@ static void check_missing(const struct cell *cell, const struct truth *truth)
 	if (cell->known && !cell->contradicted)
 		complain(cell, truth, "missing, but it was delivered");
 	else if (is_strict(cell) && attempts_before_are_known(cell, truth) &&
-		 kept_is_known(cell, truth) && !seems_earlier(cell, truth) &&
+		 kept_is_known(cell, truth) && !cell_seems_earlier(cell, truth) &&
 		 cause_told(cell, truth) && cell->cause != R3RING_CAUSE_CONFLICT &&
 		 cell->cause != cause_told(cell, truth))
 		complain(cell, truth, "missing, and not for the cause that was told");
@@ -580,9 +349,9 @@ void sim_check_cell(struct sim *sim, const struct sim_given *given, const struct
 		.cause = given->cause[place],
 	};
 
-	find_known(&cell, truth);
+	cell_find_known(&cell, truth);
 	cell.known &= is_strict(&cell) && attempts_before_are_known(&cell, truth) &&
-		      kept_is_known(&cell, truth) && !seems_earlier(&cell, truth);
+		      kept_is_known(&cell, truth) && !cell_seems_earlier(&cell, truth);
 	if (cell.valid != (cell.cause == 0))
 		complain(&cell, truth, "valid and a cause, or neither");
 	else if (cell.valid)

@@ -19,6 +19,7 @@
  *	account.c   and so what can be known
  *	take.c      what comes out of the assembler
  *	passes.c    which pass over a token counts
+ *	known.c     what can be known of a cell
  *	cell.c      a cell is true or missing; and not missing where it could be known
  *	check.c     lengths, figures, conflicts, flags
  *	producers.c instead of records.c: real producers, a real daemon, real readers
