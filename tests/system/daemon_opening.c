@@ -19,7 +19,7 @@
 #include "tests/support/worker.h"
 
 #define RING_LEAST (1u << 20) /* a reader's page is allocated, too */
-#define PIECE (8u << 20) /* of what is allocated at once */
+#define PIECE (8u << 20)      /* of what is allocated at once */
 #define ONE_PIECE "--ring-size", "4M"
 #define ROWS 4u
 
