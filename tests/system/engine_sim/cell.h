@@ -38,8 +38,9 @@ bool cell_is_contradicted(const struct cell *cell);
  * call it a conflict where both of the passes were told. */
 bool cell_passes_contradict(const struct cell *cell, const struct truth *truth);
 /* Whether any reader has these ids, of whatever attempt. The account leaves out spans that came
- * too late for their step, and goes on with a request that was given before its end and is
- * begun again: there they must have been given to it at all. */
+ * too late for their step, and those that a map lost and a later one has where nothing told
+ * that it would come; it goes on with a request that was given before its end and is begun
+ * again. There they must have been given to it at all. */
 bool cell_is_told(const struct cell *cell);
 
 #endif

@@ -189,6 +189,8 @@ static bool was_given(const struct cell *cell)
 
 bool cell_is_told(const struct cell *cell)
 {
+	const struct sim_config *config = &cell->sim->config;
+	bool torn_maps = config->map_spans < SIM_SPANS && cell->sim->gaps;
 	const struct sim_row *rows[2 * SIM_CHANNELS];
 
 	for (uint32_t attempt = 0; attempt <= cell->request->attempts; attempt++) {
@@ -198,7 +200,7 @@ bool cell_is_told(const struct cell *cell)
 			if (cell_ids_are(cell, rows[i]))
 				return true;
 	}
-	return (cell->sim->config.late_steps || cell->request->given > 1 ||
+	return (config->late_steps || torn_maps || cell->request->given > 1 ||
 		cell->given->info.flags & R3RING_ASSEMBLED_EVICTED) &&
 	       was_given(cell);
 }
