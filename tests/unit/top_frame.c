@@ -255,7 +255,8 @@ Test(top_frame, the_followed_engines_channels_come_first_and_the_rest_is_counted
 	top_stage_draw(&stage, 15, 80);
 	cr_expect_eq(strncmp(top_stage_row(&stage, 4), "a/1 ", 4), 0, "%s", stage.text);
 	/* 15 rows less three, "hottest", and three for the load: 8, of which 17 lines get 7. */
-	expect("and 10 more lines of channels and readers");
+	cr_expect_str_eq(top_stage_row(&stage, 10), "and 10 more lines of channels and readers");
+	cr_expect_eq(strncmp(top_stage_row(&stage, 11), "layers by experts", 17), 0);
 	stage.frame.page = TOP_TABLE;
 	top_stage_draw(&stage, 24, 80);
 	expect("b/6 ");
