@@ -102,13 +102,13 @@ static bool remove_oldest(struct store *store)
 	return true;
 }
 
-/* At its limit an archive ends, unless it is to rotate, or nothing is in it. */
+/* At its limit an archive ends, unless it is to rotate, or nothing is in it, nor on the way. */
 static void fail_at_limit(struct store *store, uint64_t wanted)
 {
 	uint64_t limit = store->options.max_bytes;
 	char what[128];
 
-	if (!store->options.rotate && store->written.records) {
+	if (!store->options.rotate && store->given.records) {
 		store_fail(store, -EDQUOT, "");
 		return;
 	}

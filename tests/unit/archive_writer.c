@@ -258,7 +258,7 @@ Test(archive_writer, with_max_bytes_it_stops_whole_and_no_larger)
 	cr_assert_eq(archive_fixture_open(&archive, NULL), 0);
 	for (unsigned int i = 0; r == 0; i++)
 		r = archive_fixture_put(&archive, i % FIXTURE_CHANNELS);
-	cr_assert_eq(r, -EDQUOT);
+	cr_assert_eq(r, -EDQUOT, "%d: %s", r, archive_writer_error(archive.writer));
 	cr_assert_not_null(strstr(archive_writer_error(archive.writer), "as large as it may be"));
 	cr_assert_eq(archive_writer_finish(archive.writer, &err), -EDQUOT);
 	archive_writer_get_stats(archive.writer, &stats);
