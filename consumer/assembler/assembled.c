@@ -261,7 +261,7 @@ static void cell_read(const struct r3ring_assembled *assembled, const struct cho
 		if (cause && !cell->ids && says_more(cause, cell->cause))
 			cell->cause = cause;
 	}
-	if (cell->cause == R3RING_MISSING_OTHER_LAYERS)
+	if (chosen->rows && cell->cause == R3RING_MISSING_OTHER_LAYERS)
 		cell->cause = cause_of_layer(assembled, chosen, layer);
 }
 

@@ -474,7 +474,7 @@ static struct part *next_part(const struct channel *channel, uint64_t handle, ui
 /* Whose span each is, NULL for nobody's; without memory for that, the spans are lost. */
 static struct part **parts_of(const struct channel *channel, struct step *step)
 {
-	struct part **parts = malloc((step->map.spans + 1) * sizeof(*parts));
+	struct part **parts = calloc(step->map.spans + 1, sizeof(*parts));
 	uint32_t at = 0;
 
 	if (!parts) {

@@ -37,8 +37,8 @@ void row_pages_close(struct row_pages *pages)
 	}
 }
 
-/* Cuts another slab into empty pages. */
-static int grow(struct row_pages *pages)
+/* Cuts another slab into empty pages; without memory there are none. */
+static void grow(struct row_pages *pages)
 {
 	const size_t page_bytes = PAGE_ROWS * pages->row_bytes;
 	const size_t bytes = (page_bytes + SLAB_BYTES - 1) / SLAB_BYTES * SLAB_BYTES;
@@ -46,11 +46,11 @@ static int grow(struct row_pages *pages)
 	struct row_slab *slab = malloc(sizeof(*slab) + count * sizeof(*slab->page));
 
 	if (!slab)
-		return -ENOMEM;
+		return;
 	slab->memory = aligned_alloc(SLAB_BYTES, bytes);
 	if (!slab->memory) {
 		free(slab);
-		return -ENOMEM;
+		return;
 	}
 	madvise(slab->memory, bytes, MADV_HUGEPAGE); /* or not: only faster */
 	slab->next = pages->slabs;
@@ -61,7 +61,6 @@ static int grow(struct row_pages *pages)
 		slab->page[i].used = 0;
 		DL_APPEND(pages->empty, &slab->page[i]);
 	}
-	return 0;
 }
 
 /* The first of @rows free rows side by side; PAGE_ROWS when there are not as many. */
@@ -106,9 +105,9 @@ static int take_whole(struct row_pages *pages, uint32_t rows, struct row_run *ru
 	for (uint32_t i = 0; page && i < LOOKS; i++, page = page->next)
 		if (take_from(pages, page, rows, run) == 0)
 			return 0;
-	if (!pages->empty && grow(pages) < 0)
-		return -ENOMEM;
-	return take_from(pages, pages->empty, rows, run);
+	if (!pages->empty)
+		grow(pages);
+	return pages->empty ? take_from(pages, pages->empty, rows, run) : -ENOMEM;
 }
 
 /* Halves of what is wanted, until there is one. */
