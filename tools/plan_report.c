@@ -34,18 +34,26 @@ static void print_source(const struct plan_options *options, const struct plan *
 
 static void print_balance(const struct plan *plan, const char *which,
 			  const struct r3ring_eplb_map *map,
-			  const struct r3ring_eplb_balance *balance)
+			  const struct r3ring_eplb_balance *balance, const char *what)
 {
-	char what[40];
-
-	if (map == plan->placing.today && plan->placing.captured)
-		snprintf(what, sizeof(what), "map of epoch %" PRIu64, map->epoch);
-	else
-		snprintf(what, sizeof(what), "%s",
-			 map == plan->placing.next ? "" : "in order, assumed");
 	printf("%-8s %8u %5u  %9.3f %9.3f  %6d %4u  %s\n", which, map->physical, map->gpus,
 	       balance->average, balance->worst, plan->info->layer[balance->worst_layer].layer_id,
 	       balance->worst_gpu, what);
+}
+
+static void print_today(const struct plan *plan)
+{
+	const struct r3ring_eplb_map *today = plan->placing.today;
+	char what[40] = "in order, assumed";
+
+	if (!today) {
+		puts("today           ?     ?  no map was captured, and the GPUs do not divide the "
+		     "experts");
+		return;
+	}
+	if (plan->placing.captured)
+		snprintf(what, sizeof(what), "map of epoch %" PRIu64, today->epoch);
+	print_balance(plan, "today", today, &plan->placing.balance_today, what);
 }
 
 static int print_text(const struct plan_options *options, const struct plan *plan)
@@ -55,12 +63,8 @@ static int print_text(const struct plan_options *options, const struct plan *pla
 	print_source(options, plan);
 	puts("tokens of a layer's GPUs, max/mean:");
 	puts("         physical  GPUs    average     worst   layer  GPU");
-	if (plan->placing.today)
-		print_balance(plan, "today", plan->placing.today, &plan->placing.balance_today);
-	else
-		puts("today           ?     ?  no map was captured, and the GPUs do not divide the "
-		     "experts");
-	print_balance(plan, "planned", plan->placing.next, &plan->placing.balance_next);
+	print_today(plan);
+	print_balance(plan, "planned", plan->placing.next, &plan->placing.balance_next, "");
 	putchar('\n');
 	if (!map || json_dumpf(map, stdout, JSON_COMPACT) < 0) {
 		json_decref(map);
