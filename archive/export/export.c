@@ -121,7 +121,7 @@ static const char *fate_of(const struct exporter *exporter,
 	if (info->flags & R3RING_ASSEMBLED_ABORTED)
 		return include & EXPORT_INCLUDE_ABORTED ? NULL : FATE_ABORTED;
 	if (info->flags & R3RING_ASSEMBLED_EVICTED)
-		return include & EXPORT_INCLUDE_UNFINISHED ? NULL : FATE_EVICTED;
+		return FATE_EVICTED; /* what it has later would look like another's */
 	if (info->flags & R3RING_ASSEMBLED_UNFINISHED)
 		return include & EXPORT_INCLUDE_UNFINISHED ? NULL : FATE_UNFINISHED;
 	if (info->flags & R3RING_ASSEMBLED_LENGTH_GUESSED)

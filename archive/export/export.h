@@ -56,7 +56,7 @@ enum export_layers {
 
 /* Requests that are left out unless they are asked for. */
 enum export_include {
-	EXPORT_INCLUDE_UNFINISHED = 1u << 0, /* no end was seen, or not all fitted into memory */
+	EXPORT_INCLUDE_UNFINISHED = 1u << 0, /* no end was seen */
 	EXPORT_INCLUDE_ABORTED = 1u << 1,
 	EXPORT_INCLUDE_GUESSED = 1u << 2, /* nobody said how many tokens were kept */
 };

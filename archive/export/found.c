@@ -79,8 +79,7 @@ static int check_fit(const struct exporter *exporter, struct r3ring_error *err)
 	return r3ring_error_set(
 		err, -ENOBUFS,
 		"%" PRIu64 " requests did not fit into the memory for requests at work: %s%s; "
-		"nothing is written. Raise --max-memory, or --include unfinished writes what is "
-		"known of them",
+		"nothing is written. Raise --max-memory",
 		summary->evicted, names, summary->evicted > told->told ? ", ..." : "");
 }
 

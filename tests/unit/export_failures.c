@@ -143,17 +143,15 @@ Test(export_failures, failure_27_what_did_not_fit_is_named_though_it_was_given_u
 	trial_refused(-ENOBUFS, "'endless'");
 }
 
-Test(export_failures, failure_27_what_did_not_fit_is_written_as_far_as_it_is_known_if_asked)
+/* Its later rows would be of no request, or of a second one of that id. */
+Test(export_failures, failure_27_what_did_not_fit_is_refused_though_unfinished_ones_are_taken)
 {
 	trial.options.max_bytes = 1 << 14;
 	trial.options.include = EXPORT_INCLUDE_UNFINISHED;
 	trial.options.missing = EXPORT_FILL_MINUS_ONE;
 	trial_begin("safetensors");
 	feed_endless();
-	trial_finish();
-	trial_read();
-	cr_assert_not_null(strstr(ids(), "\"endless\""), "%s", ids());
-	cr_assert_not_null(strstr(ids(), "\"b\""), "%s", ids());
+	trial_refused(-ENOBUFS, "'endless'; nothing is written. Raise --max-memory");
 }
 
 Test(export_failures, failure_46_rows_of_rejected_draft_tokens_are_not_written)
