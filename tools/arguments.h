@@ -19,6 +19,9 @@ bool arguments_seconds(const char *text, uint64_t *ns);
  * in the name of @command. Returns 0 or -EINVAL. */
 int arguments_time(const char *command, const char *option, const char *value, uint64_t *ns);
 
+/* The value of --until, before which something must be: above 0. Returns 0 or -EINVAL. */
+int arguments_until(const char *command, const char *value, uint64_t *ns);
+
 /* Runs a subcommand that takes --json and --help and nothing else. Returns the exit
  * code, that of @run where it comes to it. */
 int arguments_json_only(int argc, char **argv, const char *usage, int (*run)(bool json));

@@ -269,7 +269,7 @@ static int take_option(int option, struct export_line *line)
 	case 's':
 		return arguments_time("r3ring export", "--since", optarg, &options->since_ns);
 	case 'u':
-		return arguments_time("r3ring export", "--until", optarg, &options->until_ns);
+		return arguments_until("r3ring export", optarg, &options->until_ns);
 	case 'l':
 		return take_layers(options);
 	case 'x':

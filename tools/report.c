@@ -118,7 +118,7 @@ static int take_option(int option, struct report_line *line)
 	case 's':
 		return arguments_time("r3ring report", "--since", optarg, &line->options.since_ns);
 	case 'u':
-		return arguments_time("r3ring report", "--until", optarg, &line->options.until_ns);
+		return arguments_until("r3ring report", optarg, &line->options.until_ns);
 	case 'g':
 	case 'R':
 	case 'n':

@@ -47,6 +47,35 @@ Test(export_usage, values_that_make_no_sense_are_named_with_what_would)
 	expect(ARGS("a", "--format", "csv", "-o", "x"), 2, "--format csv: there is no such format");
 }
 
+Test(export_usage, a_time_that_the_calendar_does_not_have_is_refused)
+{
+	static const char *const none[] = {"2026-02-30T00:00:00Z", "2026-02-29T00:00:00",
+					   "2026-11-31T00:00:00Z", "2026-11-30T08:49:60Z",
+					   "2026-11-30T24:00:00Z"};
+
+	for (size_t i = 0; i < sizeof(none) / sizeof(*none); i++)
+		expect(WHOLE("--since", none[i]), 2, "is not a time");
+	expect(WHOLE("--since", "2028-02-29T23:59:59Z"), 1, "/nonexistent/archive");
+}
+
+Test(export_usage, a_time_that_is_too_far_off_is_out_of_range)
+{
+	expect(WHOLE("--since", "@9999999999"), 2, "'@9999999999' is out of range: times are from");
+	expect(WHOLE("--since", "@99999999999999999999"), 2, "is out of range");
+	expect(WHOLE("--until", "2300-01-01T00:00:00Z"), 2, "is out of range");
+	expect(WHOLE("--since", "1969-12-31T23:59:58Z"), 2, "is out of range");
+	expect(WHOLE("--since", "@9223372035.9"), 1, "/nonexistent/archive");
+}
+
+/* It is no word for no limit. */
+Test(export_usage, nothing_ends_before_1970)
+{
+	expect(WHOLE("--until", "@0"), 2, "--until: '@0' is when 1970 begins");
+	expect(WHOLE("--until", "@0.0"), 2, "no time is before it");
+	expect(WHOLE("--until", "1970-01-01T00:00:00Z"), 2, "no time is before it");
+	expect(WHOLE("--since", "@0"), 1, "/nonexistent/archive");
+}
+
 Test(export_usage, values_that_do_are_taken)
 {
 	expect(WHOLE("--missing", "-1", "--since", "2026-11-30T05:00:00Z", "--until",

@@ -361,6 +361,8 @@ Test(report, what_is_not_said_is_asked_for)
 	cr_expect_eq(REPORT(builder.dir, "-o", html, "--since", "@9", "--until", "@8"), 2);
 	cr_expect_eq(REPORT(builder.dir, "-o", html, "--since", "soon"), 2);
 	cr_expect(strstr(tool.err, "r3ring report: --since: 'soon' is not a time"), "%s", tool.err);
+	cr_expect_eq(REPORT(builder.dir, "-o", html, "--until", "@0"), 2);
+	cr_expect(strstr(tool.err, "no time is before it"), "%s", tool.err);
 	cr_expect_eq(REPORT("--help"), 0);
 	cr_expect(strstr(tool.out, "usage: r3ring report"), "%s", tool.out);
 }
