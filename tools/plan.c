@@ -27,7 +27,7 @@ static const char usage[] =
 	"  --replicas N     physical experts of a layer, over all GPUs; a multiple of N GPUs\n"
 	"  --nodes N        nodes that the GPUs are on (1)\n"
 	"  --groups N       groups of experts, each kept on one node if the nodes divide them (1)\n"
-	"  --window STEPS   the newest steps alone (all)\n"
+	"  --window STEPS   at most so many of the newest steps (all)\n"
 	"  --watch SECONDS  of an instance: reads on for so long\n"
 	"  --json           all of it as one JSON object\n"
 	"  --help           this text\n"

@@ -29,6 +29,9 @@ static void print_source(const struct plan_options *options, const struct plan *
 		if (info->accounts.lost[i])
 			printf(", %" PRIu64 " lost (%s)", info->accounts.lost[i],
 			       r3ring_missing_cause_name(i));
+	if (info->window_cut)
+		fputs("\nthe oldest steps are left out: there are more ids than 32 bits count",
+		      stdout);
 	puts("\n");
 }
 

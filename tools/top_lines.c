@@ -65,6 +65,8 @@ void top_draw_title(const struct top_frame *frame, struct grid *grid, uint32_t r
 				    " %" PRIu32 "x%" PRIu32 " top-%u", load->info.layers,
 				    load->info.experts, load->info.top_k);
 	column = grid_print(grid, row, column, GRID_TITLE, "  %s", window);
+	if (load && load->code == 0 && load->info.window_cut)
+		column = grid_print(grid, row, column, GRID_WARN, ", less: too many ids");
 	if (frame->paused_ns)
 		grid_print(grid, row, column, GRID_WARN, "  PAUSED %s",
 			   quantity_duration(paused, frame->now_ns - frame->paused_ns));

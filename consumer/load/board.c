@@ -20,6 +20,7 @@ void load_board_free(struct load_board *board)
 		free(board->image[i].running);
 		free(board->image[i].average);
 	}
+	free(board->since.start);
 	free(board->running);
 	free(board->average);
 	free(board->layer);
@@ -58,16 +59,17 @@ static int board_open(struct load_board *board, const struct r3ring_load_options
 	if (r == 0)
 		r = load_window_open(&board->window[1], R3RING_LOAD_TIME, options->window_ns,
 				     &board->shape);
+	board->since.start = cells_alloc(bytes);
 	board->running = cells_alloc(bytes);
 	board->average = cells_alloc(bytes);
 	for (uint32_t i = 0; r == 0 && i < LOAD_IMAGES; i++)
 		r = image_open(&board->image[i], bytes);
-	return board->running && board->average ? r : -ENOMEM;
+	return board->since.start && board->running && board->average ? r : -ENOMEM;
 }
 
 uint64_t load_board_bytes(const struct load_board *board)
 {
-	uint64_t sums = LOAD_WINDOWS * LOAD_BUCKETS + 2 + LOAD_IMAGES * (LOAD_WINDOWS + 2);
+	uint64_t sums = LOAD_WINDOWS * LOAD_BUCKETS + 3 + LOAD_IMAGES * (LOAD_WINDOWS + 2);
 
 	for (uint32_t i = 0; i < LOAD_IMAGES; i++)
 		for (uint32_t j = 0; j < LOAD_WINDOWS; j++)
@@ -140,6 +142,10 @@ void load_board_add(const struct r3ring_load *load, struct load_board *board,
 {
 	const struct load_stretch stretch = load_stretch_of(board, step);
 
+	/* Before the windows: a bucket that begins with the same step is no older. */
+	if (!board->ever.steps || board->epoch != step->head.eplb_epoch)
+		load_bucket_begin(&board->since, board);
+	load_stretch_add(&board->since.stretch, &stretch);
 	for (uint32_t i = 0; i < LOAD_WINDOWS; i++)
 		load_window_add(&board->window[i], board, step);
 	load_stretch_add(&board->ever, &stretch);
@@ -154,8 +160,10 @@ bool load_board_account(struct load_board *board, const struct r3ring_load_accou
 {
 	for (uint32_t i = 0; i < LOAD_WINDOWS; i++)
 		load_window_account(&board->window[i], accounts);
-	if (board->window[0].used)
+	if (board->window[0].used) {
+		load_accounts_add(&board->since.stretch.accounts, accounts);
 		load_accounts_add(&board->ever.accounts, accounts);
+	}
 	return board->window[0].used;
 }
 
@@ -176,17 +184,14 @@ static void image_fill(struct load_image *image, const struct load_board *board)
 	const size_t bytes = cells_sum_bytes(&board->shape);
 
 	for (uint32_t i = 0; i < LOAD_WINDOWS; i++) {
-		const struct load_window *window = &board->window[i];
-		const struct load_bucket *all, *since;
+		const struct load_bucket *all;
 
-		all = load_window_begin(window, false, &image->all[i].stretch);
-		since = load_window_begin(window, true, &image->since[i].stretch);
+		all = load_window_begin(&board->window[i], &image->all[i].stretch);
 		copy_base(&image->all[i], all, bytes);
-		if (since == all)
-			image->since[i].version = 0;
-		else
-			copy_base(&image->since[i], since, bytes);
-		image->mixed[i] = since != all;
+		image->mixed[i] = board->since.version > all->version;
+		image->since[i].stretch = board->since.stretch;
+		if (image->mixed[i])
+			copy_base(&image->since[i], &board->since, bytes);
 	}
 	memcpy(image->running, board->running, bytes);
 	memcpy(image->average, board->average, bytes);

@@ -110,14 +110,14 @@ struct load_stretch { /* of steps */
 	uint64_t from_step, to_step;
 	uint64_t from_ns, to_ns;
 	uint64_t ids; /* at most, in one cell */
+	bool cut;     /* steps that belong to it have left for want of room */
 	struct r3ring_load_accounts accounts;
 };
 
 struct load_bucket {
 	uint32_t *start;  /* cells and rows: the board's running counts when it began */
-	uint64_t version; /* no other bucket of the board has it */
-	uint64_t epoch;
-	uint64_t number; /* time window: which stretch of time */
+	uint64_t version; /* greater than that of all buckets of the board that began before */
+	uint64_t number;  /* time window: which stretch of time */
 	struct load_stretch stretch;
 };
 
@@ -127,6 +127,8 @@ struct load_window {
 	uint32_t most;   /* buckets */
 	struct load_bucket bucket[LOAD_BUCKETS];
 	uint32_t first, used; /* buckets, oldest first, in a ring */
+	bool left;            /* one has, for room: */
+	uint64_t left_number; /* the newest such one's */
 };
 
 /* ---- what is shown ----------------------------------------------------------- */
@@ -159,6 +161,7 @@ struct load_board {
 	uint32_t *running;                /* cells and rows of all steps, modulo 2^32 */
 	uint64_t versions;
 	struct load_window window[LOAD_WINDOWS];
+	struct load_bucket since; /* of all steps since the newest epoch began */
 	float *average;
 	float weight;
 	struct load_stretch ever; /* all steps */
@@ -252,10 +255,12 @@ void load_window_add(struct load_window *window, struct load_board *board,
 		     const struct load_step *step);
 /* What was left out or lost apart from any step that counts; only once there was one. */
 void load_window_account(struct load_window *window, const struct r3ring_load_accounts *accounts);
-/* The bucket that the window begins with, and what it has from there on. @newest_epoch: the
- * first of those behind which no other epoch ran. Only once a step was added. */
-const struct load_bucket *load_window_begin(const struct load_window *window, bool newest_epoch,
+/* The bucket that the window begins with, and what it has from there on. Only once a step
+ * was added. */
+const struct load_bucket *load_window_begin(const struct load_window *window,
 					    struct load_stretch *stretch);
+/* Of what is added from now on. */
+void load_bucket_begin(struct load_bucket *bucket, struct load_board *board);
 /* What a step, or a stretch behind @to, adds to it. */
 struct load_stretch load_stretch_of(const struct load_board *board, const struct load_step *step);
 void load_stretch_add(struct load_stretch *to, const struct load_stretch *from);

@@ -188,6 +188,7 @@ static void add_stretch(struct r3ring_load_info *info, const struct load_stretch
 	info->from_step = first ? stretch->from_step : 0;
 	info->to_step = first ? stretch->to_step : 0;
 	info->epoch = first || info->epoch == epoch ? epoch : 0;
+	info->window_cut |= stretch->cut;
 	load_accounts_add(&info->accounts, &stretch->accounts);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Windows: a ring of buckets, each of the steps of an eighth of the window that ran with
- * one EPLB map. A bucket remembers what had been counted when it began, so that a window's
- * counts are a difference, and steps leave it without being touched.
+ * Windows: a ring of buckets, each of the steps of an eighth of the window. A bucket remembers
+ * what had been counted when it began, so that a window's counts are a difference, and steps
+ * leave it without being touched.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -58,6 +58,7 @@ void load_stretch_add(struct load_stretch *to, const struct load_stretch *from)
 	to->to_step = from->to_step;
 	to->to_ns = from->to_ns;
 	to->ids += from->ids;
+	to->cut |= from->cut;
 	load_accounts_add(&to->accounts, &from->accounts);
 }
 
@@ -79,6 +80,14 @@ static void oldest_leaves(struct load_window *window)
 	window->used--;
 }
 
+/* Of buckets that hold too many ids there are too few. */
+static void leave_for_room(struct load_window *window)
+{
+	window->left = true;
+	window->left_number = bucket_at(window, 0)->number;
+	oldest_leaves(window);
+}
+
 /* Time passes by buckets in which nothing ran. */
 static void leave_by_time(struct load_window *window, uint64_t number)
 {
@@ -97,13 +106,20 @@ static uint64_t number_of(const struct load_window *window, const struct load_bu
 }
 
 static bool is_full(const struct load_window *window, const struct load_bucket *bucket,
-		    const struct load_step *step, uint64_t number, uint64_t ids)
+		    uint64_t number, uint64_t ids)
 {
-	if (bucket->epoch != step->head.eplb_epoch || bucket->stretch.ids + ids > BUCKET_IDS)
+	if (bucket->stretch.ids + ids > BUCKET_IDS)
 		return true;
 	if (window->over == R3RING_LOAD_TIME)
 		return bucket->number != number;
 	return bucket->stretch.steps >= window->length;
+}
+
+void load_bucket_begin(struct load_bucket *bucket, struct load_board *board)
+{
+	bucket->version = ++board->versions;
+	bucket->stretch = (struct load_stretch){0};
+	memcpy(bucket->start, board->running, cells_sum_bytes(&board->shape));
 }
 
 static struct load_bucket *bucket_for(struct load_window *window, struct load_board *board,
@@ -113,18 +129,15 @@ static struct load_bucket *bucket_for(struct load_window *window, struct load_bo
 	uint64_t number = number_of(window, last, step);
 	struct load_bucket *bucket;
 
-	if (last && !is_full(window, last, step, number, ids))
+	if (last && !is_full(window, last, number, ids))
 		return last;
 	if (window->over == R3RING_LOAD_TIME)
 		leave_by_time(window, number);
 	if (window->used == window->most)
-		oldest_leaves(window);
+		leave_for_room(window);
 	bucket = bucket_at(window, window->used++);
-	bucket->epoch = step->head.eplb_epoch;
 	bucket->number = number;
-	bucket->version = ++board->versions;
-	bucket->stretch = (struct load_stretch){0};
-	memcpy(bucket->start, board->running, cells_sum_bytes(&board->shape));
+	load_bucket_begin(bucket, board);
 	return bucket;
 }
 
@@ -162,16 +175,23 @@ static const struct load_bucket *const_bucket(const struct load_window *window, 
 	return &window->bucket[(window->first + i) % LOAD_BUCKETS];
 }
 
-const struct load_bucket *load_window_begin(const struct load_window *window, bool newest_epoch,
+/* Steps leave by an eighth of what it is to hold: then it still has more than seven. */
+static bool is_cut(const struct load_window *window, uint64_t steps)
+{
+	if (!window->left)
+		return false;
+	if (window->over == R3RING_LOAD_TIME)
+		return window->left_number + LOAD_BUCKETS >
+		       const_bucket(window, window->used - 1)->number;
+	return steps <= window->length * (window->most - 1);
+}
+
+const struct load_bucket *load_window_begin(const struct load_window *window,
 					    struct load_stretch *stretch)
 {
-	uint64_t epoch = const_bucket(window, window->used - 1)->epoch;
-	uint32_t begin = window->used - 1;
-
-	while (begin && (!newest_epoch || const_bucket(window, begin - 1)->epoch == epoch))
-		begin--;
 	*stretch = (struct load_stretch){0};
-	for (uint32_t i = begin; i < window->used; i++)
+	for (uint32_t i = 0; i < window->used; i++)
 		load_stretch_add(stretch, &const_bucket(window, i)->stretch);
-	return const_bucket(window, begin);
+	stretch->cut = is_cut(window, stretch->steps);
+	return const_bucket(window, 0);
 }

@@ -115,9 +115,8 @@ R3RING_API void r3ring_load_get_stats(const struct r3ring_load *load,
 
 enum r3ring_load_over {
 	R3RING_LOAD_STEPS = 0,   /* the newest options.window_steps steps at most: an eighth of
-				  * them leaves at a time, and one with each change of the
-				  * EPLB map */
-	R3RING_LOAD_TIME = 1,    /* the newest options.window_ns */
+				  * them leaves at a time */
+	R3RING_LOAD_TIME = 1,    /* the newest options.window_ns at most, likewise */
 	R3RING_LOAD_AVERAGE = 2, /* a step's mean: each weighs half of the one half_life later */
 	R3RING_LOAD_EVER = 3,    /* all steps, of ended channels and former generations too; counts
 				  * modulo 2^32 a channel: of use as a difference to an earlier
@@ -150,7 +149,8 @@ struct r3ring_load_info {
 	uint32_t layers;
 	uint32_t experts;
 	uint16_t top_k;
-	uint16_t reserved;
+	uint16_t window_cut; /* 1: the window lacks steps that it should hold: a channel's have
+			      * more ids than 32 bits count. They were the oldest */
 	const struct r3ring_layer_entry *layer; /* [layers], by kind and model layer number */
 	const double *counts;                   /* [layers][experts] ids */
 	const double *rows;                     /* [layers] rows that they are of */

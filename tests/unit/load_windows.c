@@ -64,6 +64,24 @@ Test(load_windows, a_small_window_of_steps_is_exact)
 	}
 }
 
+/* Of ids there are 2^21 a step; each of 7 buckets of 2^29 steps may have fewer than 2^29. */
+Test(load_windows, a_window_with_more_ids_than_32_bits_count_says_that_it_is_cut)
+{
+	const struct r3ring_load_options all = {.size = sizeof(all), .window_steps = UINT32_MAX};
+	const uint64_t bucket = 255, most = 7 * bucket;
+
+	load_close();
+	load_open(&all);
+	for (uint64_t step = 1; step <= most + 1; step++) {
+		cr_assert(step == 1 || !read_load(0)->window_cut);
+		feed_step(&load_feed, step, R3RING_ROWS_MAX, NULL, 0, NULL, 0);
+		feed_step_end(&load_feed, step, -1, 0);
+	}
+	cr_assert_eq(read_load(0)->window_cut, 1);
+	cr_assert_eq(read_load(0)->steps, most + 1 - bucket);
+	cr_assert_eq(read_over(R3RING_LOAD_MERGED, R3RING_LOAD_STEPS, 0)->window_cut, 1);
+}
+
 Test(load_windows, a_window_of_time_forgets_what_is_older)
 {
 	const struct r3ring_load_info *info;
@@ -139,8 +157,26 @@ Test(load_windows, a_step_counts_under_the_epoch_that_it_ran_with)
 	/* And when all of the former epoch have left. */
 	for (uint64_t step = 8; step <= 40; step++)
 		feed_whole(&load_feed, step, 3, NULL, 0);
-	expect_steps(read_over(0, R3RING_LOAD_STEPS, 2), 26, 40);
-	expect_steps(read_over(0, R3RING_LOAD_STEPS, R3RING_LOAD_ANY_EPOCH), 26, 40);
+	expect_steps(read_over(0, R3RING_LOAD_STEPS, 2), 25, 40);
+	expect_steps(read_over(0, R3RING_LOAD_STEPS, R3RING_LOAD_ANY_EPOCH), 25, 40);
+}
+
+Test(load_windows, changes_of_the_map_take_no_steps_out_of_a_window)
+{
+	for (uint64_t step = 1; step <= 50; step++) {
+		/* Another map with each third step; step 48 is the newest one's first. */
+		load_feed.epoch = step / 3;
+		load_feed.ns = step * 5 * MS;
+		feed_whole(&load_feed, step, 3, NULL, 0);
+		expect_steps(read_over(0, R3RING_LOAD_STEPS, R3RING_LOAD_ANY_EPOCH),
+			     step <= 16 ? 1 : step - (step % 2 ? 14 : 15), step);
+		expect_steps(read_over(0, R3RING_LOAD_STEPS, step / 3), step / 3 ? step / 3 * 3 : 1,
+			     step);
+	}
+	/* 250 ms is in bucket 25 of 10 ms: eight begin at 180 ms. */
+	expect_steps(read_over(0, R3RING_LOAD_TIME, R3RING_LOAD_ANY_EPOCH), 36, 50);
+	expect_steps(read_over(0, R3RING_LOAD_TIME, 16), 48, 50);
+	cr_assert_eq(read_over(0, R3RING_LOAD_TIME, 16)->window_cut, 0);
 }
 
 Test(load_windows, an_epoch_that_comes_again_begins_anew)
