@@ -12,6 +12,10 @@ function setNote(id, text) {
 	setText(byId(id), text);
 }
 
+function clearCanvas(canvas) {
+	canvas.getContext('2d').clearRect(0, 0, canvas.width, canvas.height);
+}
+
 /* Makes the body of a table say @rows: lists of texts, or {text, part} for one with a bar of
  * so many per cent; a row may have a property `mark`, a class. Cells that stay are left alone,
  * so that what somebody has selected or is being read stays. */

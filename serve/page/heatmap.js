@@ -30,6 +30,12 @@ class Heatmap {
 		this.show();
 	}
 
+	clear() {
+		this.picture = null;
+		clearCanvas(this.canvas);
+		this.leave();
+	}
+
 	pixels() {
 		return Math.floor(this.canvas.clientWidth * (window.devicePixelRatio || 1)) || 1;
 	}

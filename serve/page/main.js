@@ -79,6 +79,8 @@ function refresh() {
 	const shown = state.shown;
 
 	judgeData(state);
+	if (!shown)
+		judgeNothing(state.engine);
 	if (state.daemon)
 		fillDaemon(state.daemon);
 	if (state.frame || state.daemon)
@@ -116,7 +118,7 @@ function hear(event, data) {
 		state.frame = data;
 		state.heardAt = performance.now();
 		byId('heat').dataset.heard = String(++state.heard);
-		if (!state.paused && state.past === null)
+		if (state.past === null && (!state.paused || !state.shown))
 			showFrame(data);
 	} else if (event === 'tick' && state.frame) {
 		state.frame.age_ms = data.age_ms ?? state.frame.age_ms;
@@ -164,6 +166,22 @@ function connect() {
 	stream?.close();
 	state.frame = null;
 	stream = new Stream(pathOf('/v1/events', query), hear, tell);
+}
+
+/* Of an engine that is not looked at any more nothing stays. */
+function forget() {
+	state.frame = state.shown = state.daemon = null;
+	state.engine = state.engineError = '';
+	forgetLosses();
+	timeline.clear();
+	heat.clear();
+	clearCanvas(byId('uneven'));
+	setNote('heat-says', '');
+	setNote('legend-max', '');
+	fillBalance([]);
+	fillGpus(null, false);
+	fillDaemon({daemon: 'waiting', reason: 'nothing was told of this engine yet', channels: []});
+	refresh();
 }
 
 async function showMoment(id) {
@@ -220,8 +238,7 @@ async function begin() {
 byId('controls').addEventListener('submit', (event) => event.preventDefault());
 byId('instance').addEventListener('change', () => {
 	byId('channel').value = '';
-	state.shown = state.daemon = null;
-	timeline.clear();
+	forget();
 	connect();
 });
 byId('channel').addEventListener('change', connect);

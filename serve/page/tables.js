@@ -46,7 +46,7 @@ function fillLosses(daemon) {
 
 	setNote('losses-says', daemon.daemon === 'live' ? 'As the daemon counts them, since the engine began.'
 		: `${daemon.daemon}: ${daemon.reason}`);
-	fillTable('losses', rows, daemon.daemon === 'live' ? 'nothing lost' : 'not known');
+	fillTable('losses', rows, daemon.daemon === 'live' && daemon.channels.length ? 'nothing lost' : 'not known');
 }
 
 function fillChannels(daemon) {

@@ -40,6 +40,11 @@ function judgeBalance(balance, experts, threshold, gpus) {
 		named.join('; ') + (uneven.length > NAMED ? `; and ${uneven.length - NAMED} more` : '') + onGpus);
 }
 
+/* Before the first frame of an engine. */
+function judgeNothing(engine) {
+	judge('verdict-balance', '', 'waiting', engine === 'waiting' ? 'No such engine yet.' : 'No step was counted yet.');
+}
+
 /* ---- losses ---- */
 
 const sumOf = (counts) => Object.values(counts).reduce((sum, count) => sum + Number(count), 0);
@@ -66,6 +71,11 @@ function lostLately(channels) {
 	if (sumOf(lost))
 		lately = {at: performance.now(), lost};
 	return performance.now() - lately.at < LATELY_MS ? lately.lost : {};
+}
+
+function forgetLosses() {
+	lately = {at: -Infinity, lost: {}};
+	judge('verdict-losses', '', 'waiting', 'The daemon was not asked yet.');
 }
 
 const outOfRange = (channels) =>
@@ -101,6 +111,8 @@ function judgeLosses(lost, daemon) {
 			`Steps since the engine began: ${causesOf(ever)}.` + own);
 	if (daemon?.daemon !== 'live')
 		return judge('verdict-losses', 'warn', 'not known', daemon?.reason || 'The daemon was not asked yet.');
+	if (!channels.length)
+		return judge('verdict-losses', '', 'waiting', 'No such engine yet.');
 	return judge('verdict-losses', 'good', 'nothing lost', 'Every step that was announced came whole.' + own);
 }
 

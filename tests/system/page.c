@@ -50,12 +50,23 @@ static void read_address(void)
 	snprintf(address, sizeof(address), "%.*s", (int)strcspn(begin, "\n"), begin);
 }
 
-/* Serves "prod" on a port; the same one again where it had one. */
+/* An instance that never runs. */
+static const char *nobody(void)
+{
+	static char name[128];
+
+	snprintf(name, sizeof(name), "%s-nobody", serve_stage_instance());
+	return name;
+}
+
+/* Serves "prod", and one that never runs, on a port; the same one again where it had one. */
 static void serve(const char *token_file)
 {
 	const char *args[] = {"serve",
 			      "--instance",
 			      serve_stage_instance(),
+			      "--instance",
+			      nobody(),
 			      "--listen",
 			      address[0] ? address : "127.0.0.1:0",
 			      token_file ? "--token-file" : NULL,
@@ -248,6 +259,43 @@ Test(page, it_says_when_the_engine_is_silent_or_not_there)
 	serve(NULL);
 	expect_becomes(WORD("data") " === 'no engine'");
 	expect_becomes(WORD("losses") " === 'not known'");
+}
+
+static void choose_instance(const char *name)
+{
+	char script[256];
+
+	snprintf(script, sizeof(script),
+		 "const i = document.getElementById('instance'); i.value = '%s';"
+		 "i.dispatchEvent(new Event('change'));",
+		 name);
+	browser_run(&browser, script);
+}
+
+Test(page, of_an_engine_that_is_not_there_no_other_ones_figures_are_shown)
+{
+	show_five_steps();
+	expect_becomes("document.querySelectorAll('#balance tbody tr').length === 5");
+	expect_becomes(WORD("losses") " === 'nothing lost'");
+	choose_instance(nobody());
+	expect_becomes(WORD("data") " === 'no engine'");
+	expect_becomes(WORD("losses") " === 'waiting'");
+	expect_becomes("document.querySelector('#verdict-losses .more').textContent === "
+		       "'No such engine yet.'");
+	cr_expect_str_eq(browser_text(&browser, "return " WORD("balance") ";"), "waiting");
+	cr_expect_str_eq(browser_text(&browser, "return document.getElementById('heat-says')"
+						".textContent;"),
+			 "");
+	cr_expect(browser_becomes(&browser, "document.querySelectorAll('#balance tbody tr')"
+					    ".length === 1"));
+	cr_expect(browser_becomes(&browser,
+				  "(() => { const c = document.getElementById('heat');"
+				  "return new Uint32Array(c.getContext('2d').getImageData(0, 0, "
+				  "c.width, c.height).data.buffer).every((p) => p === 0); })()"));
+	choose_instance(serve_stage_instance());
+	expect_becomes("document.getElementById('heat-says').textContent.includes(', 20 tokens')");
+	expect_pixels(5, false);
+	cr_expect_str_eq(browser_errors(&browser), "");
 }
 
 Test(page, what_is_paused_stands_still_a_sum_begins_anew_and_the_past_comes_back)
