@@ -3,6 +3,7 @@
  * The daemon's state for people.
  */
 #include <inttypes.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "tools/plain_text.h"
@@ -73,14 +74,13 @@ static void print_binding(FILE *out, const json_t *channel)
 static void print_losses(FILE *out, const json_t *channel)
 {
 	json_t *lost = json_object_get(channel, "lost");
+	bool crashed = json_is_true(json_object_get(channel, "crashed"));
 	const char *cause, *separator = "";
 	const json_t *counts;
 
 	fputs("    lost: ", out);
 	if (!json_object_size(lost))
-		fputs("nothing", out);
-	if (json_is_true(json_object_get(channel, "crashed")))
-		fputs(" that is known; its engine ran on without a daemon", out);
+		fputs(crashed ? "nothing that is known" : "nothing", out);
 	json_object_foreach (lost, cause, counts) {
 		fprintf(out, "%s%s %" JSON_INTEGER_FORMAT " steps (%" JSON_INTEGER_FORMAT " rows)",
 			separator, cause, integer(counts, "steps"), integer(counts, "rows"));
@@ -94,6 +94,8 @@ static void print_losses(FILE *out, const json_t *channel)
 			"; ids missing %" JSON_INTEGER_FORMAT
 			", OUT OF RANGE %" JSON_INTEGER_FORMAT,
 			integer(channel, "ids_missing"), integer(channel, "ids_out_of_range"));
+	if (crashed)
+		fputs("; its engine ran on without a daemon, more may be lost", out);
 	fputc('\n', out);
 }
 

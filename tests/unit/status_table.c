@@ -110,8 +110,22 @@ Test(status_table, of_a_channel_whose_daemon_died_only_what_is_known_is_told)
 	char *text = print("{\"daemon\":{},\"channels\":[{\"channel\":\"a/0\",\"state\":\"ended\","
 			   "\"crashed\":true,\"lost\":{}}]}");
 
-	cr_expect(strstr(text, "lost: nothing that is known; its engine ran on without"), "%s",
-		  text);
+	cr_expect(strstr(text, "lost: nothing that is known; its engine ran on without a daemon, "
+			       "more may be lost\n"),
+		  "%s", text);
+	free(text);
+}
+
+Test(status_table, what_is_known_to_be_lost_comes_before_what_may_be)
+{
+	char *text = print("{\"daemon\":{},\"channels\":[{\"channel\":\"a/0\",\"crashed\":true,"
+			   "\"lost\":{\"buffer_full\":{\"steps\":344,\"rows\":22016},"
+			   "\"daemon_restart\":{\"steps\":176,\"rows\":11264}}}]}");
+
+	cr_expect(strstr(text, "lost: buffer_full 344 steps (22016 rows), daemon_restart 176 steps "
+			       "(11264 rows); its engine ran on without a daemon, more may be "
+			       "lost\n"),
+		  "%s", text);
 	free(text);
 }
 
