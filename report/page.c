@@ -99,6 +99,13 @@ static void state_of_losses(FILE *out, const struct report *report)
 
 static void state_of_archive(FILE *out, const struct report *report)
 {
+	if (report->counts.first_segment > 1) {
+		fputs("<p class=\"state bad\" id=\"rotated-state\">The oldest ", out);
+		html_number(out, report->counts.first_segment - 1);
+		fputs(" segments were removed by the recorder (--rotate): nothing here is of "
+		      "what they had.</p>\n",
+		      out);
+	}
 	if (report->problems) {
 		fputs("<p class=\"state bad\" id=\"problems-state\">The archive is damaged in ",
 		      out);

@@ -53,8 +53,22 @@ static void print_gap(const struct export_gap *gap)
 	fprintf(stderr, " %s\n", time_text(to, gap->to_ns));
 }
 
+static void print_rotated(const struct export_rotated *rotated)
+{
+	char from[TIME_TEXT];
+
+	if (rotated->segments)
+		fprintf(stderr,
+			"  the oldest %" PRIu64
+			" segments were removed by the recorder (--rotate): what is there "
+			"begins at %s; requests before that are not in the output, and nobody "
+			"can tell how many\n",
+			rotated->segments, time_text(from, rotated->from_ns));
+}
+
 void export_print_losses(const struct export_losses *losses)
 {
+	print_rotated(&losses->rotated);
 	if (!losses->gaps)
 		return;
 	fprintf(stderr,
@@ -100,15 +114,24 @@ static json_t *json_gap(const struct export_gap *gap)
 			 json_u64(gap->place.offset));
 }
 
+static json_t *json_rotated(const struct export_rotated *rotated)
+{
+	if (!rotated->segments)
+		return json_null();
+	return json_pack("{s:o, s:o}", "segments", json_u64(rotated->segments), "from_ns",
+			 json_u64(rotated->from_ns));
+}
+
 json_t *export_json_losses(const struct export_losses *losses)
 {
 	json_t *told = json_array();
 
 	for (uint32_t i = 0; told && i < losses->told; i++)
 		json_array_append_new(told, json_gap(&losses->gap[i]));
-	return json_pack("{s:o, s:o, s:o, s:o}", "gaps", json_u64(losses->gaps), "records",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "gaps", json_u64(losses->gaps), "records",
 			 json_u64(losses->records), "gaps_of_unknown_size",
-			 json_u64(losses->unsized), "told", told);
+			 json_u64(losses->unsized), "told", told, "rotated_out",
+			 json_rotated(&losses->rotated));
 }
 
 json_t *export_json_repeated(const struct export_summary *summary)

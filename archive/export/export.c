@@ -311,6 +311,7 @@ static int feed_wanted(struct exporter *exporter, const struct archive_item *ite
 int export_feed(struct exporter *exporter, const struct archive_item *item,
 		struct r3ring_error *err)
 {
+	export_gaps_begin(&exporter->gaps, item, &exporter->summary.losses);
 	if (item->kind != ARCHIVE_RECORD && item->kind != ARCHIVE_GAP &&
 	    item->kind != ARCHIVE_GENERATION)
 		return 0;

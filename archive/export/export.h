@@ -111,8 +111,15 @@ struct export_gap {
 	struct archive_place place;
 };
 
+/* What the recorder removed (--rotate): all before the first segment that is there. */
+struct export_rotated {
+	uint64_t segments; /* 0: nothing; the rest is then of no meaning */
+	uint64_t from_ns;  /* of the first block that is there, CLOCK_REALTIME */
+};
+
 /* Requests that began and ended in one of these places left no trace. */
 struct export_losses {
+	struct export_rotated rotated;
 	uint64_t gaps, records;
 	uint64_t unsized; /* gaps of which it is not known how many records they are */
 	uint32_t told;

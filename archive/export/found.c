@@ -8,6 +8,7 @@
 #include "archive/export/export_internal.h"
 
 #define TEXT_BYTES 320
+#define ROTATED_OUT "oldest segments were removed by the recorder (--rotate)"
 
 /* "N WHAT" behind what there is already. */
 static void add(char text[TEXT_BYTES], uint64_t count, const char *what)
@@ -22,16 +23,20 @@ static void add(char text[TEXT_BYTES], uint64_t count, const char *what)
 static int check_asked(const struct exporter *exporter, struct r3ring_error *err)
 {
 	const struct export_options *options = &exporter->options;
-	const uint64_t gaps = exporter->summary.losses.gaps;
-	char lost[64] = "";
+	const struct export_losses *losses = &exporter->summary.losses;
+	char lost[64] = "", rotated[TEXT_BYTES] = "";
 
-	if (gaps)
-		snprintf(lost, sizeof(lost), "; records were lost in %" PRIu64 " places", gaps);
+	if (losses->gaps)
+		snprintf(lost, sizeof(lost), "; records were lost in %" PRIu64 " places",
+			 losses->gaps);
+	if (losses->rotated.segments)
+		snprintf(rotated, sizeof(rotated), "; %" PRIu64 " " ROTATED_OUT,
+			 losses->rotated.segments);
 	for (uint32_t i = 0; i < options->requests; i++)
 		if (exporter->fate[i])
-			return r3ring_error_set(err, -ENOENT,
-						"request '%s' %s%s; nothing is written",
-						options->request[i], exporter->fate[i], lost);
+			return r3ring_error_set(
+				err, -ENOENT, "request '%s' %s%s%s; nothing is written",
+				options->request[i], exporter->fate[i], lost, rotated);
 	return 0;
 }
 
@@ -56,6 +61,7 @@ static int say_none(const struct exporter *exporter, struct r3ring_error *err)
 	add(left, summary->other_times, "ended at other times (--since, --until)");
 	add(left, stats.rows_unattributed, "rows of requests that nobody announced");
 	add(left, summary->losses.gaps, "places where records were lost");
+	add(left, summary->losses.rotated.segments, ROTATED_OUT);
 	return r3ring_error_set(err, -ENOENT,
 				"no request is there to be exported (%s); nothing is written",
 				left[0] ? left : "the archive has none");

@@ -13,6 +13,18 @@ void export_gaps_free(struct export_gaps *gaps)
 	*gaps = (struct export_gaps){0};
 }
 
+void export_gaps_begin(struct export_gaps *gaps, const struct archive_item *item,
+		       struct export_losses *losses)
+{
+	/* The reader takes no archive that lacks its first segments for another reason. */
+	if (!gaps->begun && item->place.segment > 1)
+		losses->rotated = (struct export_rotated){
+			.segments = item->place.segment - 1,
+			.from_ns = item->time_ns,
+		};
+	gaps->begun = true;
+}
+
 static int make_room(struct export_gaps *gaps, uint32_t channel)
 {
 	struct export_channel_seen *seen;

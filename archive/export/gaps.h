@@ -17,9 +17,14 @@ struct export_channel_seen {
 struct export_gaps {
 	struct export_channel_seen *seen; /* [channels] */
 	uint32_t channels;
+	bool begun; /* an entry was seen */
 };
 
 void export_gaps_free(struct export_gaps *gaps);
+
+/* Takes any entry: the first one says what is gone before it. */
+void export_gaps_begin(struct export_gaps *gaps, const struct archive_item *item,
+		       struct export_losses *losses);
 
 /* Takes a record, a gap or a generation of channel @channel. Returns 0 or -ENOMEM. */
 int export_gaps_note(struct export_gaps *gaps, uint32_t channel, const struct archive_item *item,

@@ -275,6 +275,8 @@ static void put_metadata(FILE *out, const struct export_writer *writer)
 		"\"",
 		export_summary_filled(plan->summary), plan->summary->losses.gaps,
 		plan->summary->repeated_ids);
+	fprintf(out, ",\"segments_rotated_out\":\"%" PRIu64 "\"",
+		plan->summary->losses.rotated.segments);
 	put_kinds(out, plan);
 	fputs(",\"request_ids\":\"[", out);
 }

@@ -287,6 +287,61 @@ static void store_segment(const uint8_t *content, size_t bytes)
 	close(fd);
 }
 
+/* Records until the first segments are gone, the last request being @last. */
+static void record_rotated(uint32_t last)
+{
+	char id[16];
+
+	stop_recording();
+	remove_archive();
+	open_writer_with((struct archive_writer_options){
+		.segment_bytes = 1 << 16, .max_bytes = 1 << 17, .rotate = true});
+	trial.feed.record = record;
+	feed_schema(&trial.feed);
+	for (uint32_t i = 1; i <= last; i++) {
+		snprintf(id, sizeof(id), "r%u", i);
+		trial_request(i, id, 2 * (uint64_t)i);
+	}
+	stop_recording();
+}
+
+Test(export_archive, segments_that_were_rotated_out_are_told)
+{
+	char gone[16];
+
+	record_rotated(1500);
+	trial.options.missing = EXPORT_FILL_MINUS_ONE; /* one may have begun before */
+	cr_assert_eq(export_it(), 0, "%s", trial.err.text);
+	trial_read();
+	cr_assert_lt(trial.summary.requests, 1500);
+	cr_assert_geq(trial.summary.losses.rotated.segments, 1);
+	cr_assert_gt(trial.summary.losses.rotated.from_ns, 0);
+	cr_assert_eq(trial.summary.losses.gaps, 0);
+	snprintf(gone, sizeof(gone), "%lu", trial.summary.losses.rotated.segments);
+	cr_assert_str_eq(safetensors_metadata(&trial.file, "segments_rotated_out"), gone);
+}
+
+Test(export_archive, a_request_that_was_rotated_out_is_refused_with_the_likely_cause)
+{
+	record_rotated(1500);
+	trial.options.missing = EXPORT_FILL_MINUS_ONE;
+	trial.options.request = (const char *[]){"r1"};
+	trial.options.requests = 1;
+	cr_assert_eq(export_it(), -ENOENT);
+	cr_assert(strstr(trial.err.text, "request 'r1' is not in the archive; "), "%s",
+		  trial.err.text);
+	cr_assert(strstr(trial.err.text, "were removed by the recorder (--rotate)"), "%s",
+		  trial.err.text);
+}
+
+Test(export_archive, of_an_archive_that_did_not_rotate_nothing_is_told_of_it)
+{
+	record_two();
+	stop_recording();
+	cr_assert_eq(export_it(), 0, "%s", trial.err.text);
+	cr_assert_eq(trial.summary.losses.rotated.segments, 0);
+}
+
 Test(export_archive, a_last_segment_that_is_gone_is_told)
 {
 	char path[128], id[16];

@@ -218,6 +218,21 @@ Test(report_archive, of_a_damaged_archive_what_can_be_read_is_shown_and_the_rest
 	cr_assert_eq(report.coverage.unfinished, 1);
 }
 
+Test(report_archive, that_the_oldest_segments_were_rotated_out_is_shown)
+{
+	builder_close(&builder);
+	builder_open(&builder, 3);
+	builder.segment_flags = ARCHIVE_SEGMENT_ROTATES;
+	builder_segment(&builder);
+	builder_ready(&builder);
+	story_begin(&story, &builder, 0, "small/0");
+	tell();
+	unlink(builder_path(&builder, "00000001.r3seg"));
+	cr_assert_eq(read_report(), 0, "%s", err.text);
+	cr_assert_eq(report.problems, 0);
+	expect_on_page("id=\"rotated-state\">The oldest 1 segments were removed by the recorder");
+}
+
 Test(report_archive, another_model_is_refused_with_the_remedy)
 {
 	struct r3ring_layer_entry layer = {.layer_id = 1};
