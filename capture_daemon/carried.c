@@ -9,6 +9,7 @@
 #include <test_point.h>
 
 #include "capture_daemon/carried.h"
+#include "channel/generations.h"
 
 #define MAGIC 0x315641454c523352ull
 
@@ -81,8 +82,8 @@ int carried_store(struct runtime_dir *dir, const struct r3ring_channel_name *cha
 		carried_remove(dir, channel);
 		return 0;
 	}
-	runtime_dir_channel_file(channel, ".live", name, sizeof(name));
-	runtime_dir_channel_file(channel, ".live~", fresh, sizeof(fresh));
+	generations_file(channel, ".live", name, sizeof(name));
+	generations_file(channel, ".live~", fresh, sizeof(fresh));
 	r = write_file(dir->generations_fd, fresh, generation, live, told_step);
 	R3RING_TEST_POINT("carried written");
 	if (r == 0 && renameat(dir->generations_fd, fresh, dir->generations_fd, name) < 0)
@@ -97,7 +98,7 @@ void carried_remove(struct runtime_dir *dir, const struct r3ring_channel_name *c
 {
 	char name[NAME_MAX + 1];
 
-	runtime_dir_channel_file(channel, ".live", name, sizeof(name));
+	generations_file(channel, ".live", name, sizeof(name));
 	unlinkat(dir->generations_fd, name, 0);
 	R3RING_TEST_POINT("carried removed");
 }
@@ -157,7 +158,7 @@ int carried_read(struct runtime_dir *dir, const struct r3ring_channel_name *chan
 	FILE *file;
 	int fd, r;
 
-	runtime_dir_channel_file(channel, ".live", name, sizeof(name));
+	generations_file(channel, ".live", name, sizeof(name));
 	fd = openat(dir->generations_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -errno;

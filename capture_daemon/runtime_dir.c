@@ -16,6 +16,7 @@
 
 #include "capture_daemon/clock.h"
 #include "capture_daemon/runtime_dir.h"
+#include "channel/generations.h"
 
 #define DIR_MODE 0750
 #define SOCKET_MODE 0660
@@ -211,7 +212,7 @@ int runtime_dir_open(struct runtime_dir *dir, const char *path, gid_t gid, struc
 	if (r == 0)
 		r = list_open(dir, "segments", &dir->segments_fd, err);
 	if (r == 0)
-		r = list_open(dir, "generations", &dir->generations_fd, err);
+		r = list_open(dir, GENERATIONS_DIR, &dir->generations_fd, err);
 	if (r == 0)
 		r = listen_open(dir, gid, err);
 	if (r < 0)
@@ -229,28 +230,13 @@ void runtime_dir_close(struct runtime_dir *dir)
 
 /* ---- generations -------------------------------------------------------- */
 
-void runtime_dir_channel_file(const struct r3ring_channel_name *channel, const char *suffix,
-			      char *file, size_t capacity)
-{
-	snprintf(file, capacity, "%s.%u%s%s", channel->instance, channel->rank,
-		 channel->draft ? ".draft" : "", suffix);
-}
-
 uint64_t runtime_dir_last_generation(struct runtime_dir *dir,
 				     const struct r3ring_channel_name *channel)
 {
-	char file[NAME_MAX + 1], text[32] = "";
-	uint64_t generation = 0;
-	int fd;
+	char file[NAME_MAX + 1];
 
-	runtime_dir_channel_file(channel, "", file, sizeof(file));
-	fd = openat(dir->generations_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0)
-		return 0;
-	if (read(fd, text, sizeof(text) - 1) > 0)
-		generation = strtoull(text, NULL, 10);
-	close(fd);
-	return generation;
+	generations_file(channel, "", file, sizeof(file));
+	return generations_read(dir->generations_fd, file);
 }
 
 int runtime_dir_store_generation(struct runtime_dir *dir, const struct r3ring_channel_name *channel,
@@ -259,8 +245,8 @@ int runtime_dir_store_generation(struct runtime_dir *dir, const struct r3ring_ch
 	char file[NAME_MAX + 1], fresh[NAME_MAX + 1], text[32];
 	int fd, len, r = 0;
 
-	runtime_dir_channel_file(channel, "", file, sizeof(file));
-	runtime_dir_channel_file(channel, "~", fresh, sizeof(fresh));
+	generations_file(channel, "", file, sizeof(file));
+	generations_file(channel, "~", fresh, sizeof(fresh));
 	fd = openat(dir->generations_fd, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
 	if (fd < 0)
 		return -errno;

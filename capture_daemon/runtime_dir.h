@@ -46,10 +46,6 @@ int runtime_dir_open(struct runtime_dir *dir, const char *path, gid_t gid,
 /* Removes the socket and gives the lock back; the directory stays. */
 void runtime_dir_close(struct runtime_dir *dir);
 
-/* The name in generations/ of a channel's file. */
-void runtime_dir_channel_file(const struct r3ring_channel_name *channel, const char *suffix,
-			      char *file, size_t capacity);
-
 /* The last generation of a channel, 0 when there was none. */
 uint64_t runtime_dir_last_generation(struct runtime_dir *dir,
 				     const struct r3ring_channel_name *channel);

@@ -167,6 +167,23 @@ int socket_connect(const char *runtime_dir, struct r3ring_error *err)
 				tried);
 }
 
+int socket_find_dir(char *dir, size_t capacity)
+{
+	struct places places;
+	int fd = -1;
+
+	if (places_find(&places, NULL))
+		return -ENOENT;
+	for (unsigned int i = 0; fd < 0 && i < places.count; i++) {
+		fd = connect_place(places.dirs[i]);
+		snprintf(dir, capacity, "%s", places.dirs[i]);
+	}
+	if (fd < 0)
+		return -ENOENT;
+	close(fd);
+	return 0;
+}
+
 /* ---- messages --------------------------------------------------------- */
 
 union control {

@@ -23,6 +23,9 @@
  */
 int socket_connect(const char *runtime_dir, struct r3ring_error *err);
 
+/* Writes to @dir in which of these places a daemon accepts. Returns 0 or -ENOENT. */
+int socket_find_dir(char *dir, size_t capacity);
+
 /* Like connect, the place where a daemon would put its socket when told
  * nothing. Writes the directory to @dir. Returns 0 or -ENAMETOOLONG. */
 int socket_default_dir(char *dir, size_t capacity);

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include <jansson.h>
+
 #include <r3ring/error.h>
 #include <r3ring/instance.h>
 #include <r3ring/record.h>
@@ -26,6 +28,8 @@ struct record_report {
 	uint64_t records;   /* read and given to the archive */
 	uint64_t lost;      /* in gaps of known size */
 	uint64_t gaps;      /* all, also those of unknown size */
+	uint64_t unsized;   /* of these gaps */
+	uint64_t missed;    /* generations that were gone before it came to them */
 	uint64_t corrupt;   /* records that the ring's reader refused */
 	uint64_t demotions; /* how often a channel no longer waited for it */
 	/* What the channels themselves announced as lost: of records that were recorded. */
@@ -81,6 +85,15 @@ void record_content_schema(struct record_report *report, const char *channel,
 			   const struct archive_writer_options *archive,
 			   const struct r3ring_view *view);
 
+/* ---- record_before.c -------------------------------------------------------- */
+
+/* The newest generations that the daemon's channels of the instance have had up to now, to be
+ * freed; NULL: that cannot be known, as where this user may not read of it. */
+json_t *record_before_read(const char *instance);
+
+/* That of one channel, 0: it had none. False where it is not known. */
+bool record_before_get(const json_t *before, const char *channel, uint64_t *generation);
+
 /* ---- record_channels.c: each channel's accounts -------------------------- */
 
 struct record_channel {
@@ -101,6 +114,7 @@ struct record_channels {
 	struct r3ring_instance *instance;
 	struct archive_writer *writer;
 	const struct archive_writer_options *archive;
+	const json_t *before;            /* as of record_before_read() */
 	struct record_channel *channels; /* by the instance's index */
 	uint32_t count;
 	struct record_report *report;

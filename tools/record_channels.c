@@ -9,6 +9,8 @@
 
 #include "tools/record.h"
 
+#define MISSED_EACH 64u /* generations that each have a gap of their own; of more, the newest */
+
 void record_channels_release(struct record_channels *channels)
 {
 	free(channels->channels);
@@ -100,6 +102,7 @@ static int put_gap(struct record_channels *channels, struct record_channel *chan
 {
 	channels->report->gaps++;
 	channels->report->lost += gap->lost;
+	channels->report->unsized += !gap->lost;
 	record_progress_clear(channels->progress);
 	fprintf(stderr, "r3ring record: %s: ", current_name(channels));
 	if (gap->lost)
@@ -115,17 +118,62 @@ static int put_gap(struct record_channels *channels, struct record_channel *chan
 	return archive_writer_gap(channels->writer, (uint16_t)channel->index, gap);
 }
 
-/* Whether all of the generation that is left is there, and the next one follows it. */
-static bool left_whole(const struct record_channel *channel, uint64_t next)
-{
-	return channel->closed && next == channel->generation + 1;
-}
-
 /* ---- generations -------------------------------------------------------- */
 
 static bool is_present(const struct record_channel *channel, const uint8_t uuid[16])
 {
 	return channel->begun && memcmp(channel->uuid, uuid, sizeof(channel->uuid)) == 0;
+}
+
+/* The generation that was to come. A number that is no higher is of a daemon that began anew. */
+static uint64_t generation_due(const struct record_channels *channels,
+			       const struct record_channel *channel, uint64_t next)
+{
+	uint64_t before;
+
+	if (channel->begun)
+		return next > channel->generation ? channel->generation + 1 : 1;
+	return record_before_get(channels->before, current_name(channels), &before) ? before + 1
+										    : next;
+}
+
+/* A generation of which there is nothing: nobody knows its ring, so it has no uuid. */
+static int put_missed(struct record_channels *channels, const struct record_channel *channel,
+		      uint64_t generation)
+{
+	const struct archive_gap all = {
+		.from_seq = 1,
+		.cause = cause_of(channels, channel, false),
+	};
+	const uint8_t unknown[16] = {0};
+	int r = archive_writer_generation(channels->writer, (uint16_t)channel->index, generation,
+					  unknown);
+
+	channels->report->gaps++;
+	channels->report->unsized++;
+	return r ? r : archive_writer_gap(channels->writer, (uint16_t)channel->index, &all);
+}
+
+static int put_all_missed(struct record_channels *channels, const struct record_channel *channel,
+			  uint64_t next)
+{
+	uint64_t due = generation_due(channels, channel, next);
+	int r = 0;
+
+	if (next <= due)
+		return 0;
+	channels->report->missed += next - due;
+	record_progress_clear(channels->progress);
+	fprintf(stderr,
+		"r3ring record: %s: generations %" PRIu64 " to %" PRIu64
+		" were gone before this recorder came to them: how many records they had is not "
+		"known\n",
+		current_name(channels), due, next - 1);
+	if (next - due > MISSED_EACH)
+		due = next - MISSED_EACH;
+	for (; r == 0 && due < next; due++)
+		r = put_missed(channels, channel, due);
+	return r;
 }
 
 static int begin_generation(struct record_channels *channels, struct record_channel *channel,
@@ -137,8 +185,10 @@ static int begin_generation(struct record_channels *channels, struct record_chan
 	};
 	int r = 0;
 
-	if (channel->begun && !left_whole(channel, stats->generation))
+	if (channel->begun && !channel->closed)
 		r = put_gap(channels, channel, &rest);
+	if (r == 0)
+		r = put_all_missed(channels, channel, stats->generation);
 	if (r == 0)
 		r = archive_writer_generation(channels->writer, (uint16_t)channel->index,
 					      stats->generation, stats->uuid);

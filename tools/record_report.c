@@ -75,12 +75,16 @@ static void print_losses(FILE *out, const struct record_report *report)
 	if (report->gaps)
 		fprintf(out,
 			"not recorded: %" PRIu64 " records in %" PRIu64 " gaps (%" PRIu64
-			" were corrupt)\n",
-			report->lost, report->gaps, report->corrupt);
+			" were corrupt; %" PRIu64 " gaps are of unknown size)\n",
+			report->lost, report->gaps, report->corrupt, report->unsized);
 	else if (separator[0] == ',' || report->partial_steps)
 		fputs("not recorded: nothing is missing of what the channels said\n", out);
 	else
 		fputs("lost: nothing\n", out);
+	if (report->missed)
+		fprintf(out,
+			"missed: %" PRIu64 " generations, gone before this recorder came to them\n",
+			report->missed);
 }
 
 void record_print_text(FILE *out, const struct record_options *options,
@@ -118,16 +122,17 @@ int record_print_json(const struct record_options *options, const struct record_
 	return output_json(
 		"record",
 		json_pack("{s:s, s:s, s:b, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-			  "s:o, s:o, s:o, s:o, "
+			  "s:o, s:o, s:o, s:o, s:o, s:o, "
 			  "s:b, s:b, s:b, s:f}",
 			  "directory", options->archive.dir, "instance", options->instance,
 			  "resumed", report->resumed, "cut_bytes", json_u64(report->cut_bytes),
 			  "channels", (int)report->channels, "records", json_u64(report->records),
 			  "stored_records", json_u64(stats->stored_records), "lost",
-			  json_u64(report->lost), "gaps", json_u64(report->gaps), "corrupt",
-			  json_u64(report->corrupt), "demotions", json_u64(report->demotions),
-			  "lost_by_channels", lost_json(report), "partial_steps",
-			  json_u64(report->partial_steps), "entry_bytes",
+			  json_u64(report->lost), "gaps", json_u64(report->gaps), "gaps_unsized",
+			  json_u64(report->unsized), "missed_generations", json_u64(report->missed),
+			  "corrupt", json_u64(report->corrupt), "demotions",
+			  json_u64(report->demotions), "lost_by_channels", lost_json(report),
+			  "partial_steps", json_u64(report->partial_steps), "entry_bytes",
 			  json_u64(stats->entry_bytes), "stored_bytes",
 			  json_u64(stats->stored_bytes), "archive_bytes",
 			  json_u64(stats->archive_bytes), "newest_segment",

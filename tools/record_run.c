@@ -27,6 +27,7 @@ struct record_loop {
 	struct record_channels channels;
 	struct record_progress progress;
 	struct record_index *index;
+	json_t *before;  /* what there was before it began */
 	uint32_t wanted; /* bytes of a record that had no room */
 	uint64_t begun_ns;
 	uint64_t last_ns; /* when something last came, or it attached */
@@ -279,6 +280,7 @@ static int record(struct record_loop *loop, struct r3ring_instance_start *starts
 		.instance = loop->instance,
 		.writer = loop->writer,
 		.archive = &loop->options->archive,
+		.before = loop->before,
 		.report = loop->report,
 		.progress = &loop->progress,
 	};
@@ -342,6 +344,18 @@ static int record_into(struct record_loop *loop)
 	return close_archive(loop, r);
 }
 
+static int run_begun(struct record_loop *loop)
+{
+	int r;
+
+	loop->begun_ns = now_ns();
+	loop->report->begun = true;
+	r = record_into(loop);
+	loop->report->ns = now_ns() - loop->begun_ns;
+	loop->report->full = r == -EDQUOT;
+	return r;
+}
+
 int record_run(const struct record_options *options, struct record_report *report,
 	       struct r3ring_error *err)
 {
@@ -355,13 +369,10 @@ int record_run(const struct record_options *options, struct record_report *repor
 
 	*report = (struct record_report){0};
 	catch_signals();
+	loop.before = record_before_read(options->instance);
 	r = await_channel(&loop);
-	if (r)
-		return r < 0 ? r : 0;
-	loop.begun_ns = now_ns();
-	report->begun = true;
-	r = record_into(&loop);
-	report->ns = now_ns() - loop.begun_ns;
-	report->full = r == -EDQUOT;
-	return r;
+	if (r == 0)
+		r = run_begun(&loop);
+	json_decref(loop.before);
+	return r < 0 ? r : 0;
 }

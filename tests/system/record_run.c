@@ -463,24 +463,110 @@ Test(record_run, what_the_channels_lost_is_told_by_its_cause)
 	cr_expect_null(strstr(stage.tool.out, "lost: nothing"), "%s", stage.tool.out);
 }
 
+/* A further generation of rank 0, and what it runs. */
+static void run_next(void)
+{
+	engine_close(&stage.ranks.engines[0]);
+	ranks_open(&stage.ranks, 0);
+	run_told(0, 10, 10);
+}
+
+/* The next gap from entry @at on, and the generation it is of. */
+static size_t expect_unsized(size_t at, enum archive_gap_cause cause, uint64_t generation)
+{
+	struct archive_generation said = {0};
+	struct archive_gap gap = {0};
+
+	for (; at < stage.walk.entry_count && !gap.cause; at++) {
+		const struct walked_entry *entry = &stage.walk.entries[at];
+
+		if (entry->head.kind == ARCHIVE_GENERATION)
+			memcpy(&said, entry->payload, sizeof(said));
+		if (entry->head.kind == ARCHIVE_GAP)
+			memcpy(&gap, entry->payload, sizeof(gap));
+	}
+	cr_expect_eq(gap.cause, cause, "%u", gap.cause);
+	cr_expect_eq(gap.lost, 0);
+	cr_expect_eq(gap.to_seq, 0);
+	cr_expect_eq(said.generation, generation, "%lu", said.generation);
+	return at;
+}
+
 Test(record_run, what_is_gone_with_its_ring_is_a_gap_of_unknown_size)
 {
-	struct archive_gap gap;
+	size_t at;
 
 	ranks_open(&stage.ranks, 0);
 	run_told(0, 10, 10);
 	cr_assert_eq(record_stage_run(&stage, ARGS(IDLE)), 0);
 	/* Two generations further; the first one's end was not recorded. */
-	for (unsigned int i = 0; i < 2; i++) {
-		engine_close(&stage.ranks.engines[0]);
-		ranks_open(&stage.ranks, 0);
-		run_told(0, 10, 10);
-	}
+	run_next();
+	run_next();
 	cr_assert_eq(record_stage_run(&stage, ARGS(IDLE)), 0, "%s", stage.tool.err);
 	record_stage_check(&stage);
-	gap = only_gap();
-	cr_expect_eq(gap.cause, ARCHIVE_GAP_STOPPED);
-	cr_expect_eq(gap.lost, 0);
-	cr_expect_eq(gap.to_seq, 0);
+	cr_expect_eq(archive_walk_kind(&stage.walk, ARCHIVE_GAP), 2);
+	at = expect_unsized(0, ARCHIVE_GAP_STOPPED, 1);
+	expect_unsized(at, ARCHIVE_GAP_STOPPED, 2);
+	cr_expect_eq(record_stage_steps(&stage, 0), 20);
+}
+
+Test(record_run, a_generation_that_came_and_went_while_it_waited_is_a_gap_of_unknown_size)
+{
+	record_stage_record(&stage, NULL);
+	cr_assert(command_tells(&stage.tool, "waiting for a channel"));
+	kill(stage.tool.pid, SIGSTOP);
+	ranks_open(&stage.ranks, 0);
+	run_told(0, 10, 10);
+	run_next();
+	kill(stage.tool.pid, SIGCONT);
+	cr_assert(record_stage_reads(&stage, 0, 10));
+	cr_assert_eq(command_interrupt(&stage.tool), 0, "%s", stage.tool.err);
+	cr_expect_not_null(strstr(stage.tool.err, "generations 1 to 1 were gone"), "%s",
+			   stage.tool.err);
+	cr_expect_not_null(strstr(stage.tool.out, "missed: 1 generations"), "%s", stage.tool.out);
+	record_stage_check(&stage);
+	cr_expect_eq(archive_walk_kind(&stage.walk, ARCHIVE_GAP), 1);
+	expect_unsized(0, ARCHIVE_GAP_LATE, 1);
+	cr_expect_eq(record_stage_steps(&stage, 0), 10);
+}
+
+Test(record_run, generations_before_it_began_are_no_gap)
+{
+	ranks_open(&stage.ranks, 0);
+	run_told(0, 10, 10);
+	run_next();
+	cr_assert_eq(record_stage_run(&stage, ARGS(IDLE)), 0, "%s", stage.tool.err);
+	cr_expect_not_null(strstr(stage.tool.out, "lost: nothing"), "%s", stage.tool.out);
+	record_stage_check(&stage);
+	cr_expect_eq(archive_walk_kind(&stage.walk, ARCHIVE_GAP), 0);
+}
+
+static bool has_ended(const json_t *channel, long steps)
+{
+	const json_t *reader = json_array_get(json_object_get(channel, "readers"), 0);
+
+	(void)steps;
+	return strcmp(json_string_value(json_object_get(channel, "state")), "ended") == 0 &&
+	       reader && json_integer_value(json_object_get(reader, "lag_records")) == 0;
+}
+
+Test(record_run, a_generation_that_it_slept_through_is_missing_and_not_the_end_of_the_one_before)
+{
+	ranks_open(&stage.ranks, 0);
+	run_told(0, 10, 10);
+	record_stage_record(&stage, NULL);
+	cr_assert(record_stage_reads(&stage, 0, 10));
+	engine_close(&stage.ranks.engines[0]);
+	cr_assert(status_becomes(stage.ranks.daemon.dir, channel_of(0), has_ended, 0));
+	kill(stage.tool.pid, SIGSTOP);
+	ranks_open(&stage.ranks, 0);
+	run_told(0, 10, 10);
+	run_next();
+	kill(stage.tool.pid, SIGCONT);
+	cr_assert(record_stage_reads(&stage, 0, 10));
+	cr_assert_eq(command_interrupt(&stage.tool), 0, "%s", stage.tool.err);
+	record_stage_check(&stage);
+	cr_expect_eq(archive_walk_kind(&stage.walk, ARCHIVE_GAP), 1);
+	expect_unsized(0, ARCHIVE_GAP_OVERRUN, 2);
 	cr_expect_eq(record_stage_steps(&stage, 0), 20);
 }
