@@ -179,7 +179,8 @@ void requests_keyframe(struct r3ring_assembler *assembler, struct channel *chann
 		       uint64_t keyframe);
 void requests_suspend(struct r3ring_assembler *assembler, struct channel *channel);
 void requests_gap(const struct channel *channel, uint8_t cause);
-/* Something of its time was lost, behind the newest step that was settled. */
+/* Something of its time was lost, behind the newest step that was settled. Attempts that begin
+ * later lost nothing by it. */
 void part_tear(struct part *part, const struct channel *channel, uint8_t cause);
 struct part *part_of(const struct channel *channel, uint64_t handle);
 void requests_make_room(struct r3ring_assembler *assembler);

@@ -286,16 +286,18 @@ int request_begin(struct r3ring_assembler *assembler, struct channel *channel,
 	struct part *part = request ? request_part(request, channel->index) : NULL;
 	struct attempt *attempt;
 	struct part *other;
+	bool unseen;
 
 	if (!part)
 		return -ENOMEM;
 	/* Known from a keyframe only: what it did before was not seen. */
-	if (!channel->ready || (item->repeated && !part_find_attempt(part, head->attempt)))
+	unseen = !channel->ready || (item->repeated && !part_find_attempt(part, head->attempt));
+	attempt = part_attempt(part, head->attempt);
+	if (unseen)
 		part_tear(part, channel, R3RING_MISSING_GAP);
 	part->keyframe = item->keyframe;
 	part->final = false;
 	part->guessed = false;
-	attempt = part_attempt(part, head->attempt);
 	if (!attempt)
 		return -ENOMEM;
 	attempt->prompt = head->prompt_tokens;
@@ -379,8 +381,11 @@ void requests_suspend(struct r3ring_assembler *assembler, struct channel *channe
 void part_tear(struct part *part, const struct channel *channel, uint8_t cause)
 {
 	part->gap = cause;
-	part->gap_step = channel->settled_step;
-	part->gap_era = channel->era;
+	for (uint32_t i = 0; i < part->attempts; i++) {
+		part->attempt[i].torn = true;
+		part->attempt[i].torn_step = channel->settled_step;
+		part->attempt[i].torn_era = channel->era;
+	}
 }
 
 void requests_gap(const struct channel *channel, uint8_t cause)

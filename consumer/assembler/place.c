@@ -220,12 +220,12 @@ static struct row *row_in_kv(const struct placing *placing, uint64_t position)
 {
 	const struct r3ring_step_record *head = &placing->step->head;
 	const struct channel *channel = placing->channel;
-	const struct part *part = placing->part;
-	struct row *row = attempt_newest(placing->attempt, (uint32_t)position);
+	const struct attempt *attempt = placing->attempt;
+	struct row *row = attempt_newest(attempt, (uint32_t)position);
 	const struct tile *tile = row ? row_tile(row) : NULL;
-	bool doubtful = tile && part->gap &&
+	bool doubtful = tile && attempt->torn &&
 			(tile->generation != channel->generation ||
-			 (part->gap_era == channel->era && tile->step <= part->gap_step));
+			 (attempt->torn_era == channel->era && tile->step <= attempt->torn_step));
 
 	if (doubtful &&
 	    (head->key_kind == R3RING_KEYS_SLOT || tile->weight_version != head->weight_version))

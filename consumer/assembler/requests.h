@@ -35,6 +35,9 @@ struct attempt {
 	uint32_t recomputed;
 	struct contradiction *contradiction; /* [contradictions] in the order of their coming */
 	uint32_t contradictions;
+	bool torn;          /* records of its time were lost, the last time behind */
+	uint64_t torn_step; /* this step, of */
+	uint64_t torn_era;  /* this one of its channel's */
 };
 
 struct part {
@@ -46,9 +49,7 @@ struct part {
 	bool live;         /* in its channel's table, of this generation or the last one */
 	bool final;        /* its channel told of the request's end, or must have: */
 	bool guessed;      /* it named it no more */
-	uint8_t gap;       /* cause, when records of its time were lost, the last time behind */
-	uint64_t gap_step; /* this step, of */
-	uint64_t gap_era;  /* this one of its channel's */
+	uint8_t gap;       /* cause, when records of its time were lost */
 	uint32_t attempts;
 	struct attempt *attempt; /* [attempts], by number */
 	struct part *next;       /* of the request */

@@ -511,6 +511,34 @@ Test(assembler_keys, what_a_former_generation_lost_makes_nothing_doubtful_in_the
 	r3ring_assembled_free(got);
 }
 
+/* The next attempt began behind the loss, and lives on in another generation. */
+Test(assembler_keys, what_a_former_attempt_lost_makes_nothing_doubtful_in_the_next)
+{
+	const uint64_t keys[] = {100};
+	struct r3ring_span one = span(2, R3RING_SPAN_COMPUTED, 0, 0, 1, 1);
+	struct r3ring_assembled *got;
+
+	feed_begin(&channel, 1, "a", 1, 0);
+	feed_lost(&channel, 1, 1, R3RING_CAUSE_QUEUE_FULL, 1);
+	feed_end(&channel, 1, R3RING_END_PREEMPTED, 0, 1);
+	feed_begin(&channel, 2, "a", 1, 1);
+	one.attempt = 1;
+	feed_whole_keys(&channel, 2, 1, &one, 1, keys, 1);
+	channel.generation++;
+	channel.seq = 0;
+	feed_schema(&channel);
+	feed_keyframe(&channel, 1);
+	feed_repeated_attempt(&channel, 2, "a", 1, 1);
+	one.position = 1;
+	feed_whole_keys(&channel, 3, 1, &one, 1, keys, 1);
+	feed_begin(&channel, 3, "b", 3, 0);
+	cached(4, 3, 2, keys, 1);
+	got = finish(3, "b", 4);
+	assert_row(got, 0, 2, 0);
+	assert_row(got, 1, 3, 0);
+	r3ring_assembled_free(got);
+}
+
 /* A second pass over the block's first token may have been in the step that was lost. */
 Test(assembler_keys, failure_45_behind_a_slot_is_nothing_that_a_loss_may_have_replaced)
 {
