@@ -144,11 +144,25 @@ static const struct row_pool *part_pool(const struct r3ring_assembled *assembled
 	return NULL;
 }
 
-/* Of a cell whose channels have no row of the position, though others do. */
+/* Whether the channel has the layer of a pass under other weights only. */
+static bool has_other_pass(const struct chosen *chosen, const struct part *part, uint32_t layer)
+{
+	for (uint32_t i = 0; i < chosen->rows; i++) {
+		const struct layer_map *map = chosen->map[i];
+
+		if (map && map->pool->channel == part->channel &&
+		    map->to_row[layer] != LAYER_ELSEWHERE)
+			return true;
+	}
+	return false;
+}
+
+/* Of a cell whose channels have no row of the pass that counts, though others do. */
 static uint8_t cause_of_layer(const struct r3ring_assembled *assembled, const struct chosen *chosen,
 			      uint32_t layer)
 {
 	const uint32_t instance = row_tile(chosen->row[0])->pool->instance;
+	const bool evicted = assembled->info.flags & R3RING_ASSEMBLED_EVICTED;
 	uint8_t cause = R3RING_MISSING_OTHER_LAYERS;
 
 	for (const struct part *part = assembled->request->part; part; part = part->next) {
@@ -161,8 +175,11 @@ static uint8_t cause_of_layer(const struct r3ring_assembled *assembled, const st
 		/* Another rank of its instance heard of the attempt. */
 		if (pool->instance == instance && !part_find_attempt(part, chosen->pass->number))
 			return R3RING_MISSING_GAP;
-		cause = assembled->info.flags & R3RING_ASSEMBLED_EVICTED ? R3RING_MISSING_EVICTED
-									 : R3RING_MISSING_NOT_RUN;
+		cause = evicted ? R3RING_MISSING_EVICTED : R3RING_MISSING_NOT_RUN;
+		/* It ran this pass as well, and nothing was lost but how many drafts were accepted:
+		 * where that never comes nothing stays that keeps another pass out. */
+		if (!evicted && pool->instance == instance && has_other_pass(chosen, part, layer))
+			return R3RING_MISSING_SPANS;
 	}
 	return cause;
 }

@@ -118,6 +118,34 @@ Test(assembler_lives, a_stage_that_was_told_knows_what_another_was_not)
 	r3ring_assembled_free(got);
 }
 
+/* The second stage was not told what was accepted of a draft that the first one kept, and new
+ * weights ran all again. */
+Test(assembler_lives, of_a_pass_that_one_stage_was_told_another_s_map_is_missing)
+{
+	struct r3ring_span draft = {.request = 1,
+				    .position = 2,
+				    .rows = 1,
+				    .accepted = R3RING_UNKNOWN_U32,
+				    .flags = R3RING_SPAN_DRAFT};
+	struct r3ring_assembled *got;
+
+	two_stages();
+	for (struct feed *on = &first; on; on = on == &first ? &second : NULL) {
+		feed_begin(on, 1, "a", 2, 0);
+		run(on, 1, 0, 1, 0, 2);
+		draft.accepted = on == &first ? 1 : R3RING_UNKNOWN_U32;
+		feed_whole(on, 2, 1, &draft, 1);
+		on->weight_version = 1;
+		run(on, 1, 0, 3, 0, 3);
+		feed_end(on, 1, R3RING_END_FINISHED, 0, 4);
+	}
+	got = take(&first, "a");
+	cr_assert_eq(cell_of(got, 2, 0, 0, 2, 0), 0);
+	cr_assert_eq(cause_at(got, 1, FEED_LAYERS), 0);
+	cr_assert_eq(cause_at(got, 2, FEED_LAYERS), R3RING_MISSING_SPANS);
+	r3ring_assembled_free(got);
+}
+
 Test(assembler_lives, of_a_stage_that_never_heard_of_an_attempt_the_gap_is_told)
 {
 	struct r3ring_assembled *got;
