@@ -2,7 +2,7 @@
 /* Block hashes as keys: of two blocks of one hash nobody can tell which the cache finds. */
 #include <stdio.h>
 
-#include "tests/unit/record_feed.h"
+#include "tests/unit/key_feed.h"
 
 #define HASH UINT64_C(100)
 
@@ -29,22 +29,10 @@ static void close_channel(void)
 
 TestSuite(assembler_hashes, .init = open_channel, .fini = close_channel);
 
-static struct r3ring_span span(uint64_t request, uint8_t kind, uint32_t position, uint32_t row,
-			       uint32_t rows, uint32_t keys)
-{
-	return (struct r3ring_span){.request = request,
-				    .position = position,
-				    .row = row,
-				    .rows = rows,
-				    .accepted = R3RING_UNKNOWN_U32,
-				    .keys = keys,
-				    .kind = kind};
-}
-
 /* The block of HASH, in a step of its own. */
 static void computed(uint64_t step, uint64_t request, const char *id)
 {
-	const struct r3ring_span one = span(request, R3RING_SPAN_COMPUTED, 0, 0, 2, 1);
+	const struct r3ring_span one = keyed_span(request, R3RING_SPAN_COMPUTED, 0, 0, 2, 1);
 
 	feed_begin(&channel, request, id, 2, 0);
 	feed_whole_keys(&channel, step, 2, &one, 1, &hash, 1);
@@ -52,7 +40,7 @@ static void computed(uint64_t step, uint64_t request, const char *id)
 
 static void loaded(uint64_t step, uint64_t request, const char *id)
 {
-	const struct r3ring_span one = span(request, R3RING_SPAN_EXTERNAL, 0, 0, 2, 1);
+	const struct r3ring_span one = keyed_span(request, R3RING_SPAN_EXTERNAL, 0, 0, 2, 1);
 
 	feed_begin(&channel, request, id, 3, 0);
 	feed_whole_keys(&channel, step, 0, &one, 1, &hash, 1);
@@ -62,8 +50,8 @@ static void loaded(uint64_t step, uint64_t request, const char *id)
 static void cached(uint64_t step, uint64_t request, const char *id)
 {
 	const struct r3ring_span spans[] = {
-		span(request, R3RING_SPAN_CACHED, 0, 0, 2, 1),
-		span(request, R3RING_SPAN_COMPUTED, 2, 0, 1, 0),
+		keyed_span(request, R3RING_SPAN_CACHED, 0, 0, 2, 1),
+		keyed_span(request, R3RING_SPAN_COMPUTED, 2, 0, 1, 0),
 	};
 
 	feed_begin(&channel, request, id, 3, 0);
@@ -76,9 +64,9 @@ static void found_and_run_other(uint64_t step, uint64_t finder, const char *id, 
 {
 	const uint64_t keys[] = {block, block};
 	const struct r3ring_span spans[] = {
-		span(finder, R3RING_SPAN_CACHED, 0, 0, 2, 1),
-		span(finder, R3RING_SPAN_COMPUTED, 2, 0, 1, 0),
-		span(runner, R3RING_SPAN_COMPUTED, 0, 1, 2, 1),
+		keyed_span(finder, R3RING_SPAN_CACHED, 0, 0, 2, 1),
+		keyed_span(finder, R3RING_SPAN_COMPUTED, 2, 0, 1, 0),
+		keyed_span(runner, R3RING_SPAN_COMPUTED, 0, 1, 2, 1),
 	};
 
 	feed_begin(&channel, finder, id, 3, 0);
@@ -94,7 +82,7 @@ static void found_and_run(uint64_t step, uint64_t finder, const char *id, uint64
 /* Its draft rows fill the block; the host knows when it knows how many were accepted. */
 static struct r3ring_span drafted(uint64_t step, uint64_t request)
 {
-	struct r3ring_span one = span(request, R3RING_SPAN_COMPUTED, 0, 0, 2, 0);
+	struct r3ring_span one = keyed_span(request, R3RING_SPAN_COMPUTED, 0, 0, 2, 0);
 
 	one.flags = R3RING_SPAN_DRAFT;
 	feed_begin(&channel, request, "drafter", 1, 0);
@@ -179,10 +167,10 @@ Test(assembler_hashes, failure_11_what_a_step_loads_and_runs_it_may_find_either_
 {
 	const uint64_t keys[] = {HASH, HASH, HASH};
 	const struct r3ring_span spans[] = {
-		span(1, R3RING_SPAN_EXTERNAL, 0, 0, 2, 1),
-		span(2, R3RING_SPAN_COMPUTED, 0, 0, 2, 1),
-		span(3, R3RING_SPAN_CACHED, 0, 0, 2, 1),
-		span(3, R3RING_SPAN_COMPUTED, 2, 2, 1, 0),
+		keyed_span(1, R3RING_SPAN_EXTERNAL, 0, 0, 2, 1),
+		keyed_span(2, R3RING_SPAN_COMPUTED, 0, 0, 2, 1),
+		keyed_span(3, R3RING_SPAN_CACHED, 0, 0, 2, 1),
+		keyed_span(3, R3RING_SPAN_COMPUTED, 2, 2, 1, 0),
 	};
 
 	feed_begin(&channel, 1, "a", 3, 0);
@@ -197,7 +185,7 @@ Test(assembler_hashes, failure_11_what_a_step_loads_and_runs_it_may_find_either_
 Test(assembler_hashes, failure_11_a_load_is_remembered_when_its_hash_is_forgotten)
 {
 	struct r3ring_assembler_options options = {.size = sizeof(options), .max_keys = 1};
-	const struct r3ring_span other = span(9, R3RING_SPAN_COMPUTED, 0, 0, 2, 1);
+	const struct r3ring_span other = keyed_span(9, R3RING_SPAN_COMPUTED, 0, 0, 2, 1);
 	const uint64_t others = HASH + 1;
 
 	close_channel();
@@ -213,7 +201,7 @@ Test(assembler_hashes, failure_11_a_load_is_remembered_when_its_hash_is_forgotte
 
 Test(assembler_hashes, failure_11_a_load_is_remembered_when_who_ran_its_hash_is_not_known)
 {
-	const struct r3ring_span nobody = span(9, R3RING_SPAN_COMPUTED, 0, 0, 2, 1);
+	const struct r3ring_span nobody = keyed_span(9, R3RING_SPAN_COMPUTED, 0, 0, 2, 1);
 
 	loaded(1, 1, "a");
 	feed_whole_keys(&channel, 2, 2, &nobody, 1, &hash, 1);
@@ -298,7 +286,7 @@ Test(assembler_hashes, of_three_passes_none_is_forgotten)
 
 Test(assembler_hashes, a_pass_that_was_lost_does_not_hide_one_that_differs)
 {
-	const struct r3ring_span lost = span(2, R3RING_SPAN_COMPUTED, 0, 0, 2, 1);
+	const struct r3ring_span lost = keyed_span(2, R3RING_SPAN_COMPUTED, 0, 0, 2, 1);
 
 	computed(1, 1, "a");
 	feed_begin(&channel, 2, "b", 2, 0);
