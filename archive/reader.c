@@ -85,10 +85,13 @@ static void leave(struct archive_reader *reader)
 /* Damage, told in @err: goes on behind it. */
 static int give_up(struct archive_reader *reader)
 {
-	if (reader->segment.fd >= 0)
+	if (reader->segment.fd >= 0) {
+		reader->damaged = archive_unread_of(&reader->segment);
+		archive_unread_add(&reader->unread, &reader->damaged);
 		leave(reader);
-	else
+	} else {
 		note_passed(reader);
+	}
 	reader->whole = false;
 	reader->broken = true;
 	reader->looked_again = false;
@@ -321,6 +324,7 @@ int archive_reader_next(struct archive_reader *reader, struct archive_item *item
 {
 	int code = AGAIN;
 
+	reader->damaged = (struct archive_unread){0};
 	while (code == AGAIN) {
 		if (reader->gap_owed || reader->entries_left)
 			code = archive_reader_take(reader, item, err);
@@ -331,6 +335,8 @@ int archive_reader_next(struct archive_reader *reader, struct archive_item *item
 	}
 	if (code == -EBADMSG && reader->segment.fd >= 0)
 		give_up(reader);
+	if (code == -EBADMSG)
+		archive_unread_tell(&reader->damaged, err);
 	return code;
 }
 

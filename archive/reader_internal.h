@@ -9,6 +9,7 @@
 #include "archive/listing.h"
 #include "archive/reader.h"
 #include "archive/segment.h"
+#include "archive/unread.h"
 
 /* How a segment was left, or how far it was read. */
 struct archive_progress {
@@ -27,16 +28,18 @@ struct archive_reader {
 	struct archive_listing listing;
 	struct archive_channels *channels;
 
-	uint64_t after;               /* number of the newest segment that was begun; 0: none */
-	bool anywhere;                /* what comes next need not be the one behind it */
-	bool whole;                   /* that one was read to its end, */
-	struct archive_chain chain;   /* which is this */
-	bool broken;                  /* it was not: damage was told */
-	bool looked_again;            /* at an end that is none */
-	bool headless;                /* its first segments are missing, which is not told yet */
-	bool endless;                 /* its last ones are not asked for, or told */
-	uint64_t passed;              /* bytes of segments in front of that which is open */
-	struct archive_progress left; /* the segment that was left last */
+	uint64_t after;                /* number of the newest segment that was begun; 0: none */
+	bool anywhere;                 /* what comes next need not be the one behind it */
+	bool whole;                    /* that one was read to its end, */
+	struct archive_chain chain;    /* which is this */
+	bool broken;                   /* it was not: damage was told */
+	bool looked_again;             /* at an end that is none */
+	bool headless;                 /* its first segments are missing, which is not told yet */
+	bool endless;                  /* its last ones are not asked for, or told */
+	uint64_t passed;               /* bytes of segments in front of that which is open */
+	struct archive_progress left;  /* the segment that was left last */
+	struct archive_unread damaged; /* what is not read behind the newest damage, */
+	struct archive_unread unread;  /* and behind all that was found */
 
 	struct archive_segment segment; /* open while its blocks are read */
 	bool ready;                     /* what it says again is over */

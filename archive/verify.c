@@ -172,6 +172,7 @@ static void describe(struct verifying *v)
 	to->segments = reader->listing.count;
 	to->bytes = extent.bytes;
 	to->blocks = end.blocks;
+	to->unread = reader->unread;
 	to->last_ns = end.last_ns;
 	to->channels = v->count;
 	to->being_written = archive_is_being_written(reader->dir_fd);

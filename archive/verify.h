@@ -13,13 +13,15 @@
 #include <r3ring/record.h>
 
 #include "archive/format.h"
+#include "archive/unread.h"
 
 struct archive_verified {
 	uint64_t problems; /* told */
 	uint8_t uuid[16];
 	uint64_t first_segment, last_segment, segments, blocks;
-	uint64_t bytes;      /* of all segments */
-	uint64_t ring_bytes; /* payloads of its records, as they were in the rings */
+	uint64_t bytes;               /* of all segments */
+	struct archive_unread unread; /* behind damage; in no other figure here */
+	uint64_t ring_bytes;          /* payloads of its records, as they were in the rings */
 	uint64_t channels, generations;
 	uint64_t records[R3RING_RECORD_TYPES]; /* by type; 0: of types not known */
 	uint64_t skipped;                      /* LAYER records left out on purpose */

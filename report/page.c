@@ -94,7 +94,28 @@ static void state_of_losses(FILE *out, const struct report *report)
 	html_number(out, steps);
 	fputs(" steps by the channels, and ", out);
 	html_number(out, gaps(report));
-	fputs(" gaps in what was recorded. <a href=\"#coverage\">By cause</a></p>\n", out);
+	fputs(" gaps in what was recorded", out);
+	if (report->problems)
+		fputs(", as far as the archive could be read; what damage hides is not in these "
+		      "figures",
+		      out);
+	fputs(". <a href=\"#coverage\">By cause</a></p>\n", out);
+}
+
+static void unread(FILE *out, const struct archive_unread *unread)
+{
+	if (!unread->bytes)
+		return;
+	fputs(" Behind damage ", out);
+	html_number(out, unread->bytes);
+	fputs(" bytes were not read, with ", out);
+	if (!unread->records) {
+		fputs("records of a number that is not known.", out);
+		return;
+	}
+	fputs(unread->unsized ? "at least " : "", out);
+	html_number(out, unread->records);
+	fputs(" records.", out);
 }
 
 static void state_of_archive(FILE *out, const struct report *report)
@@ -110,9 +131,9 @@ static void state_of_archive(FILE *out, const struct report *report)
 		fputs("<p class=\"state bad\" id=\"problems-state\">The archive is damaged in ",
 		      out);
 		html_number(out, report->problems);
-		fputs(" places: this report is of what could be read. "
-		      "<a href=\"#problems\">Where</a></p>\n",
-		      out);
+		fputs(" places: this report is of what could be read.", out);
+		unread(out, &report->counts.unread);
+		fputs(" <a href=\"#problems\">Where</a></p>\n", out);
 	}
 	if (report->being_written)
 		fputs("<p class=\"state\">A recorder is still writing: this is of what was there "

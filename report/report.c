@@ -64,6 +64,7 @@ void report_describe(struct report *report, struct archive_reader *reader)
 	counts->segments = reader->listing.count;
 	counts->bytes = extent.bytes;
 	counts->blocks = end.blocks;
+	counts->unread = reader->unread;
 	counts->last_ns = end.last_ns;
 	report->being_written = archive_is_being_written(reader->dir_fd);
 }

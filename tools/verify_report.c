@@ -108,6 +108,19 @@ static void print_losses(FILE *out, const struct archive_verified *v)
 		fputc('\n', out);
 }
 
+static void print_unread(FILE *out, const struct archive_unread *unread)
+{
+	if (!unread->bytes)
+		return;
+	fprintf(out, "  not read behind damage, and in no figure here: %" PRIu64 " bytes with ",
+		unread->bytes);
+	if (unread->records)
+		fprintf(out, "%s%" PRIu64 " records\n", unread->unsized ? "at least " : "",
+			unread->records);
+	else
+		fputs("records of a number that is not known\n", out);
+}
+
 void verify_print(FILE *out, const char *dir, const struct archive_verified *verified)
 {
 	plain_text_print(out, dir, strlen(dir));
@@ -119,6 +132,7 @@ void verify_print(FILE *out, const char *dir, const struct archive_verified *ver
 	print_records(out, verified);
 	print_content(out, verified);
 	print_losses(out, verified);
+	print_unread(out, &verified->unread);
 	if (verified->resumed)
 		fprintf(out,
 			"  recorders went on %" PRIu64 " times and cut %" PRIu64
@@ -179,7 +193,7 @@ json_t *verify_json(const char *dir, const struct archive_verified *v, json_t *p
 {
 	return json_pack(
 		"{s:o, s:b, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-		"s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+		"s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"archive", json_text(dir, strlen(dir)), "true", v->problems == 0, "problems",
 		json_u64(v->problems), "told", problems, "uuid", json_hex(v->uuid, 16),
 		"being_written", v->being_written, "first_segment", json_u64(v->first_segment),
@@ -192,6 +206,9 @@ json_t *verify_json(const char *dir, const struct archive_verified *v, json_t *p
 		"layer_rows", json_u64(v->layer_rows), "requests_begun",
 		json_u64(v->requests_begun), "requests_ended", json_u64(v->requests_ended), "lost",
 		lost_json(v), "gaps", gaps_json(v), "gaps_unsized", json_u64(v->gaps_unsized),
+		"unread",
+		json_pack("{s:o, s:o, s:b}", "bytes", json_u64(v->unread.bytes), "records",
+			  json_u64(v->unread.records), "more", v->unread.unsized != 0),
 		"resumed",
 		json_pack("{s:o, s:o}", "times", json_u64(v->resumed), "cut_bytes",
 			  json_u64(v->cut_bytes)));

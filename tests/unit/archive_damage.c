@@ -185,6 +185,34 @@ Test(archive_damage, blocks_that_are_left_out_exchanged_or_said_twice_are_told)
 	builder_close(&builder);
 }
 
+/* A segment has two blocks of a step in each channel, and one that ends it. */
+Test(archive_damage, what_is_not_read_behind_damage_is_told_with_its_records)
+{
+	struct block_place places[8];
+	struct builder_bytes whole;
+	struct archive_tally tally;
+	char told[128];
+
+	tell(3);
+	whole = builder_read(segment_path(2));
+	cr_assert_eq(find_blocks(&whole, places), 3);
+	/* A byte of what the first block has; all heads are whole. */
+	whole.at[places[0].at + 128 + 3] ^= 1;
+	builder_write(segment_path(2), whole.at, whole.len);
+	tally = archive_tally(builder.dir);
+	snprintf(told, sizeof(told), "segment's end, %zu bytes with %u records",
+		 whole.len - places[0].at, 2 * 2 * (2 + STORY_LAYERS));
+	cr_expect(strstr(tally.text, told), "%s: %s", told, tally.text);
+	/* And the second one's head: what it has is not known. */
+	whole.at[places[1].at + 9] ^= 1;
+	builder_write(segment_path(2), whole.at, whole.len);
+	tally = archive_tally(builder.dir);
+	snprintf(told, sizeof(told), "with at least %u records", 2 * (2 + STORY_LAYERS));
+	cr_expect(strstr(tally.text, told), "%s: %s", told, tally.text);
+	free(whole.at);
+	builder_close(&builder);
+}
+
 Test(archive_damage, what_is_behind_the_end_of_a_segment_is_told)
 {
 	static const uint8_t more[64];
