@@ -32,6 +32,7 @@ struct record_loop {
 	uint64_t begun_ns;
 	uint64_t last_ns; /* when something last came, or it attached */
 	uint64_t removed; /* segments, told */
+	bool met;         /* a daemon was there */
 	bool done;
 };
 
@@ -87,32 +88,46 @@ static struct r3ring_instance_options instance_options(const struct record_optio
 	};
 }
 
-/* So that nothing is made where there is nothing to record. Returns 0, 1 (interrupted), or
- * as r3ring_instance_open(). */
-static int await_channel(const struct record_loop *loop)
+/* Nobody is there yet, or no longer: a daemon that was there at the start, and went away, may
+ * have a successor. */
+static bool may_come(const struct record_loop *loop, int code)
 {
-	const struct r3ring_instance_options options = instance_options(loop->options);
+	return code == -ENOENT || code == -EPIPE || code == -ECONNRESET ||
+	       (loop->met && (code == -ECONNREFUSED || code == -ETIMEDOUT));
+}
+
+/* Returns 0, 1 (interrupted), or as r3ring_instance_open(). */
+static int open_patiently(struct record_loop *loop, const struct r3ring_instance_options *options)
+{
 	uint64_t limit = loop->options->until_idle_ns;
 	uint64_t begun = now_ns();
-	struct r3ring_instance *instance;
-	bool told = false;
 
 	if (limit && limit < CHANNEL_WAIT_NS)
 		limit = CHANNEL_WAIT_NS;
 	while (!was_interrupted()) {
-		int r = r3ring_instance_open(&instance, &options, loop->err);
+		int r = r3ring_instance_open(&loop->instance, options, loop->err);
 
-		if (r == 0)
-			r3ring_instance_close(instance);
-		if (r != -ENOENT || (limit && now_ns() - begun >= limit))
+		if (!may_come(loop, r) || (limit && now_ns() - begun >= limit))
 			return r;
-		if (!told)
+		if (!loop->met)
 			fprintf(stderr, "r3ring record: waiting for a channel of %s\n",
 				loop->options->instance);
-		told = true;
+		loop->met = true;
 		poll(NULL, 0, LOOK_MS);
 	}
 	return 1;
+}
+
+/* So that nothing is made where there is nothing to record. Returns as open_patiently(). */
+static int await_channel(struct record_loop *loop)
+{
+	const struct r3ring_instance_options options = instance_options(loop->options);
+	int r = open_patiently(loop, &options);
+
+	loop->met = true;
+	r3ring_instance_close(loop->instance);
+	loop->instance = NULL;
+	return r;
 }
 
 static void tell_resumption(const struct record_loop *loop)
@@ -158,7 +173,7 @@ static int open_instance(struct record_loop *loop, struct r3ring_instance_start 
 	options.mode = R3RING_LOSSLESS;
 	options.starts = starts;
 	options.start_count = resumption->count;
-	return r3ring_instance_open(&loop->instance, &options, loop->err);
+	return open_patiently(loop, &options);
 }
 
 /* ---- recording ---------------------------------------------------------- */
@@ -274,8 +289,8 @@ static int record(struct record_loop *loop, struct r3ring_instance_start *starts
 {
 	int r = open_instance(loop, starts);
 
-	if (r < 0)
-		return r;
+	if (r)
+		return r < 0 ? r : 0;
 	loop->channels = (struct record_channels){
 		.instance = loop->instance,
 		.writer = loop->writer,

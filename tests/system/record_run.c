@@ -105,6 +105,21 @@ Test(record_run, a_channel_that_is_not_there_yet_is_waited_for)
 	expect_steps(10, 0, 0);
 }
 
+Test(record_run, a_daemon_that_goes_while_a_channel_is_waited_for_is_waited_for_too)
+{
+	record_stage_record(&stage, NULL);
+	cr_assert(command_tells(&stage.tool, "waiting for a channel"));
+	test_daemon_kill(&stage.ranks.daemon);
+	/* Until it has looked for one in vain. */
+	poll(NULL, 0, 500);
+	test_daemon_restart(&stage.ranks.daemon, ARGS("--ring-size", "4M"));
+	ranks_open(&stage.ranks, 0);
+	ranks_run(&stage.ranks, 0, 10);
+	cr_assert(record_stage_reads(&stage, 0, 10));
+	cr_assert_eq(command_interrupt(&stage.tool), 0, "%s", stage.tool.err);
+	expect_steps(10, 0, 0);
+}
+
 Test(record_run, channels_that_are_named_are_recorded_and_no_others)
 {
 	char channel[80];
