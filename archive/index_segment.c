@@ -80,6 +80,15 @@ static bool same_open(struct index_open *a, uint32_t a_count, struct index_open 
 	return memcmp(a, b, a_count * sizeof(*a)) == 0;
 }
 
+static int open_differs(uint64_t number, uint32_t stored, uint32_t count, struct r3ring_error *err)
+{
+	r3ring_error_set(err, 0,
+			 "index.sqlite: segment %" PRIu64 ": the index has %u entries of what is "
+			 "open at its end, not the segment's %u" REINDEX,
+			 number, stored, count);
+	return 1;
+}
+
 static int compare_open(struct index_store *store, uint64_t number, const struct index_tally *tally,
 			struct r3ring_error *err)
 {
@@ -89,13 +98,26 @@ static int compare_open(struct index_store *store, uint64_t number, const struct
 
 	if (!code)
 		code = index_tally_get_open(tally, &open, &count);
-	if (!code && !same_open(stored, stored_count, open, count)) {
-		r3ring_error_set(err, 0,
-				 "index.sqlite: segment %" PRIu64 ": the index has %u entries of "
-				 "what is open at its end, not the segment's %u" REINDEX,
-				 number, stored_count, count);
-		code = 1;
-	}
+	if (!code && !same_open(stored, stored_count, open, count))
+		code = open_differs(number, stored_count, count, err);
+	free(stored);
+	free(open);
+	return code;
+}
+
+int index_segment_adopt(struct index_store *store, uint64_t number, struct index_tally *tally,
+			struct r3ring_error *err)
+{
+	struct index_open *stored = NULL, *open = NULL;
+	uint32_t stored_count, count;
+	int code = index_store_get_open(store, number, &stored, &stored_count, err);
+
+	if (!code)
+		code = index_tally_get_open(tally, &open, &count);
+	if (!code)
+		code = index_tally_adopt_open(tally, stored, stored_count);
+	if (code == 1)
+		code = open_differs(number, stored_count, count, err);
 	free(stored);
 	free(open);
 	return code;

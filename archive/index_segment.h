@@ -20,6 +20,13 @@ int index_segment_compare(struct index_store *store, const struct index_segment 
 			  const struct index_tally *tally, struct r3ring_error *err);
 
 /*
+ * At the end of a segment whose predecessor is gone: what was open before it is known to the
+ * index alone, and @tally takes it from there. Returns likewise, or -ENOMEM.
+ */
+int index_segment_adopt(struct index_store *store, uint64_t number, struct index_tally *tally,
+			struct r3ring_error *err);
+
+/*
  * Whether the index has rows that belong to nothing: of segments in front of @first, of
  * segments that it does not know, of requests that nothing is of. Returns likewise.
  */

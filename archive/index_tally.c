@@ -418,3 +418,38 @@ int index_tally_set_open(struct index_tally *tally, const struct index_open *ope
 	tally->resumed_count = count;
 	return 0;
 }
+
+static bool is_open(const struct tally_channel *channel, const struct index_open *like)
+{
+	for (uint32_t i = 0; i < channel->count; i++) {
+		if (memcmp(&channel->open[i].is, like, sizeof(*like)) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int adopt(struct tally_channel *channel, const struct index_open *open, uint32_t count)
+{
+	uint32_t own = channel->count, known = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (memcmp(open[i].uuid, channel->uuid, sizeof(channel->uuid)) != 0)
+			continue;
+		if (is_open(channel, &open[i]))
+			known++;
+		else if (tally_open_add(channel, &open[i], NULL))
+			return -ENOMEM;
+		else
+			channel->open[channel->count - 1].carried = true;
+	}
+	return known < own;
+}
+
+int index_tally_adopt_open(struct index_tally *tally, const struct index_open *open, uint32_t count)
+{
+	int code = 0;
+
+	for (uint32_t i = 0; !code && i < tally->count; i++)
+		code = adopt(&tally->channels[i], open, count);
+	return code;
+}

@@ -96,4 +96,12 @@ int index_tally_get_open(const struct index_tally *tally, struct index_open **op
 			 uint32_t *count);
 int index_tally_set_open(struct index_tally *tally, const struct index_open *open, uint32_t count);
 
+/*
+ * At the end of a segment that was read without the one before it: takes over, of what is open
+ * there, what was so before it began. Returns 0, 1 (@open lacks something that is open), or
+ * -ENOMEM.
+ */
+int index_tally_adopt_open(struct index_tally *tally, const struct index_open *open,
+			   uint32_t count);
+
 #endif

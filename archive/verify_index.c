@@ -142,6 +142,9 @@ static int compare(struct verify_index *index)
 		if (!code)
 			code = index_store_compare(index->store, index->segment, index->tally,
 						   index->standalone, &why);
+		if (!code && index->standalone && index->segment > 1)
+			code = index_segment_adopt(index->store, index->segment, index->tally,
+						   &why);
 	}
 	if (code == -ENOMEM)
 		return code;

@@ -389,6 +389,33 @@ Test(archive_verify, finds_any_lie_of_the_index)
 	expect_problem("the index says of 2");
 }
 
+/* The index knows what was open before the first segment that is left, nobody else does. */
+Test(archive_verify, believes_the_index_what_a_segment_that_was_rotated_out_had_begun)
+{
+	struct r3ring_error err = {0};
+
+	builder_open(&builder, 3);
+	builder.segment_flags = ARCHIVE_SEGMENT_ROTATES;
+	builder_segment(&builder);
+	builder_ready(&builder);
+	story_begin(&story, &builder, 0, "small/0");
+	story_request(&story, 1, "a", 4);
+	story_step_begin(&story, 1, 0, 4);
+	story_layer(&story, 0, 4);
+	story_next_segment(both, 1);
+	story_layer(&story, 1, 4);
+	story_next_segment(both, 1);
+	story_layer(&story, 2, 4);
+	story_step_end(&story, 4);
+	builder_segment_end(&builder, true);
+	cr_assert_eq(archive_index_update(builder.dir, &err), 0, "%s", err.text);
+	unlink(builder_path(&builder, "00000001.r3seg"));
+	cr_assert_eq(archive_index_update(builder.dir, &err), 0, "%s", err.text);
+	cr_expect_eq(verify().problems, 0, "%s", problems);
+	change_index("UPDATE parts SET carried_layer_rows = 3 WHERE segment = 3");
+	expect_problem("another carried_layer_rows than the segment");
+}
+
 Test(archive_verify, finds_rows_of_the_index_that_belong_to_nothing)
 {
 	tell_all();
