@@ -82,6 +82,8 @@ struct export_format {
 	enum export_dtype dtype;
 	bool signed_by_experts; /* dtype: the narrowest signed one that has room */
 	bool fixed;             /* other dtypes and rows are refused */
+	bool whole;             /* all layers and positions: its trainer goes by their places */
+	bool few_holes;         /* of zeros for what is missing it takes few, see holes.h */
 	enum export_rows rows;
 	enum export_layers layers;
 	enum export_fill pad;

@@ -21,6 +21,7 @@ const struct export_format export_miles = {
 	.tensor = "routed_experts",
 	.dtype = EXPORT_I32,
 	.fixed = true,
+	.whole = true,
 	.rows = EXPORT_ROWS_MINUS_ONE,
 	.layers = EXPORT_LAYERS_ALL,
 	.pad = EXPORT_FILL_ZEROS,

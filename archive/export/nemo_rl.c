@@ -23,6 +23,7 @@ const struct export_format export_nemo_rl = {
 	.tensor = "routed_experts",
 	.dtype = EXPORT_I16,
 	.signed_by_experts = true,
+	.whole = true,
 	.rows = EXPORT_ROWS_FULL,
 	.layers = EXPORT_LAYERS_MOE,
 	.pad = EXPORT_FILL_MINUS_ONE,

@@ -27,6 +27,20 @@ int export_layers_add(struct export_known_layers *known, const struct r3ring_lay
 
 /* ---- options ------------------------------------------------------------ */
 
+/* What goes by the places of layers and rows would take one for another. */
+static int check_whole(const struct export_options *options, const struct export_format *format,
+		       struct r3ring_error *err)
+{
+	const bool layers = options->layer_end;
+
+	if (!format->whole || !(layers || options->position_first || options->position_end))
+		return 0;
+	return r3ring_error_set(err, -EINVAL,
+				"%s: %s takes all of the model's layers, and rows from position 0 "
+				"on; leave it out, or export safetensors",
+				layers ? "--layers" : "--positions", format->name);
+}
+
 static int check_format(const struct export_options *options, const struct export_format *format,
 			struct r3ring_error *err)
 {
@@ -39,6 +53,12 @@ static int check_format(const struct export_options *options, const struct expor
 		return r3ring_error_set(err, -EINVAL,
 					"--dtype %s: %s is of one type; leave --dtype out, or "
 					"export safetensors",
+					export_dtype_name(options->dtype), format->name);
+	if (format->signed_by_experts && options->dtype && options->dtype != EXPORT_I8 &&
+	    options->dtype != EXPORT_I16 && options->dtype != EXPORT_I32)
+		return r3ring_error_set(err, -EINVAL,
+					"--dtype %s: %s takes int8, int16 or int32; leave --dtype "
+					"out, or export safetensors",
 					export_dtype_name(options->dtype), format->name);
 	if (format->fixed && options->rows && options->rows != format->rows)
 		return r3ring_error_set(err, -EINVAL,
@@ -59,6 +79,8 @@ static int check_format(const struct export_options *options, const struct expor
 int export_options_check(const struct export_options *options, const struct export_format *format,
 			 struct r3ring_error *err)
 {
+	int rc;
+
 	if (options->layer_end && options->layer_end <= options->layer_first)
 		return r3ring_error_set(err, -EINVAL, "--layers %d:%d: no layer is in that range",
 					options->layer_first, options->layer_end);
@@ -70,7 +92,8 @@ int export_options_check(const struct export_options *options, const struct expo
 		return r3ring_error_set(err, -EINVAL, "--until is not later than --since");
 	if (options->pad == EXPORT_FILL_ERROR)
 		return r3ring_error_set(err, -EINVAL, "--pad: -1, zeros or arange");
-	return check_format(options, format, err);
+	rc = check_whole(options, format, err);
+	return rc ? rc : check_format(options, format, err);
 }
 
 /* ---- dtype and fills ---------------------------------------------------- */

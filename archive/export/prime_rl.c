@@ -32,6 +32,7 @@ const struct export_format export_prime_rl = {
 	.tensor = "routed_experts",
 	.dtype = EXPORT_I16,
 	.fixed = true,
+	.whole = true,
 	.rows = EXPORT_ROWS_MINUS_ONE,
 	.layers = EXPORT_LAYERS_ALL,
 	.pad = EXPORT_FILL_ZEROS,

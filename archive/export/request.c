@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "archive/export/export_internal.h"
+#include "archive/export/holes.h"
 
 /* ---- a request's rows --------------------------------------------------- */
 
@@ -46,6 +47,7 @@ static int write_rows(struct exporter *exporter, const struct r3ring_assembled *
 		      const struct export_request *request, struct r3ring_error *err)
 {
 	const struct export_container *container = exporter->format->container;
+	struct export_holes holes = {0};
 	int rc = 0;
 
 	for (uint32_t done = 0; !rc && done < request->rows;) {
@@ -65,8 +67,10 @@ static int write_rows(struct exporter *exporter, const struct r3ring_assembled *
 					err);
 		if (!rc)
 			rc = container->rows(exporter->writer, &chunk, err);
+		if (!rc)
+			export_holes_count(&holes, &exporter->plan, &chunk);
 	}
-	return rc;
+	return rc ? rc : export_holes_check(&holes, &exporter->plan, request, err);
 }
 
 static void count_rows(struct exporter *exporter, const struct export_request *request)

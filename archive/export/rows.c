@@ -204,10 +204,11 @@ static int refuse(const struct export_reader *reader, const struct export_chunk 
 		err, -ENODATA,
 		"request '%s': positions %u to %u of layer %d are missing: %s (of its %llu cells "
 		"%llu are missing for that); nothing is written. --missing -1, zeros or arange "
-		"fills them, --positions leaves them out",
+		"fills them%s",
 		chunk->request->id, chunk->position + row, chunk->position + end - 1,
 		reader->plan->layer[layer].layer_id, r3ring_missing_cause_name(cause),
-		(unsigned long long)info->cells, (unsigned long long)info->cells_missing[cause]);
+		(unsigned long long)info->cells, (unsigned long long)info->cells_missing[cause],
+		reader->plan->format->whole ? "" : ", --positions leaves them out");
 }
 
 static int fill_cell(struct export_reader *reader, const struct export_chunk *chunk, size_t cell,

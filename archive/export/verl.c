@@ -25,6 +25,7 @@ const struct export_format export_verl = {
 	.tensor = "routed_experts",
 	.dtype = EXPORT_I16,
 	.fixed = true,
+	.whole = true,
 	.rows = EXPORT_ROWS_FULL,
 	.layers = EXPORT_LAYERS_ALL,
 	.pad = EXPORT_FILL_ZEROS,

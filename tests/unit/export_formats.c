@@ -184,12 +184,13 @@ Test(export_formats, miles_gets_int32_in_base64_as_an_engine_answers)
 Test(export_formats, base64_goes_on_from_one_piece_to_the_next)
 {
 	const struct r3ring_span all = trial_span(1, 0, 70000);
+	const size_t row_ids = (size_t)(FEED_LAYERS + 1) * FEED_TOP_K;
 	json_t *object;
 	const char *text;
 	uint8_t *bytes;
 	int32_t id;
 
-	trial.options.layer_end = 1;
+	trial.options.model_layers = FEED_LAYERS + 1;
 	trial_begin("slime");
 	feed_begin(&trial.feed, 1, "long", 70000, 0);
 	feed_whole(&trial.feed, 1, 70000, &all, 1);
@@ -200,9 +201,9 @@ Test(export_formats, base64_goes_on_from_one_piece_to_the_next)
 	text = json_string_value(
 		json_object_get(json_object_get(object, "meta_info"), "routed_experts"));
 	bytes = malloc(strlen(text));
-	cr_assert_eq(decode_base64(text, bytes), 70000 * FEED_TOP_K * sizeof(id));
+	cr_assert_eq(decode_base64(text, bytes), 70000 * row_ids * sizeof(id));
 	for (uint32_t row = 0; row < 70000; row += 101) {
-		memcpy(&id, bytes + row * FEED_TOP_K * sizeof(id), sizeof(id));
+		memcpy(&id, bytes + row * row_ids * sizeof(id), sizeof(id));
 		cr_assert_eq(id, expected(1, row, 0, 0), "%u", row);
 	}
 	free(bytes);
