@@ -8,7 +8,7 @@ const SPOKEN_MS = 15000; // verdicts are read out when they change, not more oft
 
 const state = {
 	connected: false, since: performance.now(), error: 'not connected yet',
-	engine: '', engineError: '', frame: null, heardAt: 0, paused: false, past: null, daemon: null,
+	engine: '', engineError: '', frame: null, heardAt: 0, paused: false, past: null, daemon: null, toldAt: 0,
 	shown: null, // the frame on the screen, with values and balance
 	drawn: 0, heard: 0,
 };
@@ -83,7 +83,9 @@ function refresh() {
 		judgeNothing(state.engine);
 	if (state.daemon)
 		fillDaemon(state.daemon);
-	if (state.frame || state.daemon)
+	if (!state.connected)
+		fadeLosses(performance.now() - state.toldAt);
+	else if (state.frame || state.daemon)
 		judgeLosses(state.frame?.lost ?? {}, state.daemon);
 	if (shown?.balance) {
 		setNote('heat-says', describe(shown));
@@ -127,6 +129,7 @@ function hear(event, data) {
 		timeline.take(data);
 	} else if (event === 'daemon') {
 		state.daemon = data;
+		state.toldAt = performance.now();
 		offer(byId('channel'), ['', ...data.channels.filter((channel) => channel.state === 'live' && !channel.draft)
 			.map((channel) => channel.channel)], undefined);
 		byId('channel').options[0].text = 'all together';

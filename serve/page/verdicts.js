@@ -64,6 +64,7 @@ function lostSteps(channels, key) {
 
 /* What is lost in a second is said for longer, so that somebody who looks away sees it. */
 let lately = {at: -Infinity, lost: {}};
+let told = ''; // of losses, newest
 
 function lostLately(channels) {
 	const lost = lostSteps(channels, 'lost_just_now');
@@ -75,6 +76,7 @@ function lostLately(channels) {
 
 function forgetLosses() {
 	lately = {at: -Infinity, lost: {}};
+	told = '';
 	judge('verdict-losses', '', 'waiting', 'The daemon was not asked yet.');
 }
 
@@ -87,38 +89,62 @@ function unboundOf(channels) {
 		.map((channel) => `${channel.channel}: layers ${channel.unbound_layers.join(', ')} are not captured`);
 }
 
-/* @lost: cells of the window by cause; what this monitor itself did not read is told apart. */
-function judgeLosses(lost, daemon) {
+/* Mark, word and more. @lost: cells of the window by cause; what this monitor itself did not read
+ * is told apart. */
+function lossesOf(lost, daemon) {
 	const {gap, ...window} = lost;
 	const channels = daemon?.channels ?? [];
 	const now = lostLately(channels), ever = lostSteps(channels, 'lost');
 	const own = gap ? ` This monitor skipped ${asCount(gap)} cells.` : '';
+	const doubt = channels.some((channel) => channel.crashed)
+		? ' An engine ran on without a daemon: more may be lost.' : '';
 	const unbound = unboundOf(channels);
 
 	if (sumOf(window) || sumOf(now))
-		return judge('verdict-losses', 'bad', 'being lost', (sumOf(now) ? `Steps: ${causesOf(now)}.`
-			: `Rows x layers of the window: ${causesOf(window)}.`) + own);
+		return ['bad', 'being lost', (sumOf(now) ? `Steps: ${causesOf(now)}.`
+			: `Rows x layers of the window: ${causesOf(window)}.`) + doubt + own];
 	if (outOfRange(channels))
-		return judge('verdict-losses', 'bad', 'ids that are no expert',
-			`${asCount(outOfRange(channels))} ids were out of range: the capture is at the wrong place.` + own);
+		return ['bad', 'ids that are no expert',
+			`${asCount(outOfRange(channels))} ids were out of range: the capture is at the wrong place.` + own];
 	if (unbound.length)
-		return judge('verdict-losses', 'bad', 'layers are missing', unbound.join('; ') + '.' + own);
-	if (channels.some((channel) => channel.crashed))
-		return judge('verdict-losses', 'warn', 'nothing that is known',
-			'An engine ran on without a daemon.' + own);
+		return ['bad', 'layers are missing', unbound.join('; ') + '.' + own];
 	if (sumOf(ever))
-		return judge('verdict-losses', 'warn', 'nothing just now',
-			`Steps since the engine began: ${causesOf(ever)}.` + own);
+		return ['warn', doubt ? 'lost, perhaps more' : 'nothing just now',
+			`Steps since the engine began: ${causesOf(ever)}.` + doubt + own];
+	if (doubt)
+		return ['warn', 'nothing that is known', doubt.trim() + own];
 	if (daemon?.daemon !== 'live')
-		return judge('verdict-losses', 'warn', 'not known', daemon?.reason || 'The daemon was not asked yet.');
+		return ['warn', 'not known', daemon?.reason || 'The daemon was not asked yet.'];
 	if (!channels.length)
-		return judge('verdict-losses', '', 'waiting', 'No such engine yet.');
-	return judge('verdict-losses', 'good', 'nothing lost', 'Every step that was announced came whole.' + own);
+		return ['', 'waiting', 'No such engine yet.'];
+	if (hasEnded(daemon))
+		return ['', 'nothing lost', 'Until it ended every step that was announced came whole.' + own];
+	return ['good', 'nothing lost', 'Every step that was announced came whole.' + own];
+}
+
+function judgeLosses(lost, daemon) {
+	const [mark, word, more] = lossesOf(lost, daemon);
+
+	told = `${word}. ${more}`;
+	judge('verdict-losses', mark, word, more);
+}
+
+/* Once the server is gone. @age: of what was told, in ms. */
+function fadeLosses(age) {
+	if (told)
+		judge('verdict-losses', '', 'not known now', `${asAge(age)} ago: ${told}`);
 }
 
 /* ---- is it now? ---- */
 
-/* {connected, since, error, frame, heardAt, paused, past} */
+const AWAY = {'no daemon': 'no daemon', 'no answer': 'daemon does not answer'};
+
+/* As the daemon says, closed or died. */
+function hasEnded(daemon) {
+	return Boolean(daemon?.channels.length) && daemon.channels.every((channel) => channel.state !== 'live');
+}
+
+/* {connected, since, error, frame, heardAt, paused, past, daemon} */
 function judgeData(state) {
 	const now = performance.now();
 	const age = state.frame ? state.frame.age_ms + now - state.heardAt : Infinity;
@@ -134,6 +160,11 @@ function judgeData(state) {
 		return judge('verdict-data', 'warn', 'the past', 'A moment of the last minutes is shown.');
 	if (state.paused)
 		return judge('verdict-data', 'warn', 'paused', shown);
+	if (AWAY[state.daemon?.daemon] && age > SILENT_MS)
+		return judge('verdict-data', 'bad', AWAY[state.daemon.daemon],
+			`${state.daemon.reason}. The engine may run on. ${shown}`);
+	if (hasEnded(state.daemon))
+		return judge('verdict-data', 'bad', 'engine ended', `It closed its channels, or is gone. ${shown}`);
 	if (!state.frame)
 		return judge('verdict-data', '', 'waiting', 'No step was counted yet.');
 	if (state.engine === 'silent' || age > SILENT_MS)

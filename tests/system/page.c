@@ -237,8 +237,14 @@ Test(page, it_says_when_the_server_is_gone_and_goes_on_with_the_next)
 {
 	show_five_steps();
 	expect_becomes(WORD("data") " === 'live' || " WORD("data") " === 'engine silent'");
+	expect_becomes(WORD("losses") " === 'nothing lost'");
 	command_free(&stage.server);
 	expect_becomes(WORD("data") " === 'server gone'");
+	expect_becomes(WORD("losses") " === 'not known now'");
+	cr_expect(browser_becomes(&browser, "/ ago: nothing lost/.test(document.querySelector("
+					    "'#verdict-losses .more').textContent) && document."
+					    "getElementById('verdict-losses').className.trim() === "
+					    "'verdict'"));
 	cr_expect(browser_becomes(&browser, "document.body.classList.contains('stale')"));
 	serve(NULL);
 	run_steps(1);
@@ -298,6 +304,27 @@ Test(page, of_an_engine_that_is_not_there_no_other_ones_figures_are_shown)
 	cr_expect_str_eq(browser_errors(&browser), "");
 }
 
+Test(page, it_says_when_the_engine_has_ended)
+{
+	show_five_steps();
+	engine_close(&stage.tool.engine);
+	expect_becomes(WORD("data") " === 'engine ended'");
+	expect_becomes("document.querySelector('#verdict-losses .more').textContent"
+		       ".startsWith('Until it ended')");
+}
+
+Test(page, it_says_when_the_daemon_does_not_answer)
+{
+	bool said;
+
+	show_five_steps();
+	cr_assert_eq(kill(stage.tool.daemon.pid, SIGSTOP), 0);
+	said = browser_becomes(&browser, WORD("data") " === 'daemon does not answer'");
+	kill(stage.tool.daemon.pid, SIGCONT);
+	cr_expect(said);
+	expect_becomes(WORD("data") " === 'engine silent'");
+}
+
 Test(page, what_is_paused_stands_still_a_sum_begins_anew_and_the_past_comes_back)
 {
 	show_five_steps();
@@ -324,6 +351,20 @@ Test(page, what_is_paused_stands_still_a_sum_begins_anew_and_the_past_comes_back
 }
 
 /* ---- losses --------------------------------------------------------------------- */
+
+Test(page, what_is_known_to_be_lost_comes_before_what_may_be)
+{
+	show_five_steps();
+	/* More rows than its schema allows. */
+	cr_assert_lt(engine_begin(&stage.tool.engine, 0, stage.tool.engine.max_rows + 1), 0);
+	expect_becomes("document.querySelector('#verdict-losses .more').textContent"
+		       ".startsWith('Steps: too_big 1')");
+	test_daemon_kill(&stage.tool.daemon);
+	engine_close(&stage.tool.engine);
+	test_daemon_restart(&stage.tool.daemon, NULL);
+	expect_becomes("/too_big 1.*ran on without a daemon/.test(document.querySelector("
+		       "'#verdict-losses .more').textContent)");
+}
 
 Test(page, a_loss_is_seen_at_once_with_its_cause)
 {
