@@ -69,7 +69,8 @@ static json_t *readers_of(const struct picture_channel *channel)
 	return list;
 }
 
-static json_t *channel_of(const struct picture_channel *channel, const struct picture_rates *rates)
+static json_t *channel_of(const struct picture_channel *channel, const struct picture_rates *rates,
+			  const struct picture_lost *just_now)
 {
 	json_t *age = channel->last_step_age_ms < 0
 			      ? json_null()
@@ -87,28 +88,43 @@ static json_t *channel_of(const struct picture_channel *channel, const struct pi
 		numbers_of(channel->unbound, channel->unbound_count), "steps",
 		json_u64(channel->steps), "steps_partial", json_u64(channel->steps_partial),
 		"ids_out_of_range", json_u64(channel->ids_out_of_range), "lost",
-		losses_of(&channel->lost), "lost_just_now", losses_of(&rates->lost_in_between),
-		"readers", readers_of(channel));
+		losses_of(&channel->lost), "lost_just_now", losses_of(just_now), "readers",
+		readers_of(channel));
 }
 
-json_t *daemon_tell(struct daemon_watch *watch, const char *instance)
+static json_t *channels_of(const struct daemon_picture *before, const struct daemon_picture *now,
+			   const struct daemon_picture *told, const char *instance)
 {
-	struct daemon_picture *before, *now;
-	json_t *channels = json_array(), *told;
+	json_t *channels = json_array();
 
-	daemon_watch_look(watch, &before, &now);
 	for (size_t i = 0; now && i < now->channel_count; i++) {
-		struct picture_rates rates = {0};
+		struct picture_rates rates, since;
 
 		if (!is_of(&now->channels[i], instance))
 			continue;
 		picture_rates(before, now, &now->channels[i], &rates);
-		json_array_append_new(channels, channel_of(&now->channels[i], &rates));
+		picture_rates(told ? told : before, now, &now->channels[i], &since);
+		json_array_append_new(
+			channels, channel_of(&now->channels[i], &rates, &since.lost_in_between));
 	}
-	told = json_pack("{s:s, s:s, s:o}", "daemon",
-			 now ? picture_state_name(now->state) : "unknown", "reason",
-			 now ? now->error : "", "channels", channels);
+	return channels;
+}
+
+json_t *daemon_tell(struct daemon_watch *watch, const char *instance, struct daemon_picture **told)
+{
+	struct daemon_picture *before, *now;
+	json_t *answer;
+
+	daemon_watch_look(watch, &before, &now);
+	answer = json_pack("{s:s, s:s, s:o}", "daemon",
+			   now ? picture_state_name(now->state) : "unknown", "reason",
+			   now ? now->error : "", "channels",
+			   channels_of(before, now, *told, instance));
+	if (now && now->state == PICTURE_LIVE) {
+		daemon_picture_put(*told);
+		*told = daemon_picture_get(now);
+	}
 	daemon_picture_put(before);
 	daemon_picture_put(now);
-	return told;
+	return answer;
 }

@@ -7,7 +7,15 @@
 
 #include "monitor/daemon_watch.h"
 
-/* Its channels, losses and readers, from the newest picture. NULL without memory. */
-json_t *daemon_tell(struct daemon_watch *watch, const char *instance);
+/*
+ * Its channels, losses and readers, from the newest picture.
+ *
+ * @told: the live picture that was told of before, NULL at first; receives the one that is told
+ *        of now, unless no daemon lives. What was lost in between is `lost_just_now`. The
+ *        caller's: daemon_picture_put() at the end. One thread each.
+ *
+ * NULL without memory.
+ */
+json_t *daemon_tell(struct daemon_watch *watch, const char *instance, struct daemon_picture **told);
 
 #endif

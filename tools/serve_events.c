@@ -32,7 +32,8 @@ struct events {
 	struct r3ring_eplb_map *map;
 	uint64_t told_ns; /* of the newest step that was told */
 	uint64_t sequence;
-	uint64_t history; /* newest frame of the past that was told */
+	uint64_t history;            /* newest frame of the past that was told */
+	struct daemon_picture *told; /* of the daemon, newest; NULL: none yet */
 	uint32_t interval_ms, slow_in_ms;
 	bool begun;
 };
@@ -49,6 +50,7 @@ static void free_events(void *context)
 	r3ring_load_snapshot_free(events->snapshot);
 	since_destroy(events->since);
 	r3ring_eplb_map_free(events->map);
+	daemon_picture_put(events->told);
 	free(events);
 }
 
@@ -202,7 +204,8 @@ static char *tell(void *context)
 		return NULL;
 	if (slow_is_due(events)) {
 		write_event(out, "daemon",
-			    daemon_tell(events->api->daemon, served_name(events->served)));
+			    daemon_tell(events->api->daemon, served_name(events->served),
+					&events->told));
 		write_history(events, out);
 		events->begun = true;
 	}

@@ -179,6 +179,38 @@ Test(serve_monitor, what_the_daemon_says_of_channels_and_readers_comes_along)
 	close(heard.fd);
 }
 
+#define EVENTS "/v1/events?interval_ms=5000"
+
+/* What the next event of the daemon says was lost just now, of the one channel; -1: it has none. */
+static json_int_t lost_just_now(void)
+{
+	json_t *told = hear("daemon");
+	const json_t *channel = json_array_get(at(told, "channels", NULL), 0);
+	json_int_t steps = channel ? 0 : -1;
+	const char *cause;
+	json_t *lost;
+
+	json_object_foreach ((json_t *)(uintptr_t)at(channel, "lost_just_now", NULL), cause, lost)
+		steps += json_integer_value(at(lost, "steps", NULL));
+	json_decref(told);
+	return steps;
+}
+
+Test(serve_monitor, a_loss_between_two_events_that_lie_far_apart_is_told_once)
+{
+	serve_stage_serve((const char *[]){NULL});
+	engine_step(&stage.tool.engine, 0, 4);
+	serve_stage_await(1);
+	/* Until the daemon was seen, and so can be told of in the first event. */
+	for (listen_to(EVENTS); lost_just_now() != 0; listen_to(EVENTS))
+		close(heard.fd);
+	/* More rows than its schema allows. */
+	cr_assert_lt(engine_begin(&stage.tool.engine, 0, stage.tool.engine.max_rows + 1), 0);
+	cr_expect_eq(lost_just_now(), 1);
+	cr_expect_eq(lost_just_now(), 0);
+	close(heard.fd);
+}
+
 /* ---- the past ---------------------------------------------------------------- */
 
 /* Cells of all frames so far; the newest one's number to @newest. */
