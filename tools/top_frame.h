@@ -17,7 +17,7 @@
 
 #define TOP_UNEVEN 2.0               /* max/mean from which a layer is called uneven */
 #define TOP_LOSING_NS 10000000000ull /* a loss is of now for so long */
-#define TOP_STALE_NS 10000000000ull  /* load without new steps is called old then */
+#define TOP_STALE_NS 3000000000ull /* load without new steps is called old then, as the page does */
 
 enum top_page {
 	TOP_MAIN,
@@ -29,7 +29,8 @@ struct top_frame {
 	uint64_t now_ns;                      /* CLOCK_MONOTONIC, of all ages */
 	char clock[16];                       /* "12:34:56" */
 	const struct daemon_picture *picture; /* NULL: none yet */
-	const struct picture_rates *rates;    /* [picture->channel_count] */
+	const struct daemon_picture *lived; /* the newest of a daemon that lived; NULL: none yet */
+	const struct picture_rates *rates;  /* [picture->channel_count] */
 	const struct top_losses *losses;
 	uint64_t losses_since_ns; /* when they began to be counted anew; 0: never */
 	const char *instance;     /* that is followed; "" none yet */

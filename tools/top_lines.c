@@ -36,12 +36,13 @@ static void window_text(const struct top_frame *frame, char *text, size_t size)
 	}
 }
 
+/* Known on while the daemon is away. */
 static const char *model_of(const struct top_frame *frame)
 {
 	size_t length = strlen(frame->instance);
 
-	for (size_t i = 0; frame->picture && i < frame->picture->channel_count; i++) {
-		const struct picture_channel *channel = &frame->picture->channels[i];
+	for (size_t i = 0; frame->lived && i < frame->lived->channel_count; i++) {
+		const struct picture_channel *channel = &frame->lived->channels[i];
 
 		if (length && strncmp(channel->name, frame->instance, length) == 0 &&
 		    channel->name[length] == '/')
@@ -58,8 +59,8 @@ void top_draw_title(const struct top_frame *frame, struct grid *grid, uint32_t r
 
 	grid_paint(grid, row, 0, GRID_TITLE);
 	window_text(frame, window, sizeof(window));
-	column = grid_print(grid, row, 0, GRID_TITLE, "r3ring top %s  %s %s", frame->clock,
-			    frame->channel[0] ? frame->channel : frame->instance, model_of(frame));
+	column = grid_print(grid, row, 0, GRID_TITLE, "r3ring top %s  %s", frame->clock,
+			    frame->channel[0] ? frame->channel : frame->instance);
 	if (load && load->code == 0)
 		column = grid_print(grid, row, column, GRID_TITLE,
 				    " %" PRIu32 "x%" PRIu32 " top-%u", load->info.layers,
@@ -68,8 +69,10 @@ void top_draw_title(const struct top_frame *frame, struct grid *grid, uint32_t r
 	if (load && load->code == 0 && load->info.window_cut)
 		column = grid_print(grid, row, column, GRID_WARN, ", less: too many ids");
 	if (frame->paused_ns)
-		grid_print(grid, row, column, GRID_WARN, "  PAUSED %s",
-			   quantity_duration(paused, frame->now_ns - frame->paused_ns));
+		column = grid_print(grid, row, column, GRID_WARN, "  PAUSED %s",
+				    quantity_duration(paused, frame->now_ns - frame->paused_ns));
+	/* The longest, and what can be cut. */
+	grid_print(grid, row, column, GRID_TITLE, "  %s", model_of(frame));
 }
 
 /* ---- losses ---------------------------------------------------------------- */
@@ -100,7 +103,8 @@ static uint32_t print_lost(const struct top_frame *frame, struct grid *grid, uin
 	bool now = losses->newest_ns && age < TOP_LOSING_NS;
 	enum grid_style style = now || losses->readers_demoted ? GRID_BAD : GRID_WARN;
 	char text[QUANTITY_TEXT];
-	uint32_t column = grid_text(grid, row, 0, style, now ? "LOSING:" : "lost earlier:");
+	const char *when = losses->newest_ns ? "lost earlier:" : "lost so far (when, not known):";
+	uint32_t column = grid_text(grid, row, 0, style, now ? "LOSING:" : when);
 
 	column = print_steps(losses, grid, row, column, style);
 	if (losses->partial)

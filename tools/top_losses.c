@@ -60,7 +60,7 @@ void top_losses_add(struct top_losses *losses, const struct daemon_picture *befo
 		const struct picture_channel *channel = &now->channels[i];
 		const struct picture_channel old = then(before, channel);
 
-		if (add_channel(losses, &old, channel))
+		if (add_channel(losses, &old, channel) && before)
 			losses->newest_ns = now->taken_ns;
 		losses->crashed += channel->crashed;
 		losses->unbound += channel->unbound_count && strcmp(channel->state, "live") == 0;

@@ -13,14 +13,15 @@ struct top_losses {
 	uint32_t readers_demoted;  /* that are there */
 	uint32_t crashed;          /* channels of which more may be lost */
 	uint32_t unbound;          /* channels of which layers are not captured */
-	uint64_t newest_ns;        /* when the newest loss was seen; 0: none was */
+	uint64_t newest_ns;        /* when the newest loss was seen to come; 0: none was */
 	bool seen;                 /* a picture of a daemon that is there */
 };
 
 /*
  * Takes the next picture in.
  *
- * @before: the live picture before it, NULL for the first one: what was lost already counts.
+ * @before: the live picture before it, NULL for the first one: what was lost already counts,
+ *          but nobody knows when that was.
  */
 void top_losses_add(struct top_losses *losses, const struct daemon_picture *before,
 		    const struct daemon_picture *now);

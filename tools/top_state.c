@@ -167,6 +167,7 @@ void top_frame_of(const struct top *top, struct top_frame *frame)
 	*frame = (struct top_frame){
 		.now_ns = top_now_ns(),
 		.picture = top->now,
+		.lived = top->counted,
 		.rates = top->rates,
 		.losses = &top->losses,
 		.losses_since_ns = top->losses_since_ns,

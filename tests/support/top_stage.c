@@ -22,6 +22,7 @@ void top_stage_make(struct top_stage *stage, const char *json)
 		.now_ns = NOW_NS,
 		.clock = "12:34:56",
 		.picture = stage->picture,
+		.lived = stage->picture,
 		.rates = stage->rates,
 		.losses = &stage->losses,
 		.instance = "a",

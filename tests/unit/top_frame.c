@@ -54,6 +54,18 @@ static void make_lossy(void)
 			       "\"ring_full\":{\"steps\":12,\"rows\":48},"
 			       "\"producer_died\":{\"steps\":1,\"rows\":4}},"
 			       "\"steps_partial\":2,\"ids_out_of_range\":5}]}");
+	stage.losses.newest_ns = stage.picture->taken_ns;
+}
+
+Test(top_frame, what_was_lost_before_is_not_said_to_be_of_now)
+{
+	make_lossy();
+	stage.losses.newest_ns = 0;
+	top_stage_draw(&stage, 24, 160);
+	cr_expect_str_eq(top_stage_row(&stage, 1),
+			 "lost so far (when, not known): ring_full 12 steps (48 rows) "
+			 "producer_died 1 steps (4 rows) 2 steps lack layers 5 ids out of range");
+	cr_expect_eq(style_at(1, 0), GRID_WARN);
 }
 
 Test(top_frame, what_is_being_lost_is_named_by_its_cause_in_red)
@@ -89,7 +101,8 @@ Test(top_frame, readers_show_their_kind_place_and_lag)
 	expect_not("reader 8");
 	expect("reader 9 lossy, at 101, 0 records (0 B) behind, DEMOTED\n");
 	cr_expect_str_eq(top_stage_row(&stage, 1),
-			 "lost earlier: 1 readers demoted; readers came too late for 4 records");
+			 "lost so far (when, not known): 1 readers demoted; readers came too late "
+			 "for 4 re");
 	stage.frame.page = TOP_TABLE;
 	top_stage_draw(&stage, 24, 80);
 	expect("reader 8 (this one) lossy, at 101, 0 records (0 B) behind, lost 4\n");
@@ -225,9 +238,27 @@ Test(top_frame, failure_28_load_that_is_old_is_said_to_be)
 {
 	top_stage_make(&stage, QUIET);
 	top_stage_load(&stage, 3, 2, 4, two_layers[0]);
-	stage.frame.now_ns += 11000000000ull;
+	stage.frame.now_ns += 2900000000ull;
 	top_stage_draw(&stage, 24, 80);
-	expect("OLD: 11 s ago; layers by experts;");
+	expect_not("OLD");
+	stage.frame.now_ns += 1100000000ull;
+	top_stage_draw(&stage, 24, 80);
+	expect("OLD: 4");
+}
+
+Test(top_frame, a_long_model_name_cuts_nothing_but_itself_and_is_known_without_a_daemon)
+{
+	struct daemon_picture gone = {.state = PICTURE_NO_DAEMON, .error = "no daemon"};
+
+	top_stage_make(&stage, "{\"daemon\":{},\"channels\":[{\"channel\":\"a/0\",\"model\":"
+			       "\"an/organisation-with-a-name-that-alone-is-wider-than-"
+			       "80-columns-of-a-terminal-are\"}]}");
+	top_stage_load(&stage, 3, 2, 4, two_layers[0]);
+	stage.frame.picture = &gone;
+	top_stage_draw(&stage, 24, 80);
+	cr_expect(strstr(top_stage_row(&stage, 0),
+			 "  a 2x4 top-4  last 5 s  an/organisation-with-a-name"),
+		  "%s", stage.text);
 }
 
 /* ---- room ------------------------------------------------------------------ */
