@@ -109,7 +109,7 @@ int index_segment_adopt(struct index_store *store, uint64_t number, struct index
 			struct r3ring_error *err)
 {
 	struct index_open *stored = NULL, *open = NULL;
-	uint32_t stored_count, count;
+	uint32_t stored_count = 0, count = 0;
 	int code = index_store_get_open(store, number, &stored, &stored_count, err);
 
 	if (!code)
