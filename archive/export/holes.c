@@ -45,7 +45,8 @@ int export_holes_check(const struct export_holes *holes, const struct export_pla
 	if (holes->partial)
 		return r3ring_error_set(
 			err, -ENODATA,
-			"request '%s': %s refuses zeros in some layers only, which stand in %u rows, "
+			"request '%s': %s refuses zeros in some layers only, which stand in %u "
+			"rows, "
 			"the first at position %u; nothing is written. Choose others with "
 			"--request, or export safetensors",
 			request->id, format, holes->partial, holes->first_partial);

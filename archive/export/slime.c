@@ -32,9 +32,9 @@ const struct export_format export_slime = {
 				 "slime refuses ids that are no experts: give --missing zeros, of "
 				 "which it takes 64 rows of a request, or 1 % if that is more, "
 				 "or leave --missing out"},
-			[EXPORT_FILL_ZEROS] =
-				{.why = "slime tolerates at most 64 rows of zeros, or 1 % if that is "
-					"more, and replays expert 0 there"},
+			[EXPORT_FILL_ZEROS] = {.why = "slime tolerates at most 64 rows of zeros, "
+						      "or 1 % if that is "
+						      "more, and replays expert 0 there"},
 			[EXPORT_FILL_ARANGE] = {.why = "slime takes them for routes and replays "
 						       "experts 0, 1, ... there"},
 		},
