@@ -11,6 +11,9 @@
 
 #include <r3ring/load.h>
 
+/* max/mean from which a layer is called uneven. */
+#define BALANCE_UNEVEN 2.0
+
 struct balance_layer {
 	uint32_t index; /* in the snapshot */
 	int32_t layer;  /* its number in the model */

@@ -4,9 +4,13 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 
+#include "monitor/balance.h"
 #include "report/figures.h"
 #include "report/html.h"
+
+#define UNEVEN_NAMED 16u /* the others are in the table */
 
 static const char head[] =
 	"<!DOCTYPE html>\n"
@@ -36,6 +40,7 @@ static const char style[] =
 	"th:first-child,td:first-child,.text{text-align:left}\n"
 	".id{overflow-wrap:anywhere;min-width:8rem;max-width:24rem}\n"
 	".ratio{white-space:nowrap}\n"
+	".uneven>.ratio:nth-child(3){color:var(--bad);font-weight:600}\n"
 	".bar{display:inline-block;height:.7em;background:var(--bar);margin-right:.4em}\n"
 	"dl{display:grid;grid-template-columns:max-content 1fr;gap:.1rem 1rem;margin:1rem 0}\n"
 	"dt{font-weight:600}dd{margin:0;overflow-wrap:anywhere}\n"
@@ -141,6 +146,52 @@ static void state_of_archive(FILE *out, const struct report *report)
 		      out);
 }
 
+/* Moves the uneven ones to the front, the least even first. Returns how many. */
+static uint32_t find_uneven(struct balance_layer *layer, uint32_t layers)
+{
+	uint32_t uneven = 0;
+
+	for (uint32_t i = 0; i < layers; i++)
+		if (balance_uneven(&layer[i], BALANCE_UNEVEN))
+			layer[uneven++] = layer[i];
+	return uneven;
+}
+
+/* They are marked in the table, too. */
+static void name_uneven(FILE *out, const struct report *report, const struct balance_layer *layer,
+			uint32_t uneven)
+{
+	char name[HEATMAP_NAME];
+
+	fprintf(out, "<p class=\"state%s\" id=\"uneven\">", uneven ? " bad" : "");
+	if (!uneven)
+		fputs("No layer is uneven", out);
+	else
+		fprintf(out, "Uneven: %u of %u layers", uneven, report->info.layers);
+	fprintf(out, " (an expert with more than %.0f times the mean, and more than chance)",
+		BALANCE_UNEVEN);
+	for (uint32_t i = 0; i < uneven && i < UNEVEN_NAMED; i++) {
+		figures_layer_name(&report->info.layer[layer[i].index], name);
+		fprintf(out, "%s %s (%.2f)", i ? "," : ": layer", name,
+			layer[i].figures.max_to_mean);
+	}
+	if (uneven > UNEVEN_NAMED)
+		fprintf(out, " and %u more: see <a href=\"#balance\">the table</a>",
+			uneven - UNEVEN_NAMED);
+	fputs(".</p>\n", out);
+}
+
+static int state_of_uneven(FILE *out, const struct report *report)
+{
+	struct balance_layer *layer = calloc(report->info.layers + 1u, sizeof(*layer));
+	int r = layer ? balance_layers(&report->info, layer) : -ENOMEM;
+
+	if (r == 0)
+		name_uneven(out, report, layer, find_uneven(layer, report->info.layers));
+	free(layer);
+	return r;
+}
+
 static int state_of_balance(FILE *out, const struct report *report)
 {
 	struct figures_worst worst;
@@ -237,6 +288,8 @@ static int summary(FILE *out, const struct report *report, const struct page_sou
 	state_of_losses(out, report);
 	state_of_archive(out, report);
 	r = state_of_balance(out, report);
+	if (r == 0)
+		r = state_of_uneven(out, report);
 	fputs("<dl>\n", out);
 	facts_of_model(out, report);
 	facts_of_time(out, report, source);

@@ -2,6 +2,7 @@
 /* How even each layer is, over its experts and over GPUs before and after a plan. */
 #include <errno.h>
 
+#include "monitor/balance.h"
 #include "report/figures.h"
 #include "report/html.h"
 #include "report/page.h"
@@ -43,12 +44,16 @@ static int row(FILE *out, const struct report *report, uint32_t layer, double to
 {
 	struct r3ring_load_figures figures;
 	char name[HEATMAP_NAME];
+	bool uneven;
 	int r = figures_measure(report, layer, &figures);
 
 	if (r < 0)
 		return r;
 	figures_layer_name(&report->info.layer[layer], name);
-	fprintf(out, "<tr class=\"layer\"><th scope=\"row\">%s</th><td>", name);
+	uneven = figures.max_to_mean > BALANCE_UNEVEN &&
+		 figures.max_to_mean > balance_chance(figures.mean, report->info.experts);
+	fprintf(out, "<tr class=\"layer%s\"><th scope=\"row\">%s%s</th><td>",
+		uneven ? " uneven" : "", name, uneven ? " uneven" : "");
 	html_number(out, (uint64_t)report->info.rows[layer]);
 	fputs("</td>", out);
 	ratio(out, figures.max_to_mean, top);

@@ -15,7 +15,6 @@
 #include "tools/top_load.h"
 #include "tools/top_losses.h"
 
-#define TOP_UNEVEN 2.0               /* max/mean from which a layer is called uneven */
 #define TOP_LOSING_NS 10000000000ull /* a loss is of now for so long */
 #define TOP_STALE_NS 3000000000ull /* load without new steps is called old then, as the page does */
 

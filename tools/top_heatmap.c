@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "monitor/balance.h"
 #include "monitor/heat.h"
 #include "tools/quantity.h"
 #include "tools/top_frame.h"
@@ -102,7 +103,7 @@ static const struct balance_layer *worst_of(const struct heatmap *map, uint32_t 
 static void draw_beside(const struct heatmap *map, uint32_t row, uint32_t at, uint32_t column)
 {
 	const struct balance_layer *worst = worst_of(map, row);
-	enum grid_style style = balance_uneven(worst, TOP_UNEVEN) ? GRID_WARN : GRID_PLAIN;
+	enum grid_style style = balance_uneven(worst, BALANCE_UNEVEN) ? GRID_WARN : GRID_PLAIN;
 
 	char ratio[16];
 

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "monitor/balance.h"
 #include "tools/json_values.h"
 #include "tools/load_json.h"
 #include "tools/top.h"
@@ -149,7 +150,7 @@ static json_t *uneven_array(const struct top_load *load)
 	for (uint32_t i = 0; i < load->info.layers; i++) {
 		const struct balance_layer *layer = &load->balance[i];
 
-		if (!balance_uneven(layer, TOP_UNEVEN))
+		if (!balance_uneven(layer, BALANCE_UNEVEN))
 			continue;
 		json_array_append_new(
 			array, json_pack("{s:i, s:f, s:f, s:i, s:f}", "layer", (int)layer->layer,

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "monitor/balance.h"
 #include "tools/quantity.h"
 #include "tools/top_frame.h"
 
@@ -165,7 +166,7 @@ static uint32_t count_uneven(const struct top_load *load)
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < load->info.layers; i++)
-		count += balance_uneven(&load->balance[i], TOP_UNEVEN);
+		count += balance_uneven(&load->balance[i], BALANCE_UNEVEN);
 	return count;
 }
 
@@ -187,7 +188,7 @@ static void name_layers(const struct top_load *load, struct grid *grid, uint32_t
 
 static void draw_even(const struct top_load *load, struct grid *grid, uint32_t row)
 {
-	bool unsure = load->balance[0].figures.max_to_mean > TOP_UNEVEN;
+	bool unsure = load->balance[0].figures.max_to_mean > BALANCE_UNEVEN;
 	enum grid_style style = unsure ? GRID_FAINT : GRID_GOOD;
 	uint32_t column = grid_text(grid, row, 0, style,
 				    unsure ? "balance: too few tokens to tell from chance; layer"
@@ -211,7 +212,7 @@ void top_draw_balance(const struct top_frame *frame, struct grid *grid, uint32_t
 		draw_even(load, grid, row);
 		return;
 	}
-	style = load->balance[0].figures.max_to_mean > 2 * TOP_UNEVEN ? GRID_BAD : GRID_WARN;
+	style = load->balance[0].figures.max_to_mean > 2 * BALANCE_UNEVEN ? GRID_BAD : GRID_WARN;
 	column = grid_print(grid, row, 0, style,
 			    "UNEVEN: %" PRIu32 " of %" PRIu32 " layers; worst: layer", uneven,
 			    load->info.layers);
@@ -243,7 +244,7 @@ void top_draw_gpus(const struct top_frame *frame, struct grid *grid, uint32_t ro
 	const struct top_gpus *gpus = &frame->load->gpus;
 	char ratio[16];
 	uint32_t column = grid_print(grid, row, 0,
-				     gpus->worst > TOP_UNEVEN ? GRID_WARN : GRID_PLAIN,
+				     gpus->worst > BALANCE_UNEVEN ? GRID_WARN : GRID_PLAIN,
 				     "%" PRIu32 " GPUs, map %" PRIu64 ": worst layer %" PRId32
 				     " %s on GPU %" PRIu32 "; all layers:",
 				     gpus->gpus, gpus->epoch, gpus->worst_layer,

@@ -121,6 +121,30 @@ Test(report_archive, counts_are_those_of_all_steps_of_all_generations)
 	expect_on_page("<title>a &lt;title&gt;</title>");
 }
 
+/* An expert with most tokens; a single token, which is chance and farthest from even; all alike. */
+Test(report_archive, layers_that_are_uneven_are_named_and_marked)
+{
+	char told[128];
+
+	tell();
+	cr_assert_eq(read_report(), 0, "%s", err.text);
+	for (uint32_t e = 0; e < STORY_EXPERTS; e++) {
+		report.load_counts[e] = e == 2 ? 1000 : 10;
+		report.load_counts[STORY_EXPERTS + e] = e == 1;
+		report.load_counts[2 * STORY_EXPERTS + e] = 1000;
+	}
+	snprintf(told, sizeof(told),
+		 "Uneven: 1 of 3 layers (an expert with more than 2 times the mean, and more than "
+		 "chance): layer 1 (%.2f).",
+		 1000.0 * STORY_EXPERTS / (1000 + 10 * (STORY_EXPERTS - 1)));
+	expect_on_page(told);
+	expect_on_page("<tr class=\"layer uneven\"><th scope=\"row\">1 uneven</th>");
+	expect_on_page("<tr class=\"layer\"><th scope=\"row\">2</th>");
+	expect_on_page("<tr class=\"layer\"><th scope=\"row\">3</th>");
+	report.load_counts[2] = 10;
+	expect_on_page("No layer is uneven");
+}
+
 Test(report_archive, of_one_request_the_routes_alone_are_shown)
 {
 	static const char *const only[] = {"b"};
