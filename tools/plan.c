@@ -19,7 +19,7 @@ static const char usage[] =
 	"are\n"
 	"even, by the published EPLB algorithm and the load that was captured. Prints how even "
 	"they\n"
-	"are today and would be, and the map as JSON.\n"
+	"are today and would be, and the map as JSON, but not to a terminal.\n"
 	"\n"
 	"  --instance NAME  the load of what this instance's rings still have\n"
 	"  --archive DIR    the load of an archive\n"

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/commands.h"
 #include "tools/load_json.h"
@@ -59,16 +60,17 @@ static void print_today(const struct plan *plan)
 	print_balance(plan, "today", today, &plan->placing.balance_today, what);
 }
 
-static int print_text(const struct plan_options *options, const struct plan *plan)
+/* Many KiB in a line: for a file or a program, not for a terminal. */
+static int print_map(const struct plan_options *options, const struct plan *plan)
 {
-	json_t *map = plan_json_map(&options->place, plan);
+	json_t *map;
 
-	print_source(options, plan);
-	puts("tokens of a layer's GPUs, max/mean:");
-	puts("         physical  GPUs    average     worst   layer  GPU");
-	print_today(plan);
-	print_balance(plan, "planned", plan->placing.next, &plan->placing.balance_next, "");
-	putchar('\n');
+	if (isatty(STDOUT_FILENO)) {
+		puts("the map, as JSON, is for a file or a pipe: send this there (> FILE), or all "
+		     "of it with --json");
+		return TOOL_DONE;
+	}
+	map = plan_json_map(&options->place, plan);
 	if (!map || json_dumpf(map, stdout, JSON_COMPACT) < 0) {
 		json_decref(map);
 		fputs("r3ring plan: no memory for the map\n", stderr);
@@ -77,6 +79,17 @@ static int print_text(const struct plan_options *options, const struct plan *pla
 	json_decref(map);
 	putchar('\n');
 	return TOOL_DONE;
+}
+
+static int print_text(const struct plan_options *options, const struct plan *plan)
+{
+	print_source(options, plan);
+	puts("tokens of a layer's GPUs, max/mean:");
+	puts("         physical  GPUs    average     worst   layer  GPU");
+	print_today(plan);
+	print_balance(plan, "planned", plan->placing.next, &plan->placing.balance_next, "");
+	putchar('\n');
+	return print_map(options, plan);
 }
 
 int plan_print(const struct plan_options *options, const struct plan *plan)

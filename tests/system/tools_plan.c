@@ -17,6 +17,7 @@
 #include "tests/support/command.h"
 #include "tests/support/daemon.h"
 #include "tests/support/recording.h"
+#include "tests/support/terminal.h"
 
 #define PHYSICAL 40
 #define GPUS 8
@@ -203,6 +204,33 @@ Test(tools_plan, an_archive_of_steps_without_routes_is_no_load)
 		     tool.out);
 	cr_assert(strstr(tool.err, "has no step with routes"), "%s", tool.err);
 	cr_assert_str_empty(tool.out);
+	builder_close(&builder);
+}
+
+Test(tools_plan, to_a_terminal_no_map_is_printed_but_how_to_get_it)
+{
+	struct archive_builder builder;
+	struct story story;
+	char line[256];
+
+	if (!terminal_possible())
+		cr_skip_test("no tmux here: there is no terminal to look at");
+	builder_open(&builder, 3);
+	builder_segment(&builder);
+	builder_ready(&builder);
+	story_begin(&story, &builder, 0, "small/0");
+	story_request(&story, 1, "a", 4);
+	story_step(&story, 1, 0, 4);
+	builder_segment_end(&builder, true);
+	snprintf(line, sizeof(line), "%s plan --archive %s --gpus 2 --replicas 1000; echo ended $?",
+		 test_program("r3ring"), builder.dir);
+	terminal_open(24, 100, "TERM=xterm");
+	terminal_line(line);
+	cr_expect(terminal_shows("\nended 0"), "%s", terminal_screen());
+	cr_expect(strstr(terminal_screen(), "the map, as JSON, is for a file or a pipe"), "%s",
+		  terminal_screen());
+	cr_expect(!strstr(terminal_screen(), "physical_to_logical"), "%s", terminal_screen());
+	terminal_close();
 	builder_close(&builder);
 }
 
