@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -129,6 +130,24 @@ static const char *header_of(struct MHD_Connection *connection, const char *name
 	return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
+static enum MHD_Result count_host(void *count, enum MHD_ValueKind kind, const char *name,
+				  const char *value)
+{
+	(void)kind;
+	(void)value;
+	*(unsigned int *)count += strcasecmp(name, MHD_HTTP_HEADER_HOST) == 0;
+	return MHD_YES;
+}
+
+/* Which of two the guard would look at, a proxy in front may see otherwise. */
+static bool has_many_hosts(struct MHD_Connection *connection)
+{
+	unsigned int count = 0;
+
+	MHD_get_connection_values(connection, MHD_HEADER_KIND, count_host, &count);
+	return count > 1;
+}
+
 static bool body_too_long(struct MHD_Connection *connection)
 {
 	const char *length = header_of(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
@@ -169,7 +188,9 @@ static bool begin_exchange(const struct http_server *server, struct MHD_Connecti
 
 	exchange->route = route_find(options->routes, options->route_count, method, url,
 				     exchange->argument, allowed, &status);
-	if (!guard_knows_host(options->guard, header_of(connection, MHD_HTTP_HEADER_HOST))) {
+	if (has_many_hosts(connection)) {
+		http_refuse(&answer, MHD_HTTP_BAD_REQUEST, "more than one Host header");
+	} else if (!guard_knows_host(options->guard, header_of(connection, MHD_HTTP_HEADER_HOST))) {
 		http_refuse(&answer, MHD_HTTP_MISDIRECTED_REQUEST,
 			    "the Host header names none of this server's: see --allow-host");
 	} else if (!guard_knows_origin(options->guard,

@@ -123,6 +123,12 @@ Test(serve_http, a_foreign_host_is_refused_before_anything_else)
 	expect("GET /echo HTTP/1.0\r\nConnection: close\r\n\r\n", "421", "Host");
 }
 
+Test(serve_http, two_hosts_are_refused_whichever_comes_first)
+{
+	expect("GET /echo HTTP/1.1\r\n" ENDS "Host: evil.example\r\n\r\n", "400", "Host");
+	expect("GET /echo HTTP/1.1\r\nhost: evil.example\r\n" ENDS "\r\n", "400", "Host");
+}
+
 Test(serve_http, without_the_token_nothing_is_told)
 {
 	strcpy(guard.token, "s3cret");
