@@ -161,6 +161,22 @@ static void note_fate(struct exporter *exporter, const char *id, const char *fat
 			exporter->fate[i] = fate;
 }
 
+/* Asks under each word for it: its id, which all that have it share, its own name, and ID#1 of
+ * the first. Returns whether it is asked for. */
+static bool asked_by_any(struct exporter *exporter, const char *id, const char *name, bool first)
+{
+	char number_one[EXPORT_ID_BYTES + 2];
+	const char *const words[] = {id, name, number_one};
+	bool asked = false;
+
+	snprintf(number_one, sizeof(number_one), "%s#1", id);
+	for (size_t i = 0; i < (first ? 3 : 2); i++) {
+		asked |= asked_for(exporter, words[i]);
+		note_fate(exporter, words[i], NULL);
+	}
+	return asked;
+}
+
 /* Writes one that may be written, if it is asked for by its id or its name. */
 static int take_named(struct exporter *exporter, const struct r3ring_assembled *assembled,
 		      uint64_t time_ns, struct r3ring_error *err)
@@ -171,12 +187,10 @@ static int take_named(struct exporter *exporter, const struct r3ring_assembled *
 
 	if (again < 0)
 		return r3ring_error_set(err, again, "no memory");
-	if (!asked_for(exporter, info->id) && !asked_for(exporter, name)) {
+	if (!asked_by_any(exporter, info->id, name, !again)) {
 		exporter->summary.not_asked++;
 		return 0;
 	}
-	note_fate(exporter, info->id, NULL);
-	note_fate(exporter, name, NULL);
 	if (again) {
 		exporter->summary.repeated_ids++;
 		tell(&exporter->summary.repeated, name, time_ns);

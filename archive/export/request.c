@@ -99,7 +99,7 @@ static int write_it(struct exporter *exporter, const struct r3ring_assembled *as
 	if (exporter->format->one_request && exporter->summary.requests)
 		return r3ring_error_set(err, -EFBIG,
 					"%s holds one request, and '%s' is a second: name one with "
-					"--request",
+					"--request, ID#1 where several have its id",
 					exporter->format->name, id);
 	request = range_of(exporter, info);
 	request.id = id;

@@ -109,6 +109,18 @@ Test(export_ids, a_name_asks_for_the_one_that_has_it)
 	cr_assert_eq(trial.summary.requests, 1);
 }
 
+Test(export_ids, the_first_of_several_is_asked_for_by_number_one)
+{
+	trial.options.request = (const char *[]){"a#1"};
+	trial.options.requests = 1;
+	trial_begin("safetensors");
+	trial_request(1, "a", 1);
+	trial_request(3, "a", 5);
+	trial_finish();
+	trial_read();
+	cr_assert_str_eq(ids(), "[\"a\"]");
+}
+
 Test(export_ids, a_name_that_somebody_has_already_is_passed_over)
 {
 	struct export_ids *names = export_ids_create();
