@@ -170,19 +170,30 @@ static uint32_t count_uneven(const struct top_load *load)
 	return count;
 }
 
-/* As many as there is room for, whole. */
-static void name_layers(const struct top_load *load, struct grid *grid, uint32_t row,
-			uint32_t column, enum grid_style style, uint32_t most)
+/* Returns the column behind it. */
+static uint32_t name_layer(const struct balance_layer *layer, struct grid *grid, uint32_t row,
+			   uint32_t column, enum grid_style style, const char *separator)
 {
-	for (uint32_t i = 0; i < most; i++) {
-		const struct balance_layer *layer = &load->balance[i];
-		char text[48], ratio[16];
-		int length = snprintf(text, sizeof(text), "%s %" PRId32 " %s", i ? "," : "",
-				      layer->layer, top_ratio(ratio, layer->figures.max_to_mean));
+	char text[48], ratio[16];
+	int length = snprintf(text, sizeof(text), "%s %" PRId32 " %s", separator, layer->layer,
+			      top_ratio(ratio, layer->figures.max_to_mean));
 
-		if (i && column + (uint32_t)length > grid->columns)
-			return;
-		column = grid_text(grid, row, column, style, text);
+	if (*separator && column + (uint32_t)length > grid->columns)
+		return grid->columns;
+	return grid_text(grid, row, column, style, text);
+}
+
+/* As many as there is room for, whole; not those that chance may have made so. */
+static void name_uneven(const struct top_load *load, struct grid *grid, uint32_t row,
+			uint32_t column, enum grid_style style)
+{
+	const char *separator = "";
+
+	for (uint32_t i = 0; i < load->info.layers && column < grid->columns; i++) {
+		if (!balance_uneven(&load->balance[i], BALANCE_UNEVEN))
+			continue;
+		column = name_layer(&load->balance[i], grid, row, column, style, separator);
+		separator = ",";
 	}
 }
 
@@ -194,7 +205,7 @@ static void draw_even(const struct top_load *load, struct grid *grid, uint32_t r
 				    unsure ? "balance: too few tokens to tell from chance; layer"
 					   : "balance: even; the worst is layer");
 
-	name_layers(load, grid, row, column, style, 1);
+	name_layer(&load->balance[0], grid, row, column, style, "");
 }
 
 void top_draw_balance(const struct top_frame *frame, struct grid *grid, uint32_t row)
@@ -216,7 +227,7 @@ void top_draw_balance(const struct top_frame *frame, struct grid *grid, uint32_t
 	column = grid_print(grid, row, 0, style,
 			    "UNEVEN: %" PRIu32 " of %" PRIu32 " layers; worst: layer", uneven,
 			    load->info.layers);
-	name_layers(load, grid, row, column, style, uneven);
+	name_uneven(load, grid, row, column, style);
 }
 
 /* ---- hottest, GPUs, keys --------------------------------------------------- */
