@@ -3,6 +3,7 @@
  * Asking the daemon for its state: one message a channel, then one of its own.
  */
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -14,6 +15,8 @@
 
 #define ANSWER_TIMEOUT_MS 5000
 #define CHANNELS_MAX 4096 /* more is no daemon of ours */
+#define HANG_UPS 10
+#define BETWEEN_HANG_UPS_MS 20
 
 /* The JSON object behind a message's head. */
 static json_t *message_object(const struct socket_inbox *inbox)
@@ -107,10 +110,10 @@ static int ask(const struct conversation *with, json_t **status, struct r3ring_e
 	return code;
 }
 
-int daemon_status_ask(const char *runtime_dir, int timeout_ms, json_t **status,
-		      struct r3ring_error *err)
+static int ask_once(const char *runtime_dir, int64_t deadline_ms, json_t **status,
+		    struct r3ring_error *err)
 {
-	struct conversation with = {.deadline_ms = now_ms() + timeout_ms};
+	struct conversation with = {.deadline_ms = deadline_ms};
 	int code;
 
 	with.fd = socket_connect(runtime_dir, err);
@@ -118,6 +121,21 @@ int daemon_status_ask(const char *runtime_dir, int timeout_ms, json_t **status,
 		return with.fd;
 	code = ask(&with, status, err);
 	close(with.fd);
+	return code;
+}
+
+/* A daemon that was killed can be connected to for some milliseconds more, while the kernel
+ * takes its io_uring apart: only who is hung up on again and again was hung up on by it. */
+int daemon_status_ask(const char *runtime_dir, int timeout_ms, json_t **status,
+		      struct r3ring_error *err)
+{
+	int64_t deadline_ms = now_ms() + timeout_ms;
+	int code = ask_once(runtime_dir, deadline_ms, status, err);
+
+	for (int hung_up = 1; code == -EPIPE && hung_up < HANG_UPS; hung_up++) {
+		poll(NULL, 0, BETWEEN_HANG_UPS_MS);
+		code = ask_once(runtime_dir, deadline_ms, status, err);
+	}
 	return code;
 }
 

@@ -99,6 +99,8 @@ needed_for_test()
 		need 'chromium chromium-driver' 'a browser (tests: the page)' have_program chromedriver
 	have_program promtool || ! can_install prometheus ||
 		need prometheus 'Prometheus and promtool (tests: metrics)' have_program promtool
+	have_program curl || ! can_install curl ||
+		need curl 'curl (tests: the service)' have_program curl
 	have_program tmux || ! can_install tmux ||
 		need tmux 'tmux (tests: terminals)' have_program tmux
 	needed_for_model

@@ -29,6 +29,7 @@
 #include "tests/support/kill_audit.h"
 #include "tests/support/kill_reader.h"
 #include "tests/support/reader_worker.h"
+#include "tests/support/stand_still.h"
 #include "tests/support/strike.h"
 #include "tests/support/worker.h"
 
@@ -313,10 +314,7 @@ static bool is_held_up(const void *ctx)
 
 static void stop_reader(struct kill_reader *reader)
 {
-	int status;
-
-	kill(reader->worker.pid, SIGSTOP);
-	waitpid(reader->worker.pid, &status, WUNTRACED);
+	stand_still(reader->worker.pid);
 }
 
 /*

@@ -12,6 +12,7 @@
 #include <r3ring/atomic.h>
 
 #include "tests/support/reader_worker.h"
+#include "tests/support/stand_still.h"
 
 #define DEADLINE_MS 20000
 
@@ -166,10 +167,7 @@ bool reader_worker_accounts(const struct reader_worker *reader, uint64_t steps)
 
 void reader_worker_pause(const struct reader_worker *reader)
 {
-	int status;
-
-	kill(reader->worker.pid, SIGSTOP);
-	waitpid(reader->worker.pid, &status, WUNTRACED);
+	stand_still(reader->worker.pid);
 }
 
 void reader_worker_go_on(const struct reader_worker *reader)

@@ -15,6 +15,7 @@
 #include "tests/support/channel_status.h"
 #include "tests/support/daemon.h"
 #include "tests/support/engine.h"
+#include "tests/support/stand_still.h"
 #include "tests/support/worker.h"
 
 #define BASE "ended"
@@ -222,7 +223,7 @@ Test(daemon_ended, one_that_lives_is_awaited_and_its_counts_are_those_of_the_rin
 {
 	json_t *before = channel_status(daemon_a.dir, channel), *after;
 
-	kill(worker_a.pid, SIGSTOP);
+	stand_still(worker_a.pid);
 	after = follow_killed_daemon();
 	expect_state(after, "orphan");
 	expect_same_counts(before, after);
@@ -335,7 +336,7 @@ Test(daemon_ended, one_that_ended_without_a_daemon_makes_room)
 
 Test(daemon_ended, one_that_comes_back_too_late_goes_on_with_its_requests_in_the_next_generation)
 {
-	kill(worker_a.pid, SIGSTOP);
+	stand_still(worker_a.pid);
 	test_daemon_kill(&daemon_a);
 	test_daemon_restart(&daemon_a, NULL);
 	cr_assert(status_becomes(daemon_a.dir, channel, status_has_ended, 0));

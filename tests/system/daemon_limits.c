@@ -15,6 +15,7 @@
 #include "tests/support/container.h"
 #include "tests/support/daemon.h"
 #include "tests/support/engine.h"
+#include "tests/support/stand_still.h"
 
 static struct test_daemon daemon_a;
 static struct engine engine_a, engine_b;
@@ -214,10 +215,7 @@ Test(daemon_limits, failure_01_what_fits_dev_shm_runs)
 /* The daemon stands still while the engine goes on. */
 static void run_while_stopped(uint32_t steps, uint32_t rows, struct r3ring_producer_stats *stats)
 {
-	int status;
-
-	kill(daemon_a.pid, SIGSTOP);
-	waitpid(daemon_a.pid, &status, WUNTRACED);
+	stand_still(daemon_a.pid);
 	for (uint32_t i = 0; i < steps; i++)
 		engine_step(&engine_a, 0, rows);
 	r3ring_producer_get_stats(engine_a.producer, stats);

@@ -13,6 +13,7 @@
 #include "tests/support/daemon.h"
 #include "tests/support/engine.h"
 #include "tests/support/ledger.h"
+#include "tests/support/stand_still.h"
 #include "tests/support/worker.h"
 
 #define BASE "faults-daemon"
@@ -314,7 +315,7 @@ Test(faults_daemon, failure_20_stopped_under_an_engine_all_requests_come_and_all
 	ledger_open(&ledger_a, daemon_a.dir, engine_channel(daemon_a.dir, BASE));
 	engine_step(&engine_a, 0, ROWS);
 	cr_assert(ledger_read_until(&ledger_a, ledger_has_ended_step, 1));
-	kill(daemon_a.pid, SIGSTOP);
+	stand_still(daemon_a.pid);
 	for (unsigned int i = 1; i <= REQUESTS; i++) {
 		handle = begin_long_request(i);
 		cr_assert_eq(handle, i);

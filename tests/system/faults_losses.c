@@ -9,6 +9,7 @@
 #include "tests/support/daemon.h"
 #include "tests/support/engine.h"
 #include "tests/support/ledger.h"
+#include "tests/support/stand_still.h"
 #include "tests/support/worker.h"
 
 #define BASE "faults-losses"
@@ -134,7 +135,7 @@ Test(faults_losses, failure_20_a_full_queue_after_a_restart_is_not_told_as_the_r
 	restart();
 	engine_step(&engine_a, 0, ROWS);
 	cr_assert(ledger_read_until(&ledger_a, has_told_of, 2));
-	kill(daemon_a.pid, SIGSTOP);
+	stand_still(daemon_a.pid);
 	run_steps(QUEUE_STEPS);
 	cr_assert_gt(dropped(R3RING_CAUSE_QUEUE_FULL), 0);
 	kill(daemon_a.pid, SIGCONT);
@@ -169,7 +170,7 @@ Test(faults_losses, failure_20_a_gap_of_three_causes_is_told_by_each)
 	run_steps(QUEUE_STEPS);
 	step_too_big();
 	restart();
-	kill(daemon_a.pid, SIGSTOP);
+	stand_still(daemon_a.pid);
 	run_steps(QUEUE_STEPS);
 	step_too_big();
 	cr_assert_gt(dropped(R3RING_CAUSE_DAEMON_RESTART), 0);

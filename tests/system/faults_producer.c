@@ -14,6 +14,7 @@
 #include "tests/support/daemon.h"
 #include "tests/support/engine.h"
 #include "tests/support/ledger.h"
+#include "tests/support/stand_still.h"
 #include "tests/support/worker.h"
 
 #define BASE "faults-producer"
@@ -293,7 +294,7 @@ Test(faults_producer, failure_20_steps_that_a_killed_engine_had_begun_and_not_qu
 	cr_assert(worker_reaches(&worker_a, 1));
 	ledger_open(&ledger_a, daemon_a.dir, engine_channel(daemon_a.dir, BASE));
 	cr_assert(ledger_read_until(&ledger_a, ledger_has_ended_step, 1));
-	kill(daemon_a.pid, SIGSTOP);
+	stand_still(daemon_a.pid);
 	r3ring_store_relaxed_u64(&worker_a.page->stop, 1);
 	cr_assert(worker_reaches(&worker_a, 2));
 	worker_kill(&worker_a);

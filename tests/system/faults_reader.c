@@ -13,6 +13,7 @@
 #include "tests/support/channel_status.h"
 #include "tests/support/daemon.h"
 #include "tests/support/engine.h"
+#include "tests/support/stand_still.h"
 #include "tests/support/worker.h"
 
 #define BASE "faults-reader"
@@ -179,7 +180,7 @@ Test(faults_reader, one_that_stood_still_is_told_exactly_what_it_lost)
 
 	worker_start(&reader, read_to_the_end, NULL);
 	cr_assert(worker_reaches(&reader, 1));
-	kill(reader.pid, SIGSTOP);
+	stand_still(reader.pid);
 	run_steps(200);
 	kill(reader.pid, SIGCONT);
 	run_steps(20);

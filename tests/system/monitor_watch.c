@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "monitor/daemon_watch.h"
+#include "tests/support/stand_still.h"
 #include "tests/support/tool_stage.h"
 
 #define LOOKS 4000 /* of 5 ms */
@@ -82,7 +83,7 @@ Test(monitor_watch, a_daemon_that_hangs_is_not_waited_for_beyond_the_time)
 	struct daemon_picture *picture;
 	int64_t began;
 
-	kill(stage.daemon.pid, SIGSTOP);
+	stand_still(stage.daemon.pid);
 	began = now_ms();
 	picture = daemon_picture_take(stage.daemon.dir, 200);
 	cr_expect_lt(now_ms() - began, 5000);

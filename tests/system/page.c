@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tests/support/browser.h"
+#include "tests/support/stand_still.h"
 #include "tests/system/serve_stage.h"
 
 #define LEVELS 256
@@ -318,7 +319,7 @@ Test(page, it_says_when_the_daemon_does_not_answer)
 	bool said;
 
 	show_five_steps();
-	cr_assert_eq(kill(stage.tool.daemon.pid, SIGSTOP), 0);
+	stand_still(stage.tool.daemon.pid);
 	said = browser_becomes(&browser, WORD("data") " === 'daemon does not answer'");
 	kill(stage.tool.daemon.pid, SIGCONT);
 	cr_expect(said);

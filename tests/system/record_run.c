@@ -14,6 +14,7 @@
 
 #include "tests/support/channel_status.h"
 #include "tests/support/settle.h"
+#include "tests/support/stand_still.h"
 #include "tests/system/record_stage.h"
 
 #define ARGS(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -416,7 +417,7 @@ Test(record_run, one_that_stood_still_for_too_long_is_told_that_nobody_waits_for
 	/* From here on what it misses is overrun, and it was no latecomer. */
 	ranks_run(&stage.ranks, 0, 1);
 	cr_assert(record_stage_reads(&stage, 0, 1));
-	kill(stage.tool.pid, SIGSTOP);
+	stand_still(stage.tool.pid);
 	for (unsigned int i = 0; i < 2000 && !demoted; i++) {
 		ranks_run(&stage.ranks, 0, 20);
 		poll(NULL, 0, 5);
@@ -457,7 +458,7 @@ Test(record_run, what_the_channels_lost_is_told_by_its_cause)
 
 	ranks_open(&stage.ranks, 0);
 	/* Nobody empties the engine's buffer. */
-	kill(stage.ranks.daemon.pid, SIGSTOP);
+	stand_still(stage.ranks.daemon.pid);
 	ranks_run(&stage.ranks, 0, 1000);
 	kill(stage.ranks.daemon.pid, SIGCONT);
 	run_told(0, 0, 1000);
@@ -529,7 +530,7 @@ Test(record_run, a_generation_that_came_and_went_while_it_waited_is_a_gap_of_unk
 {
 	record_stage_record(&stage, NULL);
 	cr_assert(command_tells(&stage.tool, "waiting for a channel"));
-	kill(stage.tool.pid, SIGSTOP);
+	stand_still(stage.tool.pid);
 	ranks_open(&stage.ranks, 0);
 	run_told(0, 10, 10);
 	run_next();
@@ -573,7 +574,7 @@ Test(record_run, a_generation_that_it_slept_through_is_missing_and_not_the_end_o
 	cr_assert(record_stage_reads(&stage, 0, 10));
 	engine_close(&stage.ranks.engines[0]);
 	cr_assert(status_becomes(stage.ranks.daemon.dir, channel_of(0), has_ended, 0));
-	kill(stage.tool.pid, SIGSTOP);
+	stand_still(stage.tool.pid);
 	ranks_open(&stage.ranks, 0);
 	run_told(0, 10, 10);
 	run_next();

@@ -8,6 +8,7 @@
 
 #include <r3ring/bind.h>
 
+#include "tests/support/stand_still.h"
 #include "tests/support/step_rig.h"
 
 #define LAYERS 6u
@@ -315,7 +316,7 @@ Test(steps_missing, failure_42_a_forward_after_the_end_does_not_fill_in_what_the
 
 	step_rig_step(&rig, ROWS);
 	/* The daemon looks at the step only when all of this is over. */
-	kill(rig.daemon.pid, SIGSTOP);
+	stand_still(rig.daemon.pid);
 	step = r3ring_step_begin(rig.producer, &told_at_once, NULL);
 	for (uint32_t layer = 0; layer < LAYERS - 1; layer++)
 		step_rig_capture(&rig, step, layer);

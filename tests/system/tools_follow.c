@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "tests/support/dump_tally.h"
+#include "tests/support/stand_still.h"
 
 #define STEP_END "\"type\":\"step_end\""
 
@@ -42,7 +43,7 @@ Test(tools_dump, following_tells_what_of_a_new_channel_it_found_overwritten)
 		      ARGS("dump", tool_stage_channel(&stage, "lapped"), "--follow", "--until-idle",
 			   "1", "--json"));
 	cr_assert(test_daemon_said(&stage.daemon, "there is no channel lapped"));
-	kill(stage.tool.pid, SIGSTOP);
+	stand_still(stage.tool.pid);
 	tool_stage_open(&stage, "lapped");
 	tool_stage_run(&stage, "lapped", 1000);
 	kill(stage.tool.pid, SIGCONT);
