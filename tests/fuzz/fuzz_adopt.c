@@ -6,6 +6,7 @@
  * ring that readers can read.
  */
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,15 +21,11 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static char name[64];
-
-static void remove_segment(void)
+/* It has a name only while it is looked at: a fuzzer's process just ends. */
+static void adopt(const struct segment_image *image, struct segment_reading *reading)
 {
-	shm_unlink(name);
-}
-
-static uint8_t *make_segment(void)
-{
+	uint8_t *memory;
+	char name[64];
 	int fd;
 
 	snprintf(name, sizeof(name), "/r3ring-fuzz-adopt.%d", getpid());
@@ -37,21 +34,24 @@ static uint8_t *make_segment(void)
 		perror(name);
 		exit(1);
 	}
-	atexit(remove_segment);
-	return segment_image_map(fd);
+	memory = segment_image_map(fd);
+	segment_image_put(memory, image);
+	munmap(memory, SEGMENT_IMAGE_BYTES);
+	close(fd);
+	segment_image_adopt(name, reading);
+	shm_unlink(name);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct segment_image right;
-	static uint8_t *memory;
+	static bool made;
 	struct segment_reading reading = {0};
 	struct segment_image image;
 
-	if (!memory) {
+	if (!made)
 		segment_image_make_capture(&right);
-		memory = make_segment();
-	}
+	made = true;
 	if (size < 1 || size - 1 > sizeof(image))
 		return 0;
 	image = right;
@@ -60,8 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		image.header = right.header;
 	if (!(data[0] & KEEP_CHECKSUMS))
 		segment_image_seal(&image);
-	segment_image_put(memory, &image);
-	segment_image_adopt(name, &reading);
+	adopt(&image, &reading);
 	if (reading.wrong)
 		abort();
 	return 0;
