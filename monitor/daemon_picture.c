@@ -2,10 +2,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <r3ring/atomic.h>
 
+#include "monitor/clock.h"
 #include "monitor/daemon_picture.h"
 #include "monitor/daemon_status.h"
 
@@ -145,13 +145,11 @@ static bool read_channel(const json_t *object, struct picture_channel *channel)
 static struct daemon_picture *make(void)
 {
 	struct daemon_picture *picture = calloc(1, sizeof(*picture));
-	struct timespec now;
 
 	if (!picture)
 		return NULL;
-	clock_gettime(CLOCK_MONOTONIC, &now);
 	picture->references = 1;
-	picture->taken_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	picture->taken_ns = clock_now_ns();
 	return picture;
 }
 

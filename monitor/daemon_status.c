@@ -5,12 +5,12 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <r3ring/proto.h>
 
 #include "channel/socket.h"
+#include "monitor/clock.h"
 #include "monitor/daemon_status.h"
 
 #define ANSWER_TIMEOUT_MS 5000
@@ -33,10 +33,7 @@ static json_t *message_object(const struct socket_inbox *inbox)
 
 static int64_t now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	return (int64_t)(clock_now_ns() / 1000000);
 }
 
 /* A conversation that ends in time, in however many messages the answer comes. */

@@ -69,7 +69,4 @@ int top_live(struct top *top);  /* top_live.c */
 /* One snapshot (top_json.c): a new reference, or NULL without memory. */
 json_t *top_json(const struct top_frame *frame, bool counts);
 
-/* CLOCK_MONOTONIC */
-uint64_t top_now_ns(void);
-
 #endif

@@ -11,6 +11,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "monitor/clock.h"
 #include "tools/commands.h"
 #include "tools/top.h"
 #include "tools/top_screen.h"
@@ -103,7 +104,7 @@ static bool take_keys(struct top *top)
 
 static int left_ms(uint64_t due_ns)
 {
-	uint64_t now = top_now_ns();
+	uint64_t now = clock_now_ns();
 
 	return due_ns > now ? (int)((due_ns - now + 999999) / 1000000) : 0;
 }
@@ -127,11 +128,11 @@ static void show(struct top *top, int signals)
 		[KEYS] = {.fd = STDIN_FILENO, .events = POLLIN},
 		[SIGNALS] = {.fd = signals, .events = POLLIN},
 	};
-	uint64_t due = top_now_ns();
+	uint64_t due = clock_now_ns();
 
 	do {
-		if (top_now_ns() >= due) {
-			due = top_now_ns() + top->options->interval_ns;
+		if (clock_now_ns() >= due) {
+			due = clock_now_ns() + top->options->interval_ns;
 			top_look(top);
 		}
 		draw(top);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "monitor/clock.h"
 #include "tools/commands.h"
 #include "tools/top.h"
 
@@ -28,14 +29,14 @@ static bool has_load(const struct top *top)
 /* Two pictures and a load, as far as there are any. Returns false when there is no daemon. */
 static bool gather(struct top *top)
 {
-	uint64_t begin = top_now_ns(), age;
+	uint64_t begin = clock_now_ns(), age;
 
 	do {
 		poll(NULL, 0, LOOK_MS);
 		top_look(top);
 		if (top->now && top->now->state != PICTURE_LIVE)
 			return false;
-		age = top_now_ns() - begin;
+		age = clock_now_ns() - begin;
 	} while (!has_rates(top) || (!has_load(top) && age < top->options->interval_ns + LOAD_NS));
 	return true;
 }
@@ -113,7 +114,7 @@ static bool print_line(const struct top *top)
 
 static void wait_until(uint64_t due_ns)
 {
-	uint64_t now = top_now_ns();
+	uint64_t now = clock_now_ns();
 
 	if (due_ns > now)
 		poll(NULL, 0, (int)((due_ns - now + 999999) / 1000000));
@@ -122,10 +123,10 @@ static void wait_until(uint64_t due_ns)
 int top_lines(struct top *top)
 {
 	const struct top_options *options = top->options;
-	uint64_t due = top_now_ns();
+	uint64_t due = clock_now_ns();
 
 	/* The first has rates, too. */
-	while (!has_rates(top) && top_now_ns() < due + options->interval_ns) {
+	while (!has_rates(top) && clock_now_ns() < due + options->interval_ns) {
 		poll(NULL, 0, LOOK_MS);
 		top_look(top);
 	}

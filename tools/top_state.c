@@ -7,17 +7,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "monitor/clock.h"
 #include "tools/top.h"
 
 #define OTHER_MODEL_NS 2000000000ull /* without a step of the model that was */
-
-uint64_t top_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 int top_open(struct top *top, const struct top_options *options, struct r3ring_error *err)
 {
@@ -122,7 +115,7 @@ static void look_at_load(struct top *top)
 		return;
 	top_load_free(top->load);
 	top->load = load;
-	top->load_ns = top_now_ns();
+	top->load_ns = clock_now_ns();
 }
 
 /* An engine that came back with another model has another load. */
@@ -165,7 +158,7 @@ static void write_clock(char text[16])
 void top_frame_of(const struct top *top, struct top_frame *frame)
 {
 	*frame = (struct top_frame){
-		.now_ns = top_now_ns(),
+		.now_ns = clock_now_ns(),
 		.picture = top->now,
 		.lived = top->counted,
 		.rates = top->rates,

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "monitor/clock.h"
 #include "tools/top.h"
 
 #define LOOK_MS 20 /* how often the engine's records are looked for */
@@ -119,7 +120,7 @@ static void begin_anew(struct top *top)
 static void reset(struct top *top)
 {
 	top_losses_reset(&top->losses);
-	top->losses_since_ns = top_now_ns();
+	top->losses_since_ns = clock_now_ns();
 	top->window = TOP_SINCE;
 	top_forget_reset(top);
 	if (top->follower)
@@ -128,7 +129,7 @@ static void reset(struct top *top)
 
 static void pause_or_go_on(struct top *top)
 {
-	top->paused_ns = top->paused_ns ? 0 : top_now_ns();
+	top->paused_ns = top->paused_ns ? 0 : clock_now_ns();
 }
 
 static void turn_to(struct top *top, enum top_page page)
