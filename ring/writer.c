@@ -344,7 +344,7 @@ int r3ring_writer_commit(struct r3ring_writer *writer, const struct r3ring_slot 
 }
 
 /* The next record is most likely as long as this one. Its lines lie with readers, or
- * nowhere near: they are asked for while this record is copied. */
+ * nowhere near: they are asked for as soon as this record is out, and it does not wait for them. */
 static void prefetch_next(const struct r3ring_writer *writer, uint64_t end, uint32_t len)
 {
 	const struct r3ring_segment *segment = writer->segment;
@@ -376,7 +376,6 @@ int r3ring_writer_put(struct r3ring_writer *writer, const struct r3ring_record_s
 		describe_inline(payload, spec->len, words);
 	words[DESC_LAST] |= (uint64_t)desc_words_checksum(words) << 32;
 	announce(writer, place.end);
-	prefetch_next(writer, place.end, spec->len);
 	if (!is_inline(spec->len))
 		memcpy(segment->arena + (place.begin & (segment->arena_bytes - 1)), payload,
 		       spec->len);
@@ -385,6 +384,7 @@ int r3ring_writer_put(struct r3ring_writer *writer, const struct r3ring_record_s
 	R3RING_TEST_POINT("ring fields");
 	publish(writer, shared, words[DESC_SHAPE], place.end);
 	mark_next(writer);
+	prefetch_next(writer, place.end, spec->len);
 	R3RING_TEST_POINT("ring marker");
 	return 0;
 }
