@@ -2,25 +2,17 @@
 /* Writing blocks. */
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <r3ring/atomic.h>
 
 #include "archive/block.h"
 #include "archive/store.h"
+#include "channel/clock.h"
 
 #define WAIT_MS 1000
 #define MS_NS 1000000ull
 #define TAG_SYNC UINT64_MAX
-
-static uint64_t now_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* ---- one block ---------------------------------------------------------- */
 
@@ -31,7 +23,7 @@ static void seal(struct store *store, struct block *block)
 	store->given.records += head->records;
 	head->records = store->given.records;
 	head->number = ++store->given.block;
-	head->time_ns = now_ns(CLOCK_REALTIME);
+	head->time_ns = clock_real_ns();
 	head->previous_hash = store->given.hash;
 	head->synced = store->synced_block;
 	archive_block_seal(head);
@@ -186,7 +178,7 @@ static bool wants_sync(const struct store *store)
 /* What was written by now, not what is in flight. Returns ms until it is time to. */
 static int sync_if_due(struct store *store)
 {
-	uint64_t now = now_ns(CLOCK_MONOTONIC);
+	uint64_t now = clock_now_ns();
 
 	if (!wants_sync(store))
 		return WAIT_MS;

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <r3ring/atomic.h>
@@ -14,6 +13,7 @@
 #include "archive/block.h"
 #include "archive/listing.h"
 #include "archive/store.h"
+#include "channel/clock.h"
 
 #define LAST_SPAN sizeof(struct archive_block_head) /* of a block without entries */
 
@@ -149,10 +149,8 @@ static struct archive_segment_head make_head(const struct store *store, uint64_t
 		.flags = store->options.rotate ? ARCHIVE_SEGMENT_ROTATES : 0,
 		.writer = "r3ring " R3RING_VERSION,
 	};
-	struct timespec now;
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	head.created_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	head.created_ns = clock_real_ns();
 	memcpy(head.uuid, store->uuid, sizeof(head.uuid));
 	archive_segment_seal(&head);
 	return head;
@@ -206,11 +204,9 @@ static int write_last(struct store *store, uint32_t flags)
 		.synced = store->synced_block,
 		.stored_hash = archive_hash("", 0),
 	};
-	struct timespec now;
 	ssize_t count;
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	head.time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	head.time_ns = clock_real_ns();
 	archive_block_seal(&head);
 	count = pwrite(store->fd, &head, sizeof(head), (off_t)store->written_to);
 	if (count != (ssize_t)sizeof(head))

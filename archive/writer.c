@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <sys/random.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 
 #include "archive/resume.h"
 #include "archive/writer_internal.h"
+#include "channel/clock.h"
 
 #define LEVEL_MAX 19
 #define SYNC_MS 1000u
@@ -80,14 +80,6 @@ static int fill_in(struct archive_writer *writer, const struct archive_writer_op
 
 /* ---- opening ------------------------------------------------------------ */
 
-static uint64_t realtime_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static int note_cursors(struct archive_writer *writer)
 {
 	uint32_t count = writer->states.count;
@@ -134,7 +126,7 @@ static int find_start(struct archive_writer *writer, struct resume *resume,
 	writer->resumption.closed = resume->closed;
 	writer->resumption.missing = resume->missing;
 	writer->resumption.record = resume->resumed;
-	writer->resumption.record.resumed_ns = realtime_ns();
+	writer->resumption.record.resumed_ns = clock_real_ns();
 	if (!resume->found && getrandom(resume->start.uuid, sizeof(resume->start.uuid), 0) < 0)
 		return -errno;
 	if (options->max_bytes && !options->rotate &&

@@ -2,20 +2,12 @@
 /* Entries into blocks. */
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include "archive/block.h"
 #include "archive/writer_internal.h"
+#include "channel/clock.h"
 
 #define ENTRY_ALIGN 8u
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static uint64_t entry_span(uint64_t payload)
 {
@@ -55,7 +47,7 @@ static int take_block(struct archive_writer *writer, uint64_t span)
 	if (r < 0)
 		return r;
 	writer->block = block;
-	writer->since_ns = now_ns();
+	writer->since_ns = clock_coarse_ns();
 	return 0;
 }
 
@@ -134,7 +126,8 @@ int archive_writer_poll(struct archive_writer *writer)
 {
 	uint64_t limit = writer->options.sync_ms * 1000000ull;
 
-	if (writer->block && writer->block->head.entries && now_ns() - writer->since_ns >= limit)
+	if (writer->block && writer->block->head.entries &&
+	    clock_coarse_ns() - writer->since_ns >= limit)
 		writer_hand_on(writer, false);
 	return store_failed(&writer->store);
 }

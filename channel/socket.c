@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "channel/clock.h"
 #include "channel/socket.h"
 
 #define FALLBACK_DIR "/run/r3ring"
@@ -237,10 +238,7 @@ int socket_send(int fd, struct r3ring_message *message, size_t bytes, const void
 
 static int64_t now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	return (int64_t)(clock_now_ns() / 1000000u);
 }
 
 /* Waits until there is something to receive. Returns 0, -ETIMEDOUT or errno. */

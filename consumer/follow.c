@@ -29,7 +29,7 @@ void follower_enter(struct follower *follower)
 {
 	follower_release(follower);
 	follower_init(follower);
-	follower->alive_ns = clock_ns(CLOCK_MONOTONIC);
+	follower->alive_ns = clock_now_ns();
 }
 
 /* The name is a hint: the daemon decides what the next generation is. */
@@ -197,7 +197,7 @@ static void drop_abandoned(struct r3ring_reader *reader, bool ended, uint64_t no
 bool follower_look(struct r3ring_reader *reader, bool ended)
 {
 	struct follower *follower = &reader->follower;
-	uint64_t now = clock_ns(CLOCK_MONOTONIC_COARSE);
+	uint64_t now = clock_coarse_ns();
 
 	if (follower->next.segment && next_is_ready(reader))
 		return true;

@@ -199,7 +199,7 @@ int instance_look(struct r3ring_instance *instance)
 
 	if (instance->options.stay)
 		return 0;
-	now = clock_ns(CLOCK_MONOTONIC_COARSE);
+	now = clock_coarse_ns();
 	if (!listing->asked) {
 		if (now >= instance->ask_at_ns)
 			ask(instance, now);

@@ -97,12 +97,12 @@ static void rest(struct r3ring_instance *instance, uint64_t left_ns)
 
 int r3ring_instance_wait(struct r3ring_instance *instance, int timeout_ms)
 {
-	uint64_t start = clock_ns(CLOCK_MONOTONIC);
+	uint64_t start = clock_now_ns();
 	uint64_t limit = timeout_ms < 0 ? UINT64_MAX : (uint64_t)timeout_ms * 1000000u;
 
 	for (;;) {
 		struct outlook outlook = look(instance);
-		uint64_t waited = clock_ns(CLOCK_MONOTONIC) - start;
+		uint64_t waited = clock_now_ns() - start;
 
 		if (outlook.ready)
 			return 1;

@@ -5,10 +5,10 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
 
 #include <r3ring/reader.h>
 
+#include "channel/clock.h"
 #include "consumer/attach.h"
 
 /* How a reader finds the generation after its present one. */
@@ -102,13 +102,5 @@ bool follower_look(struct r3ring_reader *reader, bool ended);
 /* Whether another writer goes on in the present segment, which knows nothing of this
  * registered reader: follower_look() then makes it known. */
 bool follower_unknown(const struct r3ring_reader *reader);
-
-static inline uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 #endif

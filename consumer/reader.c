@@ -160,7 +160,7 @@ static int await_admission(const struct r3ring_reader *reader, const struct atta
 			   struct r3ring_error *err)
 {
 	const struct timespec nap = {.tv_nsec = ADMISSION_NAP_NS};
-	uint64_t end = clock_ns(CLOCK_MONOTONIC) + OPEN_TIMEOUT_MS * 1000000ull;
+	uint64_t end = clock_now_ns() + OPEN_TIMEOUT_MS * 1000000ull;
 
 	while (!attachment_ready(attachment, &reader->target)) {
 		if (attachment_abandoned(attachment))
@@ -169,7 +169,7 @@ static int await_admission(const struct r3ring_reader *reader, const struct atta
 				"the daemon of %s went away before it admitted this "
 				"reader",
 				attachment->name);
-		if (clock_ns(CLOCK_MONOTONIC) >= end)
+		if (clock_now_ns() >= end)
 			return r3ring_error_set(
 				err, -ETIMEDOUT,
 				"the writer of %s did not admit this reader in time",

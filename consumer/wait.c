@@ -105,7 +105,7 @@ static void learn_spin(struct r3ring_reader *reader, uint64_t waited_ns)
 
 int r3ring_reader_wait(struct r3ring_reader *reader, int timeout_ms)
 {
-	uint64_t start = clock_ns(CLOCK_MONOTONIC);
+	uint64_t start = clock_now_ns();
 	uint64_t limit = timeout_ms < 0 ? UINT64_MAX : (uint64_t)timeout_ms * 1000000u;
 	uint64_t waited = 0;
 
@@ -117,7 +117,7 @@ int r3ring_reader_wait(struct r3ring_reader *reader, int timeout_ms)
 	while (!look(reader)) {
 		int rc;
 
-		waited = clock_ns(CLOCK_MONOTONIC) - start;
+		waited = clock_now_ns() - start;
 		rc = nothing_to_tell(reader, waited >= limit);
 		if (rc || waited >= limit)
 			return rc;

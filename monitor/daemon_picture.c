@@ -5,7 +5,7 @@
 
 #include <r3ring/atomic.h>
 
-#include "monitor/clock.h"
+#include "channel/clock.h"
 #include "monitor/daemon_picture.h"
 #include "monitor/daemon_status.h"
 

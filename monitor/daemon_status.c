@@ -9,8 +9,8 @@
 
 #include <r3ring/proto.h>
 
+#include "channel/clock.h"
 #include "channel/socket.h"
-#include "monitor/clock.h"
 #include "monitor/daemon_status.h"
 
 #define ANSWER_TIMEOUT_MS 5000

@@ -10,7 +10,7 @@
 
 #include <r3ring/atomic.h>
 
-#include "producer/clock.h"
+#include "channel/clock.h"
 #include "producer/producer.h"
 #include "producer/token_map.h"
 

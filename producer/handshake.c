@@ -6,12 +6,12 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <r3ring/atomic.h>
 #include <test_point.h>
 
+#include "channel/clock.h"
 #include "channel/socket.h"
 #include "producer/producer.h"
 
@@ -19,12 +19,7 @@
 
 static int64_t realtime_offset_ns(void)
 {
-	struct timespec real, monotonic;
-
-	clock_gettime(CLOCK_MONOTONIC, &monotonic);
-	clock_gettime(CLOCK_REALTIME, &real);
-	return ((int64_t)real.tv_sec - monotonic.tv_sec) * 1000000000 + real.tv_nsec -
-	       monotonic.tv_nsec;
+	return (int64_t)(clock_real_ns() - clock_now_ns());
 }
 
 static long encode_schema(struct r3ring_producer *producer, void *out, struct r3ring_error *err)

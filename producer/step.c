@@ -11,7 +11,7 @@
 #include <r3ring/atomic.h>
 #include <test_point.h>
 
-#include "producer/clock.h"
+#include "channel/clock.h"
 #include "producer/producer.h"
 #include "producer/token_map.h"
 

@@ -2,7 +2,7 @@
 /* Metrics of the daemon and its channels. */
 #include <string.h>
 
-#include "monitor/clock.h"
+#include "channel/clock.h"
 #include "monitor/daemon_totals.h"
 #include "serve/exposition.h"
 #include "serve/metrics.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "monitor/clock.h"
+#include "channel/clock.h"
 #include "serve/exposition.h"
 #include "serve/metrics.h"
 

@@ -4,12 +4,13 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "channel/clock.h"
 #include "monitor/since.h"
 #include "serve/past.h"
 
 #define EACH_MAX ((size_t)32 << 20)
 #define ALL_MAX ((size_t)256 << 20)
-#define NS_PER_MS 1000000L
+#define NS_PER_MS 1000000u
 
 struct engine {
 	const struct served *served;
@@ -28,10 +29,7 @@ struct past {
 
 static int64_t time_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / NS_PER_MS;
+	return (int64_t)(clock_real_ns() / NS_PER_MS);
 }
 
 /* A frame that there is no memory for is not there: the next one is tried. */

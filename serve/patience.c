@@ -9,7 +9,7 @@
 
 #include <utlist.h>
 
-#include "monitor/clock.h"
+#include "channel/clock.h"
 #include "serve/patience.h"
 
 #define LOOK_MS 250u

@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "monitor/clock.h"
+#include "channel/clock.h"
 #include "serve/served.h"
 
 #define EXPIRE_NS 50000000ull

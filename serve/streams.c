@@ -7,7 +7,7 @@
 #include <microhttpd.h>
 #include <utlist.h>
 
-#include "monitor/clock.h"
+#include "channel/clock.h"
 #include "serve/streams.h"
 
 #define BLOCK (16u << 10)

@@ -7,11 +7,11 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <r3ring/atomic.h>
 
+#include "channel/clock.h"
 #include "tools/commands.h"
 #include "tools/dump.h"
 #include "tools/dump_source.h"
@@ -83,14 +83,6 @@ static bool was_interrupted(void)
 
 /* ---- time ------------------------------------------------------------- */
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* Ends early when a signal comes. */
 static void pause_ms(int ms)
 {
@@ -110,7 +102,7 @@ static uint64_t idle_left(const struct dump_loop *loop)
 
 	if (!limit || !loop->last_ns)
 		return UINT64_MAX;
-	idle = now_ns() - loop->last_ns;
+	idle = clock_now_ns() - loop->last_ns;
 	return idle < limit ? limit - idle : 0;
 }
 
@@ -350,7 +342,7 @@ static int take_record(struct dump_loop *loop, const struct r3ring_view *view)
 				 .channel = current_name(loop)};
 	int code;
 
-	loop->last_ns = now_ns();
+	loop->last_ns = clock_now_ns();
 	if (channel->over)
 		return 0; /* came later than this dump; others still have to come */
 	channel->over = view->seq + 1 >= channel->end_seq;
@@ -386,7 +378,7 @@ static int tell_gap(struct dump_loop *loop)
 	gap.missed = stats.missed - channel->missed;
 	channel->lost += gap.lost;
 	channel->missed = stats.missed;
-	loop->last_ns = now_ns();
+	loop->last_ns = clock_now_ns();
 	r3ring_requests_gap(channel->requests);
 	return loop->form->gap(loop->form->ctx, &gap);
 }

@@ -7,7 +7,7 @@
 #include <r3ring/instance.h>
 
 #include "archive/reader.h"
-#include "monitor/clock.h"
+#include "channel/clock.h"
 #include "tools/plan.h"
 
 #define ALIGNMENT 64

@@ -6,11 +6,11 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <r3ring/atomic.h>
 
+#include "channel/clock.h"
 #include "tools/record.h"
 #include "tools/record_index.h"
 
@@ -67,14 +67,6 @@ static bool was_interrupted(void)
 	return r3ring_load_relaxed_u32(&interrupted) != 0;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* ---- opening ------------------------------------------------------------ */
 
 static struct r3ring_instance_options instance_options(const struct record_options *options)
@@ -100,14 +92,14 @@ static bool may_come(const struct record_loop *loop, int code)
 static int open_patiently(struct record_loop *loop, const struct r3ring_instance_options *options)
 {
 	uint64_t limit = loop->options->until_idle_ns;
-	uint64_t begun = now_ns();
+	uint64_t begun = clock_coarse_ns();
 
 	if (limit && limit < CHANNEL_WAIT_NS)
 		limit = CHANNEL_WAIT_NS;
 	while (!was_interrupted()) {
 		int r = r3ring_instance_open(&loop->instance, options, loop->err);
 
-		if (!may_come(loop, r) || (limit && now_ns() - begun >= limit))
+		if (!may_come(loop, r) || (limit && clock_coarse_ns() - begun >= limit))
 			return r;
 		if (!loop->met)
 			fprintf(stderr, "r3ring record: waiting for a channel of %s\n",
@@ -267,7 +259,7 @@ static int read_next(struct record_loop *loop)
 	if (r < 0 || !room)
 		return archive_failed(loop, r < 0 ? r : -ENOMEM);
 	r = r3ring_instance_read(loop->instance, &view, room, capacity);
-	now = now_ns();
+	now = clock_coarse_ns();
 	look_around(loop, now);
 	switch (r) {
 	case 1:
@@ -299,7 +291,7 @@ static int record(struct record_loop *loop, struct r3ring_instance_start *starts
 		.report = loop->report,
 		.progress = &loop->progress,
 	};
-	loop->last_ns = now_ns();
+	loop->last_ns = clock_coarse_ns();
 	r = record_channels_meet(&loop->channels);
 	if (r < 0)
 		return archive_failed(loop, r);
@@ -363,10 +355,10 @@ static int run_begun(struct record_loop *loop)
 {
 	int r;
 
-	loop->begun_ns = now_ns();
+	loop->begun_ns = clock_coarse_ns();
 	loop->report->begun = true;
 	r = record_into(loop);
-	loop->report->ns = now_ns() - loop->begun_ns;
+	loop->report->ns = clock_coarse_ns() - loop->begun_ns;
 	loop->report->full = r == -EDQUOT;
 	return r;
 }

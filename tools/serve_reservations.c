@@ -8,7 +8,7 @@
 
 #include <microhttpd.h>
 
-#include "monitor/clock.h"
+#include "channel/clock.h"
 #include "tools/json_values.h"
 #include "tools/serve_api.h"
 #include "tools/serve_wish.h"

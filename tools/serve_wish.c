@@ -5,7 +5,7 @@
 
 #include <microhttpd.h>
 
-#include "monitor/clock.h"
+#include "channel/clock.h"
 #include "tools/json_values.h"
 #include "tools/serve_wish.h"
 

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "channel/clock.h"
 #include "monitor/balance.h"
 #include "tools/json_values.h"
 #include "tools/load_json.h"
@@ -15,14 +16,14 @@ static json_t *text(const char *value)
 
 static json_t *time_now(void)
 {
-	struct timespec now;
+	uint64_t now_ms = clock_real_ns() / 1000000u;
+	time_t now = (time_t)(now_ms / 1000);
 	struct tm parts;
 	char seconds[32], whole[48];
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	gmtime_r(&now.tv_sec, &parts);
+	gmtime_r(&now, &parts);
 	strftime(seconds, sizeof(seconds), "%Y-%m-%dT%H:%M:%S", &parts);
-	snprintf(whole, sizeof(whole), "%s.%03ldZ", seconds, now.tv_nsec / 1000000);
+	snprintf(whole, sizeof(whole), "%s.%03uZ", seconds, (unsigned int)(now_ms % 1000));
 	return json_string(whole);
 }
 

@@ -11,7 +11,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "monitor/clock.h"
+#include "channel/clock.h"
 #include "tools/commands.h"
 #include "tools/top.h"
 #include "tools/top_screen.h"

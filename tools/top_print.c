@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "monitor/clock.h"
+#include "channel/clock.h"
 #include "tools/commands.h"
 #include "tools/top.h"
 

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "monitor/clock.h"
+#include "channel/clock.h"
 #include "tools/top.h"
 
 #define OTHER_MODEL_NS 2000000000ull /* without a step of the model that was */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "monitor/clock.h"
+#include "channel/clock.h"
 #include "tools/top.h"
 
 #define LOOK_MS 20 /* how often the engine's records are looked for */

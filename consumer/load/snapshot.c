@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "channel/clock.h"
 #include "consumer/layers.h"
 #include "consumer/load/load.h"
 
@@ -194,11 +194,8 @@ static void add_stretch(struct r3ring_load_info *info, const struct load_stretch
 
 static uint64_t age_of(uint64_t ns)
 {
-	struct timespec time;
-	uint64_t now;
+	uint64_t now = clock_now_ns();
 
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	now = (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
 	return now > ns ? now - ns : 0;
 }
 

@@ -121,10 +121,10 @@ static void *lie_on(void *ctx)
 /* Reads like an honest one, all but the lies. */
 static void read_for(struct r3ring_reader *reader, uint32_t ms)
 {
-	uint64_t end = clock_ns(CLOCK_MONOTONIC) + ms * 1000000ull;
+	uint64_t end = clock_now_ns() + ms * 1000000ull;
 	struct r3ring_view view;
 
-	while (clock_ns(CLOCK_MONOTONIC) < end) {
+	while (clock_now_ns() < end) {
 		if (r3ring_reader_next(reader, &view) == 1)
 			r3ring_reader_check(reader);
 		else
@@ -253,10 +253,10 @@ static int judge_lossy(struct reader_worker *reader, uint64_t steps)
 /* Steps at rate; returns the longest time, in ms, that @sibling was told nothing. */
 static uint64_t run_for(struct engine *engine, const struct reader_worker *sibling, uint64_t s)
 {
-	uint64_t now = clock_ns(CLOCK_MONOTONIC), end = now + s * 1000000000u;
+	uint64_t now = clock_now_ns(), end = now + s * 1000000000u;
 	uint64_t moved = now, told = 0, longest = 0;
 
-	for (; now < end; now = clock_ns(CLOCK_MONOTONIC)) {
+	for (; now < end; now = clock_now_ns()) {
 		uint64_t at = r3ring_load_acquire_u64(&sibling->page->accounted);
 
 		if (at != told)

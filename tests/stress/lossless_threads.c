@@ -123,9 +123,9 @@ static int put(struct r3ring_writer *writer, uint64_t *seed)
 
 static uint64_t write_all(struct r3ring_writer *writer, uint64_t seconds, uint64_t seed)
 {
-	uint64_t end = clock_ns(CLOCK_MONOTONIC) + seconds * 1000000000u;
+	uint64_t end = clock_now_ns() + seconds * 1000000000u;
 
-	while (clock_ns(CLOCK_MONOTONIC) < end) {
+	while (clock_now_ns() < end) {
 		for (int i = 0; i < 16; i++) {
 			if (put(writer, &seed))
 				return 0;
@@ -183,7 +183,7 @@ static int run(struct r3ring_segment *segment, uint64_t seconds, uint64_t seed)
 int main(int argc, char **argv)
 {
 	uint64_t seconds = argc > 1 ? strtoull(argv[1], NULL, 10) : 3;
-	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : clock_ns(CLOCK_MONOTONIC);
+	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : clock_now_ns();
 	char name[64];
 	struct r3ring_segment_options options = {
 		.size = sizeof(options), .name = name, .arena_bytes = ARENA, .depth = DEPTH};

@@ -58,10 +58,10 @@ static void take(struct shared *shared, struct r3ring_cursor *cursor, uint64_t s
 	struct r3ring_view view;
 
 	while (r3ring_cursor_next(cursor, &view) != 1) {
-		uint64_t begin = clock_ns(CLOCK_MONOTONIC), slept;
+		uint64_t begin = clock_now_ns(), slept;
 
 		reader_sleep(&shared->page, cursor, TIMEOUT_NS);
-		slept = clock_ns(CLOCK_MONOTONIC) - begin;
+		slept = clock_now_ns() - begin;
 		shared->sleeps++;
 		if (slept > shared->longest_ns)
 			shared->longest_ns = slept;
@@ -101,11 +101,11 @@ static bool hand_over(struct shared *shared, struct r3ring_writer *writer, uint6
 	if (r3ring_writer_put(writer, &spec, &seq))
 		return false;
 	r3ring_writer_wake(writer);
-	end = clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
+	end = clock_now_ns() + PATIENCE_NS;
 	/* Pairs with the release in take(). */
 	while (r3ring_load_acquire_u64(&shared->taken) < seq) {
 		r3ring_cpu_relax();
-		if (clock_ns(CLOCK_MONOTONIC) > end)
+		if (clock_now_ns() > end)
 			return false;
 	}
 	return true;
@@ -131,7 +131,7 @@ static int judge(const struct shared *shared, const struct gate *gate, uint64_t 
 static int run(struct r3ring_segment *segment, struct shared *shared, uint64_t handovers,
 	       uint64_t limit_ns, uint64_t seed)
 {
-	uint64_t begin = clock_ns(CLOCK_MONOTONIC);
+	uint64_t begin = clock_now_ns();
 	const struct gate_terms terms = {0};
 	struct gate *gate = gate_create(segment, false);
 	struct r3ring_writer *writer;
@@ -147,7 +147,7 @@ static int run(struct r3ring_segment *segment, struct shared *shared, uint64_t h
 	pid = fork();
 	if (pid == 0)
 		read_all(shared, fd, handovers, seed + 1);
-	while (done < handovers && clock_ns(CLOCK_MONOTONIC) - begin < limit_ns && !stands) {
+	while (done < handovers && clock_now_ns() - begin < limit_ns && !stands) {
 		stands = !hand_over(shared, writer, &seed);
 		done += !stands;
 	}
@@ -164,7 +164,7 @@ static int run(struct r3ring_segment *segment, struct shared *shared, uint64_t h
 int main(int argc, char **argv)
 {
 	uint64_t handovers = argc > 1 ? strtoull(argv[1], NULL, 10) : 100000;
-	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : clock_ns(CLOCK_MONOTONIC);
+	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : clock_now_ns();
 	struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	char name[64];
