@@ -30,6 +30,12 @@
 #define PREFETCH_RECORDS 4u
 #define PREFETCH_BYTES 1024u
 
+/* A reader that got so many records without waiting has caught up with a writer that is
+ * at work, and looks away for so long. One at its heels takes from it each line that it
+ * is about to write, and costs both more than the time. */
+#define STREAM_RECORDS 4u
+#define LOOK_AWAY_NS 4000u
+
 struct r3ring_cursor {
 	const struct r3ring_segment *segment;
 	enum r3ring_cursor_mode mode;
@@ -37,7 +43,7 @@ struct r3ring_cursor {
 	bool total_known; /* whether `total` is */
 	uint64_t total;   /* running total of units in front of the cursor */
 	unsigned int empty_looks;
-	bool behind; /* the last record was there without waiting for it */
+	unsigned int streak; /* records that were there without waiting for them */
 	struct r3ring_cursor_stats stats;
 	struct r3ring_desc desc; /* of the open view; holds its inline payload */
 };
@@ -197,13 +203,31 @@ static void prefetch_next(const struct r3ring_cursor *cursor)
 				     ((begin + offset) & (segment->arena_bytes - 1)));
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void look_away(void)
+{
+	uint64_t begun = now_ns();
+
+	while (now_ns() - begun < LOOK_AWAY_NS)
+		r3ring_cpu_relax();
+}
+
 /* Nothing at the cursor: not yet, never more, or the slot lies. */
 static int nothing_new(struct r3ring_cursor *cursor)
 {
 	/* Pairs with the release of `closed` in r3ring_writer_finish(). */
 	bool closed = r3ring_load_acquire_u32(&cursor->segment->lines->closed);
 
-	cursor->behind = false;
+	if (cursor->streak >= STREAM_RECORDS)
+		look_away();
+	cursor->streak = 0;
 	prefetch_expected(cursor);
 	if (!closed && ++cursor->empty_looks < EMPTY_LOOKS)
 		return 0;
@@ -296,9 +320,8 @@ static RING_HOT int find_next(struct r3ring_cursor *cursor, uint64_t words[DESC_
 	if (!view_intact(cursor, words[DESC_POS], desc_shape_flags(words[DESC_SHAPE])))
 		return overrun(cursor);
 	cursor->view_open = true;
-	if (cursor->behind)
+	if (cursor->streak++)
 		prefetch_next(cursor);
-	cursor->behind = true;
 	return 1;
 }
 

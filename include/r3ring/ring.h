@@ -328,7 +328,8 @@ R3RING_API void r3ring_cursor_close(struct r3ring_cursor *cursor);
  * name the gap; the cursor stands behind it, call again), -EPIPE (all was read
  * and the writer has finished), -EBADMSG (the ring's content is corrupt, the
  * record counts as lost).
- * Wait-free but for retries that are bounded by the writer's laps. No system
+ * Wait-free but for retries that are bounded by the writer's laps; the 0 behind a
+ * run of records takes some microseconds, in which the writer gets ahead. No system
  * call. Its acquire pairs with the release in r3ring_writer_commit().
  */
 R3RING_API int r3ring_cursor_next(struct r3ring_cursor *cursor, struct r3ring_view *view);
