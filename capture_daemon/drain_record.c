@@ -62,19 +62,13 @@ static int say(struct drain *drain, const struct r3ring_record *record, const ui
 	}
 }
 
-/* What cannot be said leaves keys in doubt: readers must forget theirs. */
 static void say_too_big(struct drain *drain, uint16_t type, size_t bytes)
 {
-	const struct r3ring_lost_record lost = {
-		.cause = R3RING_CAUSE_TOO_BIG,
-		.spans_unknown = 1,
-	};
-
 	log_warn("channel %s: a %s record of %zu bytes does not fit the ring (at most %zu): give "
 		 "r3ringd a larger --ring-size",
 		 drain->label, r3ring_record_type_name(type), bytes,
 		 drain->publisher.scratch_bytes);
-	drain_check(drain, publish_lost(&drain->publisher, &lost), "LOST");
+	drain_check(drain, publish_too_big(&drain->publisher), "LOST");
 }
 
 int drain_record(struct drain *drain, const uint8_t *payload, size_t bytes, uint16_t type,

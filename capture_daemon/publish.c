@@ -167,26 +167,14 @@ int publish_closed(struct publisher *publisher, enum r3ring_closed_reason reason
 	return r;
 }
 
-static int put_all(struct publisher *publisher, const struct live_payload *table, uint16_t type)
+int publish_too_big(struct publisher *publisher)
 {
-	int r = 0;
+	const struct r3ring_lost_record lost = {
+		.cause = R3RING_CAUSE_TOO_BIG,
+		.spans_unknown = 1,
+	};
 
-	for (const struct live_payload *p = table; r == 0 && p; p = p->hh.next) {
-		const struct r3ring_record_spec spec = {.len = (uint32_t)p->len, .type = type};
-
-		r = publisher_put(publisher, &spec, p->bytes);
-	}
-	return r;
-}
-
-int publish_carried(struct publisher *publisher, struct live *live)
-{
-	int r;
-
-	publisher->live = *live;
-	*live = (struct live){0};
-	r = put_all(publisher, publisher->live.maps, R3RING_EPLB);
-	return r < 0 ? r : put_all(publisher, publisher->live.requests, R3RING_REQUEST);
+	return publish_lost(publisher, &lost);
 }
 
 /* ---- EPLB -------------------------------------------------------------- */
@@ -224,4 +212,41 @@ int publish_map(struct publisher *publisher, const struct r3ring_record *record)
 		r = publish_map_part(publisher, &part);
 	}
 	return r;
+}
+
+/* ---- what an earlier generation left ------------------------------------ */
+
+/* Its ring may have taken longer records: told by as many layers as this one takes. */
+static int carry_map(struct publisher *publisher, const struct live_payload *map)
+{
+	struct r3ring_record record;
+	int r = r3ring_record_decode(&record, R3RING_EPLB, map->bytes, map->len, NULL);
+
+	if (r == 0)
+		r = publish_map(publisher, &record);
+	return r == -EMSGSIZE ? publish_too_big(publisher) : r;
+}
+
+static int carry_request(struct publisher *publisher, const struct live_payload *request)
+{
+	const struct r3ring_record_spec spec = {.len = (uint32_t)request->len,
+						.type = R3RING_REQUEST};
+
+	return publisher_put(publisher, &spec, request->bytes);
+}
+
+int publish_carried(struct publisher *publisher, struct live *live)
+{
+	const struct live_payload *p;
+	int r = 0;
+
+	for (p = live->maps; r == 0 && p; p = p->hh.next)
+		r = carry_map(publisher, p);
+	for (p = live->requests; r == 0 && p; p = p->hh.next)
+		r = carry_request(publisher, p);
+	if (r < 0)
+		return r;
+	live_move_requests(&publisher->live, live);
+	live_clear(live);
+	return 0;
 }

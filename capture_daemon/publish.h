@@ -78,12 +78,19 @@ int publish_spans(struct publisher *publisher, const struct r3ring_record *recor
  * for keyframes. Returns 0 or -EMSGSIZE (one layer alone does not fit). */
 int publish_map(struct publisher *publisher, const struct r3ring_record *record);
 
-/* Publishes BEGIN of requests that an earlier generation left live, and keeps them;
- * @live is empty afterwards. */
+/*
+ * Publishes maps, and BEGIN of requests, that an earlier generation left live, and keeps
+ * them; @live is empty afterwards, or as it was on failure. A map of which one layer alone
+ * does not fit becomes LOST.
+ */
 int publish_carried(struct publisher *publisher, struct live *live);
 
 /* Publishes LOST and counts it. */
 int publish_lost(struct publisher *publisher, const struct r3ring_lost_record *lost);
+
+/* Publishes LOST in place of a record that does not fit the ring: what it would have said
+ * leaves keys in doubt, so readers must forget theirs. */
+int publish_too_big(struct publisher *publisher);
 
 /* Publishes SCHEMA again, after what is bound has changed. */
 int publish_schema(struct publisher *publisher, uint16_t flags);

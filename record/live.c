@@ -63,6 +63,18 @@ int live_note_map(struct live *live, const struct r3ring_eplb_record *head, cons
 	return payload_add(live, &live->maps, head->first_layer, payload, len);
 }
 
+void live_move_requests(struct live *to, struct live *from)
+{
+	size_t bytes = 0;
+
+	for (const struct live_payload *p = from->requests; p; p = p->hh.next)
+		bytes += sizeof(*p) + p->len;
+	to->requests = from->requests;
+	to->bytes += bytes;
+	from->requests = NULL;
+	from->bytes -= bytes;
+}
+
 static void table_clear(struct live *live, struct live_payload **table)
 {
 	struct live_payload *entry, *next;

@@ -43,6 +43,9 @@ int live_note_request(struct live *live, const struct r3ring_request_record *hea
 int live_note_map(struct live *live, const struct r3ring_eplb_record *head, const void *payload,
 		  size_t len);
 
+/* Moves the requests of @from to @to, which has none. */
+void live_move_requests(struct live *to, struct live *from);
+
 void live_clear(struct live *live);
 
 #endif

@@ -313,6 +313,72 @@ Test(daemon_publish, a_map_that_does_not_fit_one_record_is_told_by_layers)
 	free(map);
 }
 
+/* What the ring of an earlier generation took as one record. */
+static void leave_map(struct live *live, uint32_t layers, uint32_t experts)
+{
+	struct r3ring_record record = {.type = R3RING_EPLB};
+	size_t bytes = sizeof(record.u.eplb.head) + layers * experts * sizeof(uint16_t);
+	uint16_t *map = calloc((size_t)layers * experts, sizeof(*map));
+	uint8_t *payload = malloc(bytes);
+
+	for (uint32_t i = 0; i < layers * experts; i++)
+		map[i] = (uint16_t)(i % experts);
+	record.u.eplb.head = (struct r3ring_eplb_record){.epoch = 3,
+							 .layers = layers,
+							 .experts = experts,
+							 .physical = experts,
+							 .replicas = 1,
+							 .gpus = 1};
+	record.u.eplb.map = map;
+	cr_assert_eq(r3ring_record_encode(&record, payload, bytes, NULL), (long)bytes);
+	cr_assert_eq(live_note_map(live, &record.u.eplb.head, payload, bytes), 0);
+	free(payload);
+	free(map);
+}
+
+Test(daemon_publish, a_map_that_a_larger_ring_left_is_told_by_layers)
+{
+	enum { LAYERS = 6, EXPERTS = 1024 };
+	struct live left = {0};
+	struct r3ring_record record;
+	struct r3ring_view view;
+	uint32_t layers = 0;
+
+	leave_map(&left, LAYERS, EXPERTS);
+	cr_assert_eq(publish_carried(&publisher, &left), 0);
+	cr_expect_eq(left.bytes, 0);
+	/* Keyframes of this ring repeat it likewise. */
+	cr_assert_eq(publish_keyframe(&publisher), 0);
+	skip_schema();
+	while (layers < LAYERS) {
+		cr_assert(next(&record, &view));
+		cr_assert_eq(view.type, R3RING_EPLB);
+		cr_expect_eq(record.u.eplb.head.first_layer, layers);
+		cr_expect_eq(record.u.eplb.map[1], 1);
+		layers += record.u.eplb.head.layers;
+	}
+	layers = 0;
+	while (next(&record, &view))
+		layers += view.type == R3RING_EPLB ? record.u.eplb.head.layers : 0;
+	cr_expect_eq(layers, LAYERS);
+}
+
+Test(daemon_publish, a_map_of_an_earlier_generation_of_which_no_layer_fits_is_told_as_lost)
+{
+	struct live left = {0};
+	struct r3ring_record record;
+	struct r3ring_view view;
+
+	leave_map(&left, 2, RECORD_MAX);
+	cr_assert_eq(publish_carried(&publisher, &left), 0);
+	skip_schema();
+	cr_assert(next(&record, &view));
+	cr_assert_eq(view.type, R3RING_LOST);
+	cr_expect_eq(record.u.lost.cause, R3RING_CAUSE_TOO_BIG);
+	cr_expect_eq(record.u.lost.spans_unknown, 1);
+	cr_expect_not(next(&record, &view));
+}
+
 /* ---- bounds ------------------------------------------------------------- */
 
 Test(daemon_publish, live_requests_are_bounded_in_memory)
