@@ -98,42 +98,6 @@ static int lose_corrupt(struct r3ring_cursor *cursor)
 
 /* ---- where to go on ---------------------------------------------------- */
 
-/* A record in [@from, @to] that carries @flag, as a word of the writer named
- * it, with the total of units in front. */
-static bool flagged_record(const struct r3ring_segment *segment, uint64_t seq, uint16_t flag,
-			   const struct window *window, uint64_t *total)
-{
-	struct r3ring_desc desc;
-
-	if (seq < window->oldest || seq > window->tail)
-		return false;
-	if (desc_copy(segment, seq, &desc) != DESC_INTACT || !(desc.flags & flag) ||
-	    !desc_payload_kept(segment, desc.pos))
-		return false;
-	return window_units_before(segment, seq, total);
-}
-
-/* The newest boundary, or behind the newest record. */
-static bool newest_boundary(const struct r3ring_segment *segment, const struct window *window,
-			    uint64_t *seq, uint64_t *total)
-{
-	/* Up to the window's tail the record is there, with an acquire of its own. */
-	*seq = r3ring_load_relaxed_u64(&segment->lines->boundary_seq);
-	if (flagged_record(segment, *seq, R3RING_DESC_BOUNDARY, window, total))
-		return true;
-	*seq = window->tail + 1;
-	return window_units_before(segment, *seq, total);
-}
-
-/* As old as is safe: a writer at full speed needs an eighth of the window's
- * time to overtake the reader again. */
-static bool safe_resume(const struct r3ring_segment *segment, const struct window *window,
-			uint64_t *seq, uint64_t *total)
-{
-	*seq = window->oldest + (window->tail + 1 - window->oldest) / 8;
-	return window_units_before(segment, *seq, total);
-}
-
 static int overrun(struct r3ring_cursor *cursor)
 {
 	const struct r3ring_segment *segment = cursor->segment;
@@ -151,13 +115,13 @@ static int overrun(struct r3ring_cursor *cursor)
 		if (rc)
 			continue;
 		if (cursor->mode == R3RING_LATEST) {
-			if (!newest_boundary(segment, &window, &seq, &total))
+			if (!window_newest_boundary(segment, &window, &seq, &total))
 				continue;
 			lose_until(cursor, window.oldest, window.units_before);
 			skip_until(cursor, seq, total);
 			return -EOVERFLOW;
 		}
-		if (safe_resume(segment, &window, &seq, &total)) {
+		if (window_safe_resume(segment, &window, &seq, &total)) {
 			lose_until(cursor, seq, total);
 			return -EOVERFLOW;
 		}
@@ -372,7 +336,7 @@ void r3ring_cursor_skip(struct r3ring_cursor *cursor)
 		r3ring_cursor_check(cursor);
 	for (int tries = 0; tries < RESUME_TRIES; tries++) {
 		if (window_find(cursor->segment, cursor->stats.cursor, &window) ||
-		    !newest_boundary(cursor->segment, &window, &seq, &total))
+		    !window_newest_boundary(cursor->segment, &window, &seq, &total))
 			continue;
 		if (seq > cursor->stats.cursor)
 			skip_until(cursor, seq, total);
@@ -447,7 +411,8 @@ static int begin_at_window(struct r3ring_cursor *cursor, bool keyframe)
 		uint64_t newest = r3ring_load_relaxed_u64(&segment->lines->keyframe_seq);
 		uint64_t before;
 
-		if (flagged_record(segment, newest, R3RING_DESC_KEYFRAME, &window, &before)) {
+		if (window_flagged_record(segment, newest, R3RING_DESC_KEYFRAME, &window,
+					  &before)) {
 			seq = newest;
 			total = before;
 		}

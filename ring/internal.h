@@ -133,4 +133,18 @@ int window_find(const struct r3ring_segment *segment, uint64_t from, struct wind
  */
 bool window_units_before(const struct r3ring_segment *segment, uint64_t seq, uint64_t *units);
 
+/* Whether @seq, as a word of the writer named it, is a record of the window that carries
+ * @flag; leaves the total of units in front. */
+bool window_flagged_record(const struct r3ring_segment *segment, uint64_t seq, uint16_t flag,
+			   const struct window *window, uint64_t *total);
+
+/* The newest boundary, or behind the newest record. */
+bool window_newest_boundary(const struct r3ring_segment *segment, const struct window *window,
+			    uint64_t *seq, uint64_t *total);
+
+/* As old as is safe: a writer at full speed needs an eighth of the window's time to
+ * overtake the reader again. */
+bool window_safe_resume(const struct r3ring_segment *segment, const struct window *window,
+			uint64_t *seq, uint64_t *total);
+
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far back a ring can be read at this moment. */
+/* How far back a ring can be read at this moment, and where a reader goes on in it. */
 #include <errno.h>
 
 #include <r3ring/atomic.h>
@@ -70,6 +70,37 @@ int window_find(const struct r3ring_segment *segment, uint64_t from, struct wind
 	window->tail = tail;
 	window->units_before = units;
 	return 0;
+}
+
+bool window_flagged_record(const struct r3ring_segment *segment, uint64_t seq, uint16_t flag,
+			   const struct window *window, uint64_t *total)
+{
+	struct r3ring_desc desc;
+
+	if (seq < window->oldest || seq > window->tail)
+		return false;
+	if (desc_copy(segment, seq, &desc) != DESC_INTACT || !(desc.flags & flag) ||
+	    !desc_payload_kept(segment, desc.pos))
+		return false;
+	return window_units_before(segment, seq, total);
+}
+
+bool window_newest_boundary(const struct r3ring_segment *segment, const struct window *window,
+			    uint64_t *seq, uint64_t *total)
+{
+	/* Up to the window's tail the record is there, with an acquire of its own. */
+	*seq = r3ring_load_relaxed_u64(&segment->lines->boundary_seq);
+	if (window_flagged_record(segment, *seq, R3RING_DESC_BOUNDARY, window, total))
+		return true;
+	*seq = window->tail + 1;
+	return window_units_before(segment, *seq, total);
+}
+
+bool window_safe_resume(const struct r3ring_segment *segment, const struct window *window,
+			uint64_t *seq, uint64_t *total)
+{
+	*seq = window->oldest + (window->tail + 1 - window->oldest) / 8;
+	return window_units_before(segment, *seq, total);
 }
 
 uint64_t r3ring_segment_tail(const struct r3ring_segment *segment)
