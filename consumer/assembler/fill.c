@@ -3,10 +3,6 @@
 
 #include "consumer/assembler/fill.h"
 
-#define BATCH 16u
-
-typedef uint16_t batch __attribute__((vector_size(BATCH * sizeof(uint16_t))));
-
 /* With a constant size, a copy is a load and a store. */
 #define GATHER(bytes)                                                                              \
 	for (uint32_t i = 0; i < rows; i++)                                                        \
@@ -32,53 +28,51 @@ void ids_gather(uint16_t *to, size_t apart, const uint16_t *ids, const uint32_t 
 }
 
 /* Both at once: what is copied to is seldom in a cache, and waiting for it takes longer. */
-static inline __attribute__((always_inline)) bool copy(uint16_t *to, const uint16_t *from,
-						       size_t count, uint16_t limit)
+static inline __attribute__((always_inline)) bool copy(uint16_t *restrict to,
+						       const uint16_t *restrict from, size_t count,
+						       uint32_t experts)
 {
-	batch ids, strangers = {0};
-	uint64_t words[sizeof(batch) / sizeof(uint64_t)];
-	bool any = false;
-	size_t i = 0;
+	uint16_t most = 0;
 
-	for (; i + BATCH <= count; i += BATCH) {
-		memcpy(&ids, from + i, sizeof(ids));
-		memcpy(to + i, &ids, sizeof(ids));
-		strangers |= (batch)(ids >= limit);
+	for (size_t i = 0; i < count; i++) {
+		const uint16_t id = from[i];
+
+		to[i] = id;
+		most = id > most ? id : most;
 	}
-	for (; i < count; i++) {
-		to[i] = from[i];
-		any |= from[i] >= limit;
-	}
-	memcpy(words, &strangers, sizeof(words));
-	for (size_t j = 0; j < sizeof(words) / sizeof(*words); j++)
-		any |= words[j] != 0;
-	return any;
+	return most >= experts;
 }
 
 #if defined(__x86_64__)
 
-static __attribute__((target("avx2"))) bool copy_avx2(uint16_t *to, const uint16_t *from,
-						      size_t count, uint16_t limit)
+static __attribute__((target("avx512bw,avx512vl"))) bool copy_avx512(uint16_t *to,
+								     const uint16_t *from,
+								     size_t count, uint32_t experts)
 {
-	return copy(to, from, count, limit);
+	return copy(to, from, count, experts);
 }
 
-static bool copy_any(uint16_t *to, const uint16_t *from, size_t count, uint16_t limit)
+static __attribute__((target("avx2"))) bool copy_avx2(uint16_t *to, const uint16_t *from,
+						      size_t count, uint32_t experts)
 {
-	return __builtin_cpu_supports("avx2") ? copy_avx2(to, from, count, limit)
-					      : copy(to, from, count, limit);
+	return copy(to, from, count, experts);
+}
+
+bool ids_copy(uint16_t *to, const uint16_t *from, size_t count, uint32_t experts)
+{
+	if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+		return copy_avx512(to, from, count, experts);
+	if (__builtin_cpu_supports("avx2"))
+		return copy_avx2(to, from, count, experts);
+	return copy(to, from, count, experts);
 }
 
 #else
 
-static bool copy_any(uint16_t *to, const uint16_t *from, size_t count, uint16_t limit)
+/* The baseline of other machines has vector instructions (NEON). */
+bool ids_copy(uint16_t *to, const uint16_t *from, size_t count, uint32_t experts)
 {
-	return copy(to, from, count, limit);
+	return copy(to, from, count, experts);
 }
 
 #endif
-
-bool ids_copy(uint16_t *to, const uint16_t *from, size_t count, uint32_t experts)
-{
-	return copy_any(to, from, count, (uint16_t)experts);
-}
