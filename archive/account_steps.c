@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "archive/account.h"
+#include "consumer/layers.h"
 
 static uint64_t rows_of(const struct r3ring_step_record *step)
 {
@@ -120,15 +121,6 @@ int account_take_layer(struct account *account, const struct archive_item *item,
 
 /* ---- the end ----------------------------------------------------------- */
 
-static bool is_kept(const struct account *account, const struct r3ring_layer_entry *layer)
-{
-	if (!account->layer_end)
-		return true;
-	return layer->kind != R3RING_LAYER_MTP && layer->layer_id >= 0 &&
-	       (uint32_t)layer->layer_id >= account->layer_first &&
-	       (uint32_t)layer->layer_id < account->layer_end;
-}
-
 static bool is_missing(const struct r3ring_record *end, const struct r3ring_layer_entry *layer)
 {
 	for (uint32_t i = 0; i < end->u.step_end.head.missing; i++) {
@@ -149,7 +141,8 @@ static int check_layers(const struct account *account, const struct archive_item
 	for (uint32_t i = 0; i < account->schema.layers; i++) {
 		const struct r3ring_layer_entry *layer = &account->layers[i];
 
-		if (account->step.layer_rows[i] != rows && is_kept(account, layer) &&
+		if (account->step.layer_rows[i] != rows &&
+		    layers_among(layer, account->layer_first, account->layer_end) &&
 		    !is_missing(end, layer))
 			return account_lie(err, item,
 					   "step %" PRIu64 " ends, and layer %d has %" PRIu64

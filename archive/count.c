@@ -39,7 +39,10 @@ static void count_record(struct archive_verified *to, const struct archive_item 
 	if (item->repeated)
 		return;
 	to->ring_bytes += item->view.len;
-	to->skipped += item->kind == ARCHIVE_SKIPPED;
+	if (item->kind == ARCHIVE_SKIPPED) {
+		to->skipped++;
+		to->kept = item->u.kept;
+	}
 	if (item->kind == ARCHIVE_RECORD)
 		to->records[type < R3RING_RECORD_TYPES ? type : 0]++;
 	if (record && !(item->view.flags & R3RING_DESC_REPEATED))

@@ -24,6 +24,11 @@ struct archive_place {
 	uint32_t entry;   /* within the block */
 };
 
+/* Of the model's layers a recorder was told to keep [first, end) only; end 0: all. */
+struct archive_kept {
+	uint32_t layer_first, layer_end;
+};
+
 struct archive_item {
 	uint16_t kind;     /* enum archive_entry_kind */
 	uint16_t channel;  /* a number for each name, the same in all segments */
@@ -38,6 +43,7 @@ struct archive_item {
 		struct archive_generation generation;
 		struct archive_gap gap;
 		struct archive_resumed resumed;
+		struct archive_kept kept; /* SKIPPED: why */
 	} u;
 };
 

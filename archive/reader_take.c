@@ -105,6 +105,9 @@ static int take_content(struct archive_reader *reader, const struct archive_entr
 		if (!item->repeated)
 			channel->seq = entry->seq;
 		fill_in_view(entry, payload, &item->view);
+		if (entry->kind == ARCHIVE_SKIPPED)
+			item->u.kept = (struct archive_kept){reader->segment.head.layer_first,
+							     reader->segment.head.layer_end};
 		return 1;
 	case ARCHIVE_GAP:
 		memcpy(&item->u.gap, payload, sizeof(item->u.gap));

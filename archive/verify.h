@@ -12,7 +12,7 @@
 #include <r3ring/error.h>
 #include <r3ring/record.h>
 
-#include "archive/format.h"
+#include "archive/reader.h"
 #include "archive/unread.h"
 
 struct archive_verified {
@@ -24,7 +24,8 @@ struct archive_verified {
 	uint64_t ring_bytes;          /* payloads of its records, as they were in the rings */
 	uint64_t channels, generations;
 	uint64_t records[R3RING_RECORD_TYPES]; /* by type; 0: of types not known */
-	uint64_t skipped;                      /* LAYER records left out on purpose */
+	uint64_t skipped;                      /* LAYER records left out on purpose, */
+	struct archive_kept kept;              /* since these were to be kept; end 0: all */
 	uint64_t steps, steps_complete, steps_partial, steps_dropped;
 	uint64_t rows;       /* tokens of the steps announced */
 	uint64_t layer_rows; /* tokens x layers that are there */

@@ -12,6 +12,7 @@
 #include "archive/resume.h"
 #include "archive/writer_internal.h"
 #include "channel/clock.h"
+#include "consumer/layers.h"
 
 #define LEVEL_MAX 19
 #define SYNC_MS 1000u
@@ -310,17 +311,16 @@ int archive_writer_gap(struct archive_writer *writer, uint16_t channel,
 	return r;
 }
 
-/* MTP layers have numbers of their own. */
 static bool left_out(const struct archive_writer_options *options, const struct r3ring_view *view)
 {
 	struct r3ring_layer_record head;
+	struct r3ring_layer_entry layer;
 
 	if (!options->layer_end || view->type != R3RING_LAYER || view->len < sizeof(head))
 		return false;
 	memcpy(&head, view->data, sizeof(head));
-	return head.kind == R3RING_LAYER_MTP || head.layer_id < 0 ||
-	       (uint32_t)head.layer_id < options->layer_first ||
-	       (uint32_t)head.layer_id >= options->layer_end;
+	layer = (struct r3ring_layer_entry){.layer_id = head.layer_id, .kind = (uint8_t)head.kind};
+	return !layers_among(&layer, options->layer_first, options->layer_end);
 }
 
 int archive_writer_record(struct archive_writer *writer, uint16_t channel,

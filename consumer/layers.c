@@ -44,6 +44,12 @@ int layers_add(struct r3ring_layer_entry **table, uint32_t *layers,
 	return 0;
 }
 
+bool layers_among(const struct r3ring_layer_entry *layer, uint32_t first, uint32_t end)
+{
+	return !end || (layer->kind != R3RING_LAYER_MTP && layer->layer_id >= 0 &&
+			(uint32_t)layer->layer_id >= first && (uint32_t)layer->layer_id < end);
+}
+
 void layers_sort(struct r3ring_layer_entry *table, uint32_t layers)
 {
 	for (uint32_t i = 1; i < layers; i++) {

@@ -3,6 +3,7 @@
 #ifndef CONSUMER_LAYERS_H
 #define CONSUMER_LAYERS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <r3ring/record.h>
@@ -21,6 +22,10 @@ int layers_compare(const void *a, const void *b);
  */
 int layers_add(struct r3ring_layer_entry **table, uint32_t *layers,
 	       const struct r3ring_layer_entry *layer, uint32_t count);
+
+/* Whether a layer is among the model's own [first, end); of end 0 all are. Multi-token
+ * prediction layers, which have numbers of their own, are not. */
+bool layers_among(const struct r3ring_layer_entry *layer, uint32_t first, uint32_t end);
 
 /* Puts the table in order. */
 void layers_sort(struct r3ring_layer_entry *table, uint32_t layers);

@@ -150,20 +150,30 @@ static int other_model(struct gathering *g, const char *channel)
 				channel);
 }
 
+/* Why the load does not take what a channel says. */
+static int load_refused(struct gathering *g, const struct archive_item *item, int code)
+{
+	if (code == -EPROTO)
+		return other_model(g, item->name);
+	if (code == -ENOSPC)
+		return r3ring_error_set(g->err, code,
+					"%s: more than %u channels: choose with --instance",
+					item->name, R3RING_LOAD_CHANNELS_MAX);
+	return code < 0 ? no_memory(g) : 0;
+}
+
+/* @record: NULL where the recorder left it out. */
 static int feed_load(struct gathering *g, const struct archive_item *item,
 		     const struct r3ring_record *record)
 {
 	int index = r3ring_load_channel(g->report->load, item->name);
-	int r = index < 0 ? index
-			  : r3ring_load_feed(g->report->load, (uint32_t)index, &item->view, record);
+	int r = index;
 
-	if (r == -EPROTO)
-		return other_model(g, item->name);
-	if (r == -ENOSPC)
-		return r3ring_error_set(g->err, r,
-					"%s: more than %u channels: choose with --instance",
-					item->name, R3RING_LOAD_CHANNELS_MAX);
-	return r < 0 ? no_memory(g) : 0;
+	if (index >= 0 && record)
+		r = r3ring_load_feed(g->report->load, (uint32_t)index, &item->view, record);
+	else if (index >= 0)
+		r = r3ring_load_skip(g->report->load, (uint32_t)index, &item->view);
+	return load_refused(g, item, r);
 }
 
 /* ---- requests --------------------------------------------------------------------- */
@@ -233,6 +243,9 @@ static int feed_assembler(struct gathering *g, const struct archive_item *item,
 
 	if (r == 0 && record)
 		r = r3ring_assembler_feed(g->assembler, (uint32_t)channel, &item->view, record);
+	else if (r == 0 && item->kind == ARCHIVE_SKIPPED)
+		r = r3ring_assembler_skip(g->assembler, (uint32_t)channel, &item->view,
+					  item->u.kept.layer_first, item->u.kept.layer_end);
 	else if (r == 0)
 		r3ring_assembler_gap(g->assembler, (uint32_t)channel);
 	if (r == -EPROTO)
@@ -286,6 +299,14 @@ static int take_record(struct gathering *g, const struct archive_item *item,
 	return r < 0 ? r : feed_assembler(g, item, record);
 }
 
+static int take_skipped(struct gathering *g, const struct archive_item *item)
+{
+	int r = feed_load(g, item, NULL);
+
+	g->report->kept = item->u.kept;
+	return r < 0 ? r : feed_assembler(g, item, NULL);
+}
+
 static int take(struct gathering *g, const struct archive_item *item)
 {
 	struct report_channel *channel;
@@ -309,6 +330,8 @@ static int take(struct gathering *g, const struct archive_item *item)
 	}
 	if (item->kind == ARCHIVE_GAP || (item->kind == ARCHIVE_RECORD && !decoded))
 		return feed_assembler(g, item, NULL);
+	if (item->kind == ARCHIVE_SKIPPED)
+		return take_skipped(g, item);
 	return decoded ? take_record(g, item, &record) : 0;
 }
 

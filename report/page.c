@@ -86,9 +86,10 @@ static void state_of_losses(FILE *out, const struct report *report)
 	const uint64_t cells = page_lost_cells(&report->coverage), steps = lost_steps(report);
 
 	if (!cells && !steps && !gaps(report) && !report->problems) {
-		fputs("<p class=\"state good\" id=\"losses-state\">Nothing was lost: every route "
-		      "that was run for these requests is here.</p>\n",
-		      out);
+		fprintf(out,
+			"<p class=\"state good\" id=\"losses-state\">Nothing was lost: every route "
+			"that was %s for these requests is here.</p>\n",
+			report->kept.layer_end ? "to be recorded" : "run");
 		return;
 	}
 	fputs("<p class=\"state bad\" id=\"losses-state\">Lost: ", out);
@@ -105,6 +106,20 @@ static void state_of_losses(FILE *out, const struct report *report)
 		      "figures",
 		      out);
 	fputs(". <a href=\"#coverage\">By cause</a></p>\n", out);
+}
+
+static void state_of_layers(FILE *out, const struct report *report)
+{
+	const struct archive_kept *kept = &report->kept;
+
+	if (!kept->layer_end)
+		return;
+	fprintf(out,
+		"<p class=\"state\" id=\"layers-state\">Only layers %u to %u were recorded "
+		"(<code>record --layers</code>); of others ",
+		kept->layer_first, kept->layer_end - 1);
+	html_number(out, report->coverage.missing[R3RING_MISSING_NOT_RECORDED]);
+	fputs(" cells of these requests are not here.</p>\n", out);
 }
 
 static void unread(FILE *out, const struct archive_unread *unread)
@@ -286,6 +301,7 @@ static int summary(FILE *out, const struct report *report, const struct page_sou
 
 	fputs("<section id=\"summary\" aria-label=\"summary\">\n", out);
 	state_of_losses(out, report);
+	state_of_layers(out, report);
 	state_of_archive(out, report);
 	r = state_of_balance(out, report);
 	if (r == 0)

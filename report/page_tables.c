@@ -29,13 +29,22 @@ static void share(FILE *out, uint64_t part, uint64_t whole)
 
 /* ---- coverage ---------------------------------------------------------------------- */
 
-static void missing_row(FILE *out, const char *cause, uint64_t cells, uint64_t of, bool loss)
+static const char *word_of(uint32_t cause)
 {
-	fprintf(out, "<tr><th scope=\"row\"%s>%s</th>", loss ? " class=\"bad\"" : "", cause);
+	if (cause == R3RING_MISSING_NOT_RECORDED)
+		return "left out by the recorder";
+	return request_cause_is_loss(cause) ? "lost" : "not run here";
+}
+
+static void missing_row(FILE *out, uint32_t cause, uint64_t cells, uint64_t of)
+{
+	fprintf(out, "<tr><th scope=\"row\"%s>%s</th>",
+		request_cause_is_loss(cause) ? " class=\"bad\"" : "",
+		r3ring_missing_cause_name(cause));
 	cell(out, cells);
 	fputs("<td>", out);
 	share(out, cells, of);
-	fprintf(out, "</td><td class=\"text\">%s</td></tr>\n", loss ? "lost" : "not run here");
+	fprintf(out, "</td><td class=\"text\">%s</td></tr>\n", word_of(cause));
 }
 
 static void requests_left(FILE *out, const struct report_coverage *coverage)
@@ -82,8 +91,7 @@ void page_coverage(FILE *out, const struct report *report)
 	fputs("</td><td></td></tr>\n", out);
 	for (uint32_t cause = 0; cause < R3RING_MISSING_CAUSES; cause++)
 		if (coverage->missing[cause])
-			missing_row(out, r3ring_missing_cause_name(cause), coverage->missing[cause],
-				    coverage->cells, request_cause_is_loss(cause));
+			missing_row(out, cause, coverage->missing[cause], coverage->cells);
 	fputs("</tbody></table></div>\n</section>\n", out);
 }
 

@@ -47,6 +47,7 @@ struct report {
 	struct archive_verified counts; /* of all channels; nothing was verified, but what the
 					 * reader does anyway */
 	bool being_written;             /* a recorder is at work */
+	struct archive_kept kept;       /* layers; end 0: none were left out */
 	uint64_t problems;              /* places that could not be read, or not understood */
 	char *problem[REPORT_PROBLEMS_TOLD];
 

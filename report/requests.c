@@ -7,7 +7,8 @@
 
 bool request_cause_is_loss(uint32_t cause)
 {
-	return cause != R3RING_MISSING_NOT_FED && cause != R3RING_MISSING_EXTERNAL;
+	return cause != R3RING_MISSING_NOT_FED && cause != R3RING_MISSING_EXTERNAL &&
+	       cause != R3RING_MISSING_NOT_RECORDED;
 }
 
 int request_table_make(struct request_table *table, uint32_t most)

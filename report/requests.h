@@ -27,7 +27,8 @@ struct request_table {
 };
 
 /* Whether a cell that is missing for @cause was lost: the last token's that was never fed
- * back, and one whose keys and values came from elsewhere, were not. */
+ * back, one whose keys and values came from elsewhere, and one of a layer that was not to be
+ * recorded were not. */
 bool request_cause_is_loss(uint32_t cause);
 
 /* Returns 0 or -ENOMEM. Pairs with request_table_free(). */

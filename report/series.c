@@ -142,12 +142,13 @@ static void take_layer(struct series *series, struct series_layer *layer, const 
 
 /* ---- accounts --------------------------------------------------------------------- */
 
+/* What was not to be recorded was not lost. */
 static uint64_t lost_of(const struct r3ring_load_accounts *accounts)
 {
 	uint64_t cells = 0;
 
 	for (uint32_t i = 0; i < R3RING_MISSING_CAUSES; i++)
-		cells += accounts->lost[i];
+		cells += i == R3RING_MISSING_NOT_RECORDED ? 0 : accounts->lost[i];
 	return cells;
 }
 

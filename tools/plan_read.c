@@ -15,14 +15,19 @@
 /* Where an engine is faster than this reads, the end is never seen. */
 #define CATCH_UP_NS UINT64_C(5000000000)
 
-/* A channel that has ended counts as well: what it ran is what there is to plan from. */
+/*
+ * A channel that has ended counts as well: what it ran is what there is to plan from.
+ * @record: NULL where a recorder left it out.
+ */
 static int feed(struct r3ring_load *load, const char *channel, const struct r3ring_view *view,
 		const struct r3ring_record *record, struct r3ring_error *err)
 {
 	int index = r3ring_load_channel(load, channel);
 	int r = index;
 
-	if (r >= 0 && record->type != R3RING_CLOSED)
+	if (r >= 0 && !record)
+		r = r3ring_load_skip(load, (uint32_t)index, view);
+	else if (r >= 0 && record->type != R3RING_CLOSED)
 		r = r3ring_load_feed(load, (uint32_t)index, view, record);
 	if (r == -EPROTO)
 		return r3ring_error_set(err, r,
@@ -128,6 +133,8 @@ static int take_item(struct r3ring_load *load, const struct archive_item *item,
 {
 	struct r3ring_record record;
 
+	if (item->kind == ARCHIVE_SKIPPED)
+		return feed(load, item->name, &item->view, NULL, err);
 	if (item->kind != ARCHIVE_RECORD || !item->name ||
 	    r3ring_record_decode(&record, item->view.type, item->view.data, item->view.len, NULL) <
 		    0)

@@ -28,7 +28,8 @@ static void print_source(const struct plan_options *options, const struct plan *
 			       load_left_out_name(i));
 	for (uint32_t i = 0; i < R3RING_MISSING_CAUSES; i++)
 		if (info->accounts.lost[i])
-			printf(", %" PRIu64 " lost (%s)", info->accounts.lost[i],
+			printf(", %" PRIu64 " %s (%s)", info->accounts.lost[i],
+			       i == R3RING_MISSING_NOT_RECORDED ? "left out" : "lost",
 			       r3ring_missing_cause_name(i));
 	if (info->window_cut)
 		fputs("\nthe oldest steps are left out: there are more ids than 32 bits count",

@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include "consumer/layers.h"
 #include "tools/record.h"
 #include "tools/status_table.h"
 
@@ -22,14 +23,6 @@ void record_content_note(struct record_report *report, const struct r3ring_view 
 	}
 	report->lost_steps[record.u.lost.cause] += record.u.lost.steps;
 	report->lost_rows[record.u.lost.cause] += record.u.lost.rows;
-}
-
-static bool is_kept(const struct archive_writer_options *archive,
-		    const struct r3ring_layer_entry *layer)
-{
-	return layer->kind != R3RING_LAYER_MTP && layer->layer_id >= 0 &&
-	       (uint32_t)layer->layer_id >= archive->layer_first &&
-	       (uint32_t)layer->layer_id < archive->layer_end;
 }
 
 static void tell_layers(const char *channel, const struct archive_writer_options *archive,
@@ -59,7 +52,8 @@ void record_content_schema(struct record_report *report, const char *channel,
 	if (r3ring_record_decode(&record, view->type, view->data, view->len, NULL))
 		return;
 	for (uint32_t i = 0; i < record.u.schema.head.layers; i++)
-		kept += is_kept(archive, &record.u.schema.layers[i]);
+		kept += layers_among(&record.u.schema.layers[i], archive->layer_first,
+				     archive->layer_end);
 	report->schemas++;
 	report->layers += kept;
 	if (!kept)

@@ -68,7 +68,10 @@ static void print_records(FILE *out, const struct archive_verified *v)
 	}
 	fputc('\n', out);
 	if (v->skipped)
-		fprintf(out, "  %" PRIu64 " layer records were left out by --layers\n", v->skipped);
+		fprintf(out,
+			"  of layers %u to %u only (record --layers): %" PRIu64
+			" layer records of others were left out\n",
+			v->kept.layer_first, v->kept.layer_end - 1, v->skipped);
 }
 
 static void print_content(FILE *out, const struct archive_verified *v)
@@ -189,11 +192,17 @@ static json_t *steps_json(const struct archive_verified *v)
 			 "dropped", json_u64(v->steps_dropped));
 }
 
+static json_t *kept_json(const struct archive_kept *kept)
+{
+	return kept->layer_end ? json_pack("[i, i]", (int)kept->layer_first, (int)kept->layer_end)
+			       : json_null();
+}
+
 json_t *verify_json(const char *dir, const struct archive_verified *v, json_t *problems)
 {
 	return json_pack(
 		"{s:o, s:b, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-		"s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+		"s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"archive", json_text(dir, strlen(dir)), "true", v->problems == 0, "problems",
 		json_u64(v->problems), "told", problems, "uuid", json_hex(v->uuid, 16),
 		"being_written", v->being_written, "first_segment", json_u64(v->first_segment),
@@ -202,8 +211,8 @@ json_t *verify_json(const char *dir, const struct archive_verified *v, json_t *p
 		json_u64(v->ring_bytes), "first_ns", json_u64(v->first_ns), "last_ns",
 		json_u64(v->last_ns), "channels", json_u64(v->channels), "generations",
 		json_u64(v->generations), "records", records_json(v), "skipped",
-		json_u64(v->skipped), "steps", steps_json(v), "rows", json_u64(v->rows),
-		"layer_rows", json_u64(v->layer_rows), "requests_begun",
+		json_u64(v->skipped), "layers_kept", kept_json(&v->kept), "steps", steps_json(v),
+		"rows", json_u64(v->rows), "layer_rows", json_u64(v->layer_rows), "requests_begun",
 		json_u64(v->requests_begun), "requests_ended", json_u64(v->requests_ended), "lost",
 		lost_json(v), "gaps", gaps_json(v), "gaps_unsized", json_u64(v->gaps_unsized),
 		"unread",

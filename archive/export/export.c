@@ -301,6 +301,16 @@ static int feed_record(struct exporter *exporter, uint32_t channel, const struct
 	return 0;
 }
 
+static int feed_skipped(struct exporter *exporter, uint32_t channel,
+			const struct archive_item *item, struct r3ring_error *err)
+{
+	exporter->summary.kept = item->u.kept;
+	if (r3ring_assembler_skip(exporter->assembler, channel, &item->view,
+				  item->u.kept.layer_first, item->u.kept.layer_end))
+		return place_error(err, -ENOMEM, item, "no memory");
+	return 0;
+}
+
 /* Of an instance that is wanted. */
 static int feed_wanted(struct exporter *exporter, const struct archive_item *item,
 		       struct r3ring_error *err)
@@ -317,6 +327,8 @@ static int feed_wanted(struct exporter *exporter, const struct archive_item *ite
 		return place_error(err, -ENOMEM, item, "no memory");
 	if (item->kind == ARCHIVE_GAP)
 		r3ring_assembler_gap(exporter->assembler, (uint32_t)channel);
+	else if (item->kind == ARCHIVE_SKIPPED)
+		rc = feed_skipped(exporter, (uint32_t)channel, item, err);
 	else if (item->kind == ARCHIVE_RECORD)
 		rc = feed_record(exporter, (uint32_t)channel, item, err);
 	return rc ? rc : export_take(exporter, item->time_ns, err);
@@ -326,8 +338,8 @@ int export_feed(struct exporter *exporter, const struct archive_item *item,
 		struct r3ring_error *err)
 {
 	export_gaps_begin(&exporter->gaps, item, &exporter->summary.losses);
-	if (item->kind != ARCHIVE_RECORD && item->kind != ARCHIVE_GAP &&
-	    item->kind != ARCHIVE_GENERATION)
+	if (item->kind != ARCHIVE_RECORD && item->kind != ARCHIVE_SKIPPED &&
+	    item->kind != ARCHIVE_GAP && item->kind != ARCHIVE_GENERATION)
 		return 0;
 	if (of_instance(exporter, item->name))
 		return feed_wanted(exporter, item, err);

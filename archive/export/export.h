@@ -155,10 +155,11 @@ struct export_summary {
 	uint32_t longest;      /* rows that a request has, whatever --positions says */
 	struct export_told repeated, too_large;
 	struct export_losses losses;
-	uint64_t unattributed;   /* rows of requests nobody announced: before a keyframe */
-	uint64_t conflicts;      /* cells */
-	uint64_t keys_forgotten; /* prefix cache keys, for want of room */
-	uint64_t bytes;          /* of the output */
+	struct archive_kept kept; /* layers; end 0: none were seen to be left out */
+	uint64_t unattributed;    /* rows of requests nobody announced: before a keyframe */
+	uint64_t conflicts;       /* cells */
+	uint64_t keys_forgotten;  /* prefix cache keys, for want of room */
+	uint64_t bytes;           /* of the output */
 };
 
 /* Whether an output of this name is standard output. */

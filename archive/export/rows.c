@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +8,7 @@
 #include "archive/export/convert.h"
 #include "archive/export/rows.h"
 
+#define REMEDY_BYTES 192
 #define BUFFER_BYTES EXPORT_BEHIND_BYTES /* so that rows fit into what is written behind */
 
 /* ---- buffers ------------------------------------------------------------ */
@@ -191,24 +193,43 @@ static bool is_pad(const struct export_reader *reader, const struct export_chunk
 	       reader->cause[(size_t)row * reader->plan->layers + layer] == R3RING_MISSING_NOT_FED;
 }
 
+/* What can be done about a cell that is missing for @cause. */
+static void remedy_text(char text[REMEDY_BYTES], const struct export_plan *plan, uint8_t cause)
+{
+	const struct archive_kept *kept = &plan->summary->kept;
+	const bool whole = plan->format->whole;
+
+	if (cause == R3RING_MISSING_NOT_RECORDED)
+		snprintf(text, REMEDY_BYTES,
+			 "The archive has layers %u to %u only (record --layers): %s--layers %u:%u "
+			 "takes those, --missing -1, zeros or arange fills the others",
+			 kept->layer_first, kept->layer_end - 1,
+			 whole ? "--format safetensors with " : "", kept->layer_first,
+			 kept->layer_end);
+	else
+		snprintf(text, REMEDY_BYTES, "--missing -1, zeros or arange fills them%s",
+			 whole ? "" : ", --positions leaves them out");
+}
+
 static int refuse(const struct export_reader *reader, const struct export_chunk *chunk,
 		  uint32_t row, uint32_t layer, uint8_t cause, struct r3ring_error *err)
 {
 	const struct r3ring_assembled_info *info = chunk->request->info;
 	uint32_t end = row + 1;
+	char remedy[REMEDY_BYTES];
 
+	remedy_text(remedy, reader->plan, cause);
 	while (end < chunk->rows &&
 	       reader->cause[(size_t)end * reader->plan->layers + layer] == cause)
 		end++;
 	return r3ring_error_set(
 		err, -ENODATA,
 		"request '%s': positions %u to %u of layer %d are missing: %s (of its %llu cells "
-		"%llu are missing for that); nothing is written. --missing -1, zeros or arange "
-		"fills them%s",
+		"%llu are missing for that); nothing is written. %s",
 		chunk->request->id, chunk->position + row, chunk->position + end - 1,
 		reader->plan->layer[layer].layer_id, r3ring_missing_cause_name(cause),
 		(unsigned long long)info->cells, (unsigned long long)info->cells_missing[cause],
-		reader->plan->format->whole ? "" : ", --positions leaves them out");
+		remedy);
 }
 
 static int fill_cell(struct export_reader *reader, const struct export_chunk *chunk, size_t cell,

@@ -254,6 +254,24 @@ static void put_kinds(FILE *out, const struct export_plan *plan)
 	fputs("]\"", out);
 }
 
+/* Cells that are filled, by cause: a JSON object as text. */
+static void put_filled(FILE *out, const struct export_summary *summary)
+{
+	const char *separator = "";
+
+	fprintf(out, ",\"filled\":\"%" PRIu64 "\",\"filled_by_cause\":\"{",
+		export_summary_filled(summary));
+	for (uint32_t cause = 0; cause < R3RING_MISSING_CAUSES; cause++) {
+		if (!summary->filled[cause])
+			continue;
+		fputs(separator, out);
+		export_json_nested(out, r3ring_missing_cause_name(cause));
+		fprintf(out, ":%" PRIu64, summary->filled[cause]);
+		separator = ",";
+	}
+	fputs("}\"", out);
+}
+
 static void put_metadata(FILE *out, const struct export_writer *writer)
 {
 	const struct export_plan *plan = writer->plan;
@@ -270,11 +288,9 @@ static void put_metadata(FILE *out, const struct export_writer *writer)
 		export_fill_name(plan->pad), export_layers_name(plan->all));
 	fprintf(out, ",\"policy\":\"%s\",\"requests\":\"%" PRIu64 "\"",
 		plan->options->policy == R3RING_ROWS_LATEST ? "latest" : "first", writer->requests);
-	fprintf(out,
-		",\"filled\":\"%" PRIu64 "\",\"gaps\":\"%" PRIu64 "\",\"repeated_ids\":\"%" PRIu64
-		"\"",
-		export_summary_filled(plan->summary), plan->summary->losses.gaps,
-		plan->summary->repeated_ids);
+	put_filled(out, plan->summary);
+	fprintf(out, ",\"gaps\":\"%" PRIu64 "\",\"repeated_ids\":\"%" PRIu64 "\"",
+		plan->summary->losses.gaps, plan->summary->repeated_ids);
 	fprintf(out, ",\"segments_rotated_out\":\"%" PRIu64 "\"",
 		plan->summary->losses.rotated.segments);
 	put_kinds(out, plan);

@@ -68,7 +68,9 @@ struct step {
 	uint64_t *parts;    /* [layers][part_words] a bit each record that came */
 	uint32_t part_rows; /* rows of a record */
 	uint32_t part_words;
-	uint8_t *cause; /* [layers] of a layer that is missing, 0 while none was told */
+	uint8_t *cause;   /* [layers] of a layer that is missing, 0 while none was told */
+	uint64_t skipped; /* LAYER records that its recorder left out, */
+	uint32_t kept_first, kept_end; /* who kept these model layers; end 0: all */
 	struct map map;
 	int32_t *position; /* [rows] as the device had them, -1 unknown; NULL without ROWS */
 	bool map_known;    /* false: spans could not be kept, or were lost */
@@ -155,6 +157,7 @@ int step_open(struct step *step, const struct channel *channel, uint64_t seq,
 	      const struct r3ring_record *record);
 void step_release(struct step *step);
 void step_layer(struct step *step, const struct r3ring_record *record, uint32_t experts);
+void step_skip(struct step *step, uint32_t first, uint32_t end);
 void step_rows(struct step *step, const struct r3ring_record *record);
 void step_spans(struct step *step, uint64_t seq, const struct r3ring_record *record);
 /* Records were lost: what was to come right behind does not. */

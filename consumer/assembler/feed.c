@@ -332,6 +332,23 @@ int r3ring_assembler_feed(struct r3ring_assembler *assembler, uint32_t index,
 	return r;
 }
 
+int r3ring_assembler_skip(struct r3ring_assembler *assembler, uint32_t index,
+			  const struct r3ring_view *view, uint32_t first, uint32_t end)
+{
+	struct channel *channel;
+	struct step *step = NULL;
+
+	if (index >= assembler->channels)
+		return -EINVAL;
+	channel = assembler->channel[index];
+	if (end && channel->schema_seen && !channel->copy && !channel->draft &&
+	    view->generation == channel->generation)
+		step = open_step(channel, view->step);
+	if (step)
+		step_skip(step, first, end);
+	return keyframe_go_on(channel, view);
+}
+
 void r3ring_assembler_gap(struct r3ring_assembler *assembler, uint32_t index)
 {
 	struct channel *channel;

@@ -6,6 +6,7 @@
 
 #include "consumer/assembler/assembler.h"
 #include "consumer/assembler/fill.h"
+#include "consumer/layers.h"
 
 /* ---- opening ------------------------------------------------------------ */
 
@@ -221,6 +222,13 @@ void step_layer(struct step *step, const struct r3ring_record *record, uint32_t 
 					ids + (size_t)i * head->top_k, head->top_k, experts);
 }
 
+void step_skip(struct step *step, uint32_t first, uint32_t end)
+{
+	step->skipped++;
+	step->kept_first = first;
+	step->kept_end = end;
+}
+
 /* ---- rows, spans, end --------------------------------------------------- */
 
 void step_rows(struct step *step, const struct r3ring_record *record)
@@ -354,6 +362,32 @@ static bool part_came(const struct step *step, uint32_t layer, uint32_t row)
 	return (step->parts[(size_t)layer * step->part_words + part / 64] >> (part % 64)) & 1;
 }
 
+static bool is_left_out(const struct step *step, uint32_t layer)
+{
+	return !layers_among(&step->pool->layer[layer], step->kept_first, step->kept_end);
+}
+
+/* Of the layers that the recorder left out, of which STEP_END says nothing. */
+static uint8_t cause_of_left_out(const struct step *step)
+{
+	const uint32_t rows = step->head.row_end - step->head.row_begin;
+	const uint64_t parts = (rows + (uint64_t)step->part_rows - 1) / step->part_rows;
+	uint64_t records = 0;
+
+	for (uint32_t i = 0; i < step->pool->layers; i++)
+		records += is_left_out(step, i) && !step->cause[i] ? parts : 0;
+	return step->skipped < records ? R3RING_MISSING_GAP : R3RING_MISSING_NOT_RECORDED;
+}
+
+static void find_left_out(struct step *step)
+{
+	const uint8_t cause = step->kept_end ? cause_of_left_out(step) : R3RING_MISSING_GAP;
+
+	for (uint32_t i = 0; i < step->pool->layers; i++)
+		if (cause != R3RING_MISSING_GAP && is_left_out(step, i) && !step->cause[i])
+			step->cause[i] = cause;
+}
+
 /* A layer of which something is missing, row by row. */
 static void seal_layer(struct step *step, uint32_t layer)
 {
@@ -375,6 +409,7 @@ void step_seal(struct step *step)
 	const struct row_pool *pool = step->pool;
 
 	step_gap(step); /* what did not come until now does not */
+	find_left_out(step);
 	for (uint32_t layer = 0; layer < pool->layers; layer++)
 		if (step->cause[layer] || step->came[layer] != step->rows)
 			seal_layer(step, layer);

@@ -173,6 +173,28 @@ static int feed_record(struct r3ring_load *load, struct load_channel *channel,
 	}
 }
 
+int r3ring_load_skip(struct r3ring_load *load, uint32_t index, const struct r3ring_view *view)
+{
+	struct load_channel *channel;
+	uint32_t cause = R3RING_MISSING_NOT_RECORDED;
+
+	if (index >= load->channels)
+		return -EINVAL;
+	channel = load->channel[index];
+	/* Nothing is known of what is in front of a first record. */
+	if (view->generation != channel->generation || !channel->seq)
+		return 0;
+	if (view->seq != channel->seq + 1) {
+		channel->unseen.gaps++;
+		cause = R3RING_MISSING_GAP;
+	}
+	if (view->units > channel->units)
+		channel->unseen.lost[cause] += view->units - channel->units;
+	channel->seq = view->seq;
+	channel->units = view->units;
+	return 0;
+}
+
 int r3ring_load_feed(struct r3ring_load *load, uint32_t index, const struct r3ring_view *view,
 		     const struct r3ring_record *record)
 {

@@ -53,6 +53,7 @@ enum r3ring_missing_cause {
 	R3RING_MISSING_SPANS,        /* positions or accepted counts never came */
 	R3RING_MISSING_EVICTED,      /* memory was needed for others */
 	R3RING_MISSING_OTHER_LAYERS, /* no channel that was fed has the layer */
+	R3RING_MISSING_NOT_RECORDED, /* who recorded it was told to leave the layer out */
 	R3RING_MISSING_CAUSES,
 };
 
@@ -111,6 +112,21 @@ R3RING_API int r3ring_assembler_channel(struct r3ring_assembler *assembler, cons
 R3RING_API int r3ring_assembler_feed(struct r3ring_assembler *assembler, uint32_t channel,
 				     const struct r3ring_view *view,
 				     const struct r3ring_record *record);
+
+/*
+ * Tells that a LAYER record of the channel came and was left out by who recorded it, who kept
+ * of the model's layers those numbered [first, end), and no multi-token prediction layers.
+ * What a step lacks of the others is missing as R3RING_MISSING_NOT_RECORDED once as many records
+ * were left out as it has of them. Where they are fewer some went otherwise, which nobody
+ * knows, and all count as lost.
+ *
+ * @view: of the record; its data is not looked at.
+ * @end:  0: nothing is left out, and nothing happens.
+ *
+ * Returns 0, -EINVAL (no such channel), -ENOMEM.
+ */
+R3RING_API int r3ring_assembler_skip(struct r3ring_assembler *assembler, uint32_t channel,
+				     const struct r3ring_view *view, uint32_t first, uint32_t end);
 
 /* Tells that records of the channel were lost by whoever reads it. */
 R3RING_API void r3ring_assembler_gap(struct r3ring_assembler *assembler, uint32_t channel);

@@ -92,6 +92,17 @@ R3RING_API int r3ring_load_channel(struct r3ring_load *load, const char *name);
 R3RING_API int r3ring_load_feed(struct r3ring_load *load, uint32_t channel,
 				const struct r3ring_view *view, const struct r3ring_record *record);
 
+/*
+ * Tells that a LAYER record of the channel came and was left out by who recorded it: its cells
+ * are in the accounts as R3RING_MISSING_NOT_RECORDED, not as a gap. The feeding thread.
+ *
+ * @view: of the record; its data is not looked at.
+ *
+ * Returns 0 or -EINVAL (no such channel).
+ */
+R3RING_API int r3ring_load_skip(struct r3ring_load *load, uint32_t channel,
+				const struct r3ring_view *view);
+
 struct r3ring_load_stats {
 	uint64_t records;
 	uint64_t steps;              /* counted, of all channels */
@@ -139,6 +150,7 @@ struct r3ring_load_accounts {
 	uint64_t left_out[R3RING_LOAD_REASONS];
 	uint64_t lost[R3RING_MISSING_CAUSES]; /* by enum r3ring_cause or r3ring_missing_cause;
 					       * R3RING_MISSING_GAP: not read by who feeds,
+					       * R3RING_MISSING_NOT_RECORDED: left out,
 					       * R3RING_MISSING_SPANS: nobody ever said whether
 					       * they were accepted */
 	uint64_t gaps;                        /* in the records' numbers */

@@ -110,6 +110,7 @@ void builder_segment(struct archive_builder *builder)
 		.first_block = builder->block,
 		.previous_hash = builder->previous_hash,
 		.level = (uint32_t)builder->level,
+		.layer_end = builder->layer_end,
 		.flags = builder->segment_flags,
 		.writer = "by hand",
 	};

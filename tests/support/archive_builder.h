@@ -23,6 +23,7 @@ struct archive_builder {
 	uint8_t uuid[16];
 	int level; /* zstd's for blocks; 0: none */
 	uint32_t segment_flags;
+	uint32_t layer_end; /* layers from it on are left out; 0: none */
 	uint64_t time_ns;
 
 	uint64_t segment, block, previous_hash, records;

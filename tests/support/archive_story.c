@@ -224,6 +224,19 @@ void story_step_begin(struct story *story, uint64_t handle, uint32_t position, u
 	story_record(story, &record, story->step, 0, R3RING_DESC_BOUNDARY);
 }
 
+static void leave_out(struct story *story, uint32_t rows)
+{
+	story->units += rows;
+	builder_entry(story->builder,
+		      (struct archive_entry){.kind = ARCHIVE_SKIPPED,
+					     .type = R3RING_LAYER,
+					     .channel = story->channel,
+					     .seq = ++story->seq,
+					     .step = story->step,
+					     .units = story->units},
+		      NULL, 0);
+}
+
 void story_layer(struct story *story, uint32_t layer, uint32_t rows)
 {
 	static uint16_t ids[64 * STORY_TOP_K];
@@ -244,7 +257,10 @@ void story_layer(struct story *story, uint32_t layer, uint32_t rows)
 	};
 	record.u.layer.ids = ids;
 	story->totals.layer_records++;
-	story_record(story, &record, story->step, rows, 0);
+	if (story->builder->layer_end && layer + 1 >= story->builder->layer_end)
+		leave_out(story, rows);
+	else
+		story_record(story, &record, story->step, rows, 0);
 }
 
 void story_step_end(struct story *story, uint32_t rows)

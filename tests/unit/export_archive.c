@@ -205,15 +205,46 @@ Test(export_archive, an_output_does_not_replace_the_archive_s_own_files)
 	expect_two();
 }
 
-Test(export_archive, layers_that_were_not_recorded_are_missing_until_they_are_left_out)
+static void record_two_of_three_layers(void)
 {
 	stop_recording();
 	remove_archive();
 	open_writer(2);
 	record_two();
 	stop_recording();
+}
+
+Test(export_archive, layers_that_were_not_recorded_are_counted_for_that_where_they_are_filled)
+{
+	record_two_of_three_layers();
+	trial.options.missing = EXPORT_FILL_MINUS_ONE;
+	cr_assert_eq(export_it(), 0, "%s", trial.err.text);
+	cr_assert_eq(trial.summary.filled[R3RING_MISSING_NOT_RECORDED], 8);
+	cr_assert_eq(export_summary_filled(&trial.summary), 8);
+	trial_read();
+	cr_assert_str_eq(safetensors_metadata(&trial.file, "filled_by_cause"),
+			 "{\"not_recorded\":8}");
+}
+
+Test(export_archive, a_trainer_of_all_layers_is_told_of_those_that_were_not_recorded)
+{
+	record_two_of_three_layers();
+	trial.options.format = "miles";
+	cr_assert_eq(export_it(), -ENODATA, "%s", trial.err.text);
+	cr_assert_not_null(
+		strstr(trial.err.text, "--format safetensors with --layers 0:2 takes those"), "%s",
+		trial.err.text);
+}
+
+Test(export_archive, layers_that_were_not_recorded_are_missing_until_they_are_left_out)
+{
+	record_two_of_three_layers();
 	cr_assert_eq(export_it(), -ENODATA);
-	cr_assert_not_null(strstr(trial.err.text, "of layer 2 are missing"), "%s", trial.err.text);
+	cr_assert_not_null(
+		strstr(trial.err.text, "positions 0 to 3 of layer 2 are missing: not_recorded"),
+		"%s", trial.err.text);
+	cr_assert_not_null(strstr(trial.err.text, "(record --layers): --layers 0:2 takes those"),
+			   "%s", trial.err.text);
 	trial.options.layer_end = 2;
 	cr_assert_eq(export_it(), 0, "%s", trial.err.text);
 	trial_read();

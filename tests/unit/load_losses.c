@@ -55,6 +55,33 @@ Test(load_losses, a_layer_that_the_steps_end_takes_back_is_not_load)
 	cr_assert_eq(read_load(0)->accounts.lost[R3RING_CAUSE_OVERLAP], 4);
 }
 
+static void leave_out(uint64_t seq, uint64_t units)
+{
+	const struct r3ring_view view = {
+		.seq = seq, .units = units, .generation = 1, .type = R3RING_LAYER};
+
+	load_feed.seq = seq;
+	load_feed.units = units;
+	cr_assert_eq(r3ring_load_skip(load_feed.load, 0, &view), 0);
+}
+
+Test(load_losses, what_a_recorder_was_to_leave_out_is_told_apart_from_gaps)
+{
+	const struct r3ring_load_info *info;
+
+	feed_step(&load_feed, 1, 4, NULL, 0, NULL, 0);
+	feed_layers(&load_feed, 1, 4, 0, 1);
+	leave_out(load_feed.seq + 1, load_feed.units + 4);
+	/* One record, of layer 2, was not read at all. */
+	leave_out(load_feed.seq + 2, load_feed.units + 8);
+	feed_step_end(&load_feed, 1, -1, 0);
+	info = read_load(0);
+	cr_assert_eq(info->accounts.counted, 4);
+	cr_assert_eq(info->accounts.lost[R3RING_MISSING_NOT_RECORDED], 4);
+	cr_assert_eq(info->accounts.lost[R3RING_MISSING_GAP], 8);
+	cr_assert_eq(info->accounts.gaps, 1);
+}
+
 Test(load_losses, a_record_that_came_twice_is_counted_once)
 {
 	struct expected expected = {0};

@@ -22,7 +22,9 @@ static void feed(struct feed *feed, const struct r3ring_record *record, uint16_t
 	struct r3ring_error err = {0};
 	struct r3ring_view view = {
 		.seq = ++feed->seq,
-		.step = record->type == R3RING_STEP ? record->u.step.head.step : 0,
+		.step = record->type == R3RING_STEP    ? record->u.step.head.step
+			: record->type == R3RING_LAYER ? record->u.layer.head.step
+						       : 0,
 		.units = feed->units +=
 		record->type == R3RING_LAYER ? record->u.layer.head.valid_rows : 0,
 		.generation = feed->generation,

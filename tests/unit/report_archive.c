@@ -121,6 +121,31 @@ Test(report_archive, counts_are_those_of_all_steps_of_all_generations)
 	expect_on_page("<title>a &lt;title&gt;</title>");
 }
 
+/* Two of three layers. */
+Test(report_archive, layers_that_were_not_to_be_recorded_are_told_and_are_no_loss)
+{
+	const uint64_t left = 8;
+
+	builder_close(&builder);
+	builder_open(&builder, 3);
+	builder.layer_end = 3;
+	builder_segment(&builder);
+	builder_ready(&builder);
+	story_begin(&story, &builder, 0, "small/0");
+	tell();
+	cr_assert_eq(read_report(), 0, "%s", err.text);
+	cr_assert_eq(report.coverage.missing[R3RING_MISSING_NOT_RECORDED], left);
+	cr_assert_eq(report.coverage.missing[R3RING_MISSING_GAP], 0);
+	cr_assert_eq(report.accounts.lost[R3RING_MISSING_NOT_RECORDED], left);
+	cr_assert_eq(report.accounts.gaps, 0);
+	for (uint32_t i = 0; i < SERIES_PIECES; i++)
+		cr_assert_eq(report.series.piece[i].lost, 0);
+	expect_on_page("Nothing was lost: every route that was to be recorded");
+	expect_on_page("Only layers 0 to 2 were recorded");
+	expect_on_page("of others 8 cells");
+	expect_on_page("<th scope=\"row\">not_recorded</th><td>8</td>");
+}
+
 /* An expert with most tokens; a single token, which is chance and farthest from even; all alike. */
 Test(report_archive, layers_that_are_uneven_are_named_and_marked)
 {
