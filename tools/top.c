@@ -171,7 +171,8 @@ static int parse(int argc, char **argv, struct command_line *line)
 
 /* ---- running --------------------------------------------------------------- */
 
-/* Before any thread is made, so that they all come to the one that waits for them. */
+/* Before any thread is made, so that they all come to the one that waits for them; those of
+ * a crash come to the thread that did it. */
 static void block_signals(void)
 {
 	sigset_t set;
@@ -182,6 +183,8 @@ static void block_signals(void)
 	sigdelset(&set, SIGFPE);
 	sigdelset(&set, SIGILL);
 	sigdelset(&set, SIGABRT);
+	sigdelset(&set, SIGSYS);
+	sigdelset(&set, SIGTRAP);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 

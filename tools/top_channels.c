@@ -8,19 +8,9 @@
 
 #define NAME_LEAST 12u
 #define NAME_MOST 48u
-#define REST_COLUMNS 60u /* of a channel's line behind its name */
-
-static uint32_t name_width(const struct grid *grid)
-{
-	uint32_t width = grid->columns > REST_COLUMNS ? grid->columns - REST_COLUMNS : 0;
-
-	if (width < NAME_LEAST)
-		return NAME_LEAST;
-	return width < NAME_MOST ? width : NAME_MOST;
-}
 
 /* At most four digits before a point or a letter. */
-static const char *short_number(char text[16], double value)
+static void short_number(char text[16], double value)
 {
 	static const char units[] = " kMGTP";
 	unsigned int unit = 0;
@@ -33,17 +23,17 @@ static const char *short_number(char text[16], double value)
 		snprintf(text, 16, value < 99.95 ? "%.1f%c" : "%.0f%c", value, units[unit]);
 	else
 		snprintf(text, 16, value < 99.95 ? "%.1f" : "%.0f", value);
-	return text;
 }
 
-static const char *rate(char text[16], const struct picture_rates *rates, double value)
+static void tell_rate(char text[16], const struct picture_rates *rates, double value)
 {
-	if (!rates->known)
-		return "-";
-	return short_number(text, value);
+	if (rates->known)
+		short_number(text, value);
+	else
+		snprintf(text, 16, "-");
 }
 
-/* ---- a channel ------------------------------------------------------------- */
+/* ---- figures --------------------------------------------------------------- */
 
 static enum grid_style state_style(const struct picture_channel *channel)
 {
@@ -71,41 +61,150 @@ static double steps_rate(const struct picture_channel *channel, const struct pic
 	return rates->steps > 0 ? rates->steps : channel->steps_per_s;
 }
 
-static uint32_t draw_rates(struct grid *grid, uint32_t row, uint32_t column,
-			   const struct picture_channel *channel, const struct picture_rates *rates)
-{
-	char text[4][16];
+/* ---- columns ---------------------------------------------------------------- */
 
-	return grid_print(grid, row, column, GRID_PLAIN, " %7s %7s %7s %7s",
-			  rate(text[0], rates, steps_rate(channel, rates)),
-			  rate(text[1], rates, rates->rows), rate(text[2], rates, rates->records),
-			  rate(text[3], rates, rates->bytes));
+struct channel_line {
+	const struct picture_channel *channel;
+	const struct picture_rates *rates;
+};
+
+static void tell_state(const struct channel_line *line, char text[16])
+{
+	snprintf(text, 16, "%-6.15s", line->channel->state);
+}
+
+static void tell_generation(const struct channel_line *line, char text[16])
+{
+	snprintf(text, 16, "%" PRIu64, line->channel->generation);
+}
+
+static void tell_steps(const struct channel_line *line, char text[16])
+{
+	tell_rate(text, line->rates, steps_rate(line->channel, line->rates));
+}
+
+static void tell_rows(const struct channel_line *line, char text[16])
+{
+	tell_rate(text, line->rates, line->rates->rows);
+}
+
+static void tell_records(const struct channel_line *line, char text[16])
+{
+	tell_rate(text, line->rates, line->rates->records);
+}
+
+static void tell_bytes(const struct channel_line *line, char text[16])
+{
+	tell_rate(text, line->rates, line->rates->bytes);
+}
+
+static void tell_bound(const struct channel_line *line, char text[16])
+{
+	const struct picture_channel *channel = line->channel;
+
+	snprintf(text, 16, "%zu/%-3zu", channel->bound_count,
+		 channel->bound_count + channel->unbound_count);
+}
+
+static void tell_lost(const struct channel_line *line, char text[16])
+{
+	if (lost_of(line->channel))
+		short_number(text, (double)lost_of(line->channel));
+	else
+		snprintf(text, 16, "none");
+}
+
+/* In the order that they stand in; where there is not room for all, those of the lowest
+ * number stay. */
+static const struct column {
+	const char *head;
+	uint32_t width, number;
+	void (*tell)(const struct channel_line *line, char text[16]);
+} columns[] = {
+	{"STATE", 6, 1, tell_state}, {"GEN", 4, 7, tell_generation}, {"STEPS/S", 7, 3, tell_steps},
+	{"ROWS/S", 7, 4, tell_rows}, {"REC/S", 7, 6, tell_records},  {"BYTES/S", 7, 5, tell_bytes},
+	{"BOUND", 7, 2, tell_bound}, {"LOST", 7, 0, tell_lost},
+};
+
+#define COLUMNS (sizeof(columns) / sizeof(*columns))
+
+/* How many columns fit beside a name, by number. */
+static uint32_t columns_shown(const struct grid *grid)
+{
+	uint32_t width = NAME_LEAST, shown = 0;
+
+	for (uint32_t i = 0; i < COLUMNS; i = i + 1, shown++) {
+		for (size_t j = 0; j < COLUMNS; j++)
+			width += columns[j].number == i ? columns[j].width + 1 : 0;
+		if (width > grid->columns)
+			break;
+	}
+	return shown;
+}
+
+static uint32_t name_width(const struct grid *grid)
+{
+	uint32_t shown = columns_shown(grid), rest = 0;
+
+	for (size_t i = 0; i < COLUMNS; i++)
+		rest += columns[i].number < shown ? columns[i].width + 1 : 0;
+	if (grid->columns < rest + NAME_LEAST)
+		return NAME_LEAST;
+	return grid->columns - rest < NAME_MOST ? grid->columns - rest : NAME_MOST;
+}
+
+/* ---- a channel ------------------------------------------------------------- */
+
+/* A name that is too long is cut in its middle: the rank is at its end. */
+static uint32_t draw_name(struct grid *grid, uint32_t row, uint32_t width, const char *name)
+{
+	const char *rank = strrchr(name, '/');
+	uint32_t tail = rank ? grid_measure(grid, rank) : 0;
+
+	if (grid_measure(grid, name) <= width || !tail || tail + 2 > width)
+		return grid_field(grid, row, 0, width, GRID_PLAIN, name);
+	grid_field(grid, row, 0, width - tail, GRID_PLAIN, name);
+	return grid_field(grid, row, width - tail, tail, GRID_PLAIN, rank);
+}
+
+static enum grid_style style_of(const struct column *column, const struct channel_line *line)
+{
+	if (column->tell == tell_state)
+		return state_style(line->channel);
+	if (column->tell == tell_lost)
+		return lost_style(line->channel, line->rates);
+	return column->tell == tell_bound && line->channel->unbound_count ? GRID_WARN : GRID_PLAIN;
 }
 
 static void draw_channel(const struct top_frame *frame, struct grid *grid, uint32_t row, size_t i)
 {
-	const struct picture_channel *channel = &frame->picture->channels[i];
-	const struct picture_rates *rates = &frame->rates[i];
-	uint32_t column;
+	const struct channel_line line = {&frame->picture->channels[i], &frame->rates[i]};
+	uint32_t at = draw_name(grid, row, name_width(grid), line.channel->name);
+	uint32_t shown = columns_shown(grid);
 	char text[16];
 
-	column = grid_field(grid, row, 0, name_width(grid), GRID_PLAIN, channel->name);
-	column = grid_field(grid, row, column + 1, 6, state_style(channel), channel->state);
-	column = grid_print(grid, row, column, GRID_PLAIN, " %4" PRIu64, channel->generation);
-	column = draw_rates(grid, row, column, channel, rates);
-	column = grid_print(grid, row, column, channel->unbound_count ? GRID_WARN : GRID_PLAIN,
-			    " %3zu/%-3zu", channel->bound_count,
-			    channel->bound_count + channel->unbound_count);
-	grid_print(grid, row, column, lost_style(channel, rates), " %7s",
-		   lost_of(channel) ? short_number(text, (double)lost_of(channel)) : "none");
+	for (size_t j = 0; j < COLUMNS; j++) {
+		if (columns[j].number >= shown)
+			continue;
+		columns[j].tell(&line, text);
+		at = grid_print(grid, row, at, style_of(&columns[j], &line), " %*s",
+				(int)columns[j].width, text);
+	}
 }
 
 static void draw_head(struct grid *grid, uint32_t row)
 {
-	uint32_t column = grid_field(grid, row, 0, name_width(grid), GRID_HEAD, "CHANNEL");
+	uint32_t at = grid_field(grid, row, 0, name_width(grid), GRID_HEAD, "CHANNEL");
+	uint32_t shown = columns_shown(grid);
 
-	grid_print(grid, row, column, GRID_HEAD, " %-6s %4s %7s %7s %7s %7s %7s %7s", "STATE",
-		   "GEN", "STEPS/S", "ROWS/S", "REC/S", "BYTES/S", "BOUND", "LOST");
+	for (size_t j = 0; j < COLUMNS; j++) {
+		bool left = columns[j].tell == tell_state;
+
+		if (columns[j].number < shown)
+			at = grid_print(grid, row, at, GRID_HEAD, " %*s",
+					left ? -(int)columns[j].width : (int)columns[j].width,
+					columns[j].head);
+	}
 	grid_paint(grid, row, 0, GRID_HEAD);
 }
 
@@ -123,18 +222,17 @@ static void draw_reader(const struct top_frame *frame, struct grid *grid, uint32
 {
 	enum grid_style style = reader_style(reader);
 	char bytes[QUANTITY_TEXT];
-	uint32_t column;
+	uint32_t column = grid_print(grid, row, 2, style, "reader %" PRId64, reader->pid);
 
-	column = grid_print(grid, row, 2, style,
-			    "reader %" PRId64 "%s %s, at %" PRIu64 ", %" PRIu64
-			    " records (%s) behind",
-			    reader->pid, reader->pid == frame->own_pid ? " (this one)" : "",
-			    reader->lossless ? "lossless" : "lossy", reader->cursor,
-			    reader->lag_records, quantity_bytes(bytes, reader->lag_bytes));
-	if (reader->lost)
-		column = grid_print(grid, row, column, style, ", lost %" PRIu64, reader->lost);
+	/* What it lost stands where there is room on any terminal. */
 	if (reader->demoted)
-		grid_text(grid, row, column, style, ", DEMOTED");
+		column = grid_text(grid, row, column, style, " DEMOTED");
+	if (reader->lost)
+		column = grid_print(grid, row, column, style, " lost %" PRIu64, reader->lost);
+	grid_print(grid, row, column, style, "%s %s, %" PRIu64 " records (%s) behind, at %" PRIu64,
+		   reader->pid == frame->own_pid ? " (this one)" : "",
+		   reader->lossless ? "lossless" : "lossy", reader->lag_records,
+		   quantity_bytes(bytes, reader->lag_bytes), reader->cursor);
 }
 
 /* ---- the table ------------------------------------------------------------- */
@@ -207,6 +305,6 @@ void top_draw_channels(const struct top_frame *frame, struct top_space *space)
 	draw_those(frame, space, false);
 	if (cut)
 		grid_print(space->grid, space->row++, 0, GRID_FAINT,
-			   "and %" PRIu32 " more lines of channels and readers%s",
-			   wanted - room + 1, frame->keys ? " (t shows more)" : "");
+			   "+%" PRIu32 " channels and readers%s", wanted - room + 1,
+			   frame->keys ? " (t: more)" : "");
 }

@@ -2,12 +2,13 @@
 /* The parts of a frame, and who of them gets how many rows. */
 #include "tools/top_frame.h"
 
-#define LINES_ABOVE 3u /* title, losses, balance */
 #define HEATMAP_LEAST 4u
+#define BRIEF_PART 6u /* of all rows, that what was lost may take */
+#define KEYS_LEAST 4u /* rows that there are keys from */
 
 /* Lines below the heatmap. */
 struct below {
-	bool hottest, gpus, keys;
+	bool hottest, gpus, keys, left_out;
 };
 
 static bool has_load(const struct top_frame *frame)
@@ -17,8 +18,44 @@ static bool has_load(const struct top_frame *frame)
 
 static uint32_t count(const struct below *below)
 {
-	return (uint32_t)below->hottest + below->gpus + below->keys;
+	return (uint32_t)below->hottest + below->gpus + below->keys + below->left_out;
 }
+
+/* ---- above ----------------------------------------------------------------- */
+
+/* A remedy has all the room there is. */
+static uint32_t brief_most(const struct top_frame *frame, uint32_t rows, uint32_t row)
+{
+	uint32_t left = rows > row + 1 ? rows - row - 1 : 0;
+	uint32_t most = rows / BRIEF_PART ? rows / BRIEF_PART : 1;
+
+	return top_is_gone(frame) || most > left ? left : most;
+}
+
+static void draw_above(const struct top_frame *frame, struct top_space *space)
+{
+	uint32_t rows = space->grid->rows;
+	struct flow flow = {0};
+
+	top_verdict(frame, &flow);
+	flow_draw(&flow, space);
+	space->end = rows;
+	if (space->row < rows)
+		top_draw_title(frame, space->grid, space->row++);
+	if (frame->page == TOP_HELP || frame->page == TOP_LOSSES)
+		return;
+	flow = (struct flow){0};
+	top_losses_brief(frame, &flow);
+	space->end = space->row + brief_most(frame, rows, space->row);
+	flow_draw(&flow, space);
+	flow = (struct flow){0};
+	top_uneven(frame, &flow);
+	space->end = space->row + (rows > space->row + HEATMAP_LEAST);
+	if (flow.pieces > 1)
+		flow_draw(&flow, space);
+}
+
+/* ---- load and channels ------------------------------------------------------ */
 
 static struct below below_of(const struct top_frame *frame)
 {
@@ -31,15 +68,32 @@ static struct below below_of(const struct top_frame *frame)
 	};
 }
 
-/* What a small terminal has no room for. */
+/* What a small terminal has no room for, which a line says. */
 static void leave_out(struct below *below, uint32_t rows)
 {
-	if (rows < LINES_ABOVE + HEATMAP_LEAST + count(below))
+	struct below all = *below;
+
+	if (rows < HEATMAP_LEAST + count(below))
 		below->gpus = false;
-	if (rows < LINES_ABOVE + HEATMAP_LEAST + count(below))
+	if (rows < HEATMAP_LEAST + count(below))
 		below->hottest = false;
-	if (rows < LINES_ABOVE + 1 + count(below))
+	if (rows < KEYS_LEAST)
 		below->keys = false;
+	below->left_out = rows > 1 && count(below) != count(&all);
+}
+
+static void draw_left_out(const struct top_frame *frame, struct grid *grid, uint32_t row,
+			  const struct below *below)
+{
+	struct below all = below_of(frame);
+	uint32_t column = grid_text(grid, row, 0, GRID_WARN, "too small for:");
+
+	if (all.hottest && !below->hottest)
+		column = grid_text(grid, row, column, GRID_WARN, " hottest");
+	if (all.gpus && !below->gpus)
+		column = grid_text(grid, row, column, GRID_WARN, " GPUs");
+	if (all.keys && !below->keys)
+		grid_text(grid, row, column, GRID_WARN, " keys");
 }
 
 static void draw_below(const struct top_frame *frame, struct grid *grid, const struct below *below)
@@ -50,6 +104,8 @@ static void draw_below(const struct top_frame *frame, struct grid *grid, const s
 		top_draw_hottest(frame, grid, row++);
 	if (below->gpus)
 		top_draw_gpus(frame, grid, row++);
+	if (below->left_out)
+		draw_left_out(frame, grid, row++, below);
 	if (below->keys)
 		top_draw_keys(frame, grid, row);
 }
@@ -66,52 +122,76 @@ static uint32_t table_rows(const struct top_frame *frame, uint32_t room)
 	return wanted < most ? wanted : most;
 }
 
-static void draw_main(const struct top_frame *frame, struct grid *grid)
+static void draw_main(const struct top_frame *frame, struct top_space *space)
 {
 	struct below below = below_of(frame);
-	struct top_space space = {.grid = grid, .row = LINES_ABOVE};
 	uint32_t end;
 
-	leave_out(&below, grid->rows);
-	end = grid->rows - count(&below);
-	if (end < LINES_ABOVE)
+	leave_out(&below, space->grid->rows - space->row);
+	end = space->grid->rows - count(&below);
+	if (end < space->row)
 		return;
-	space.end = LINES_ABOVE + table_rows(frame, end - LINES_ABOVE);
-	top_draw_channels(frame, &space);
-	space.end = end;
-	top_draw_heatmap(frame, &space);
-	draw_below(frame, grid, &below);
+	space->end = space->row + table_rows(frame, end - space->row);
+	top_draw_channels(frame, space);
+	space->end = end;
+	top_draw_heatmap(frame, space);
+	draw_below(frame, space->grid, &below);
 }
 
-static void draw_table(const struct top_frame *frame, struct grid *grid)
-{
-	struct top_space space = {grid, LINES_ABOVE, grid->rows - 1};
+/* ---- pages ------------------------------------------------------------------ */
 
-	if (grid->rows <= LINES_ABOVE)
-		return;
-	top_draw_channels(frame, &space);
-	top_draw_keys(frame, grid, grid->rows - 1);
+static void draw_table(const struct top_frame *frame, struct top_space *space)
+{
+	space->end = space->grid->rows - frame->keys;
+	if (space->row < space->end)
+		top_draw_channels(frame, space);
+	if (frame->keys)
+		top_draw_keys(frame, space->grid, space->grid->rows - 1);
+}
+
+/* The last row has the keys, or how much has no room. */
+static void draw_page(const struct top_frame *frame, struct top_space *space)
+{
+	struct page page = {.space = {space->grid, space->row, space->grid->rows}};
+
+	if (frame->page == TOP_HELP)
+		top_help_page(&page);
+	else
+		top_losses_page(frame, &page);
+	if (!page_end(&page) && frame->keys)
+		top_draw_keys(frame, space->grid, space->grid->rows - 1);
 }
 
 void top_frame_draw(const struct top_frame *frame, struct grid *grid)
 {
-	top_draw_title(frame, grid, 0);
-	if (frame->page == TOP_HELP) {
-		top_draw_help(grid, 1);
+	struct top_space space = {grid, 0, grid->rows};
+
+	draw_above(frame, &space);
+	if (space.row >= grid->rows)
 		return;
-	}
-	top_draw_losses(frame, grid, 1);
-	top_draw_balance(frame, grid, 2);
 	if (frame->page == TOP_TABLE)
-		draw_table(frame, grid);
+		draw_table(frame, &space);
+	else if (frame->page == TOP_MAIN)
+		draw_main(frame, &space);
 	else
-		draw_main(frame, grid);
+		draw_page(frame, &space);
 }
 
-uint32_t top_frame_rows(const struct top_frame *frame)
-{
-	struct below below = below_of(frame);
-	uint32_t heatmap = has_load(frame) ? frame->load->info.layers + 1 : 1;
+/* ---- how much it takes ------------------------------------------------------ */
 
-	return LINES_ABOVE + top_channels_rows(frame) + heatmap + count(&below);
+uint32_t top_frame_rows(const struct top_frame *frame, uint32_t columns)
+{
+	struct grid wide = {.columns = columns};
+	struct below below = below_of(frame);
+	struct flow verdict = {0}, brief = {0}, uneven = {0};
+	uint32_t heatmap = has_load(frame) ? frame->load->info.layers + 1 : HEATMAP_LEAST;
+	uint32_t losses, rows;
+
+	top_verdict(frame, &verdict);
+	top_losses_brief(frame, &brief);
+	top_uneven(frame, &uneven);
+	losses = flow_rows(&brief, &wide);
+	rows = flow_rows(&verdict, &wide) + 1 + losses + (uneven.pieces > 1) +
+	       top_channels_rows(frame) + heatmap + count(&below);
+	return rows > losses * BRIEF_PART ? rows : losses * BRIEF_PART;
 }

@@ -11,16 +11,18 @@
 
 #include "monitor/daemon_picture.h"
 #include "monitor/follower.h"
+#include "tools/top_flow.h"
 #include "tools/top_grid.h"
 #include "tools/top_load.h"
 #include "tools/top_losses.h"
 
-#define TOP_LOSING_NS 10000000000ull /* a loss is of now for so long */
+#define TOP_LOSING_NS (LOSSES_RECENT_S * 1000000000ull)
 #define TOP_STALE_NS 3000000000ull /* load without new steps is called old then, as the page does */
 
 enum top_page {
 	TOP_MAIN,
-	TOP_TABLE, /* all channels and readers */
+	TOP_TABLE,  /* all channels and readers */
+	TOP_LOSSES, /* each with what it means, and what to do about it */
 	TOP_HELP,
 };
 
@@ -50,27 +52,37 @@ struct top_frame {
 void top_frame_draw(const struct top_frame *frame, struct grid *grid);
 
 /* How many rows it takes without folding layers or leaving anything out. */
-uint32_t top_frame_rows(const struct top_frame *frame);
+uint32_t top_frame_rows(const struct top_frame *frame, uint32_t columns);
 
 /* ---- its parts ------------------------------------------------------------- */
 
-/* Rows of the grid that a part may use: @row receives the first that it has left. */
-struct top_space {
-	struct grid *grid;
-	uint32_t row, end;
-};
+/* top_verdict.c: in plain words, whether anything is lost and which layer is worst. */
+void top_verdict(const struct top_frame *frame, struct flow *flow);
 
-/* top_lines.c: who is looked at, what is lost, what is uneven; the keys. */
+/* top_loss_lines.c: what was lost by cause; in short, and with what to do about it. */
+void top_losses_brief(const struct top_frame *frame, struct flow *flow);
+void top_losses_page(const struct top_frame *frame, struct page *page);
+
+/* top_lines.c: who is looked at, what is uneven; the keys. */
 void top_draw_title(const struct top_frame *frame, struct grid *grid, uint32_t row);
-void top_draw_losses(const struct top_frame *frame, struct grid *grid, uint32_t row);
-void top_draw_balance(const struct top_frame *frame, struct grid *grid, uint32_t row);
+void top_uneven(const struct top_frame *frame, struct flow *flow);
 void top_draw_hottest(const struct top_frame *frame, struct grid *grid, uint32_t row);
 void top_draw_gpus(const struct top_frame *frame, struct grid *grid, uint32_t row);
 void top_draw_keys(const struct top_frame *frame, struct grid *grid, uint32_t row);
-void top_draw_help(struct grid *grid, uint32_t row);
+void top_help_page(struct page *page);
 
-/* "x3.74", "x12.3", "x123": how often a mean. Returns @text. */
+/* top_words.c: "3.74x", "12.3x", "123x": how often a mean. Returns @text. */
 const char *top_ratio(char text[16], double ratio);
+
+/* "s" behind a word of which there is not one, else "". */
+const char *top_plural(uint64_t count);
+
+/* Whether the daemon is gone; whether something was lost just now; since when nothing was;
+ * since when the load has not changed. */
+bool top_is_gone(const struct top_frame *frame);
+bool top_is_losing(const struct top_frame *frame);
+uint64_t top_loss_age(const struct top_frame *frame);
+uint64_t top_load_age(const struct top_frame *frame);
 
 /* top_channels.c: the table; and how many rows it needs. */
 void top_draw_channels(const struct top_frame *frame, struct top_space *space);

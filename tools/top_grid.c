@@ -43,6 +43,7 @@ struct pen {
 	uint32_t row, column, end;
 	enum grid_style style;
 	bool cut; /* something had no room */
+	bool dry; /* only goes on, writes nothing */
 };
 
 /* Half of a wide character that is written into leaves a blank. */
@@ -62,8 +63,9 @@ static void put(struct pen *pen, wchar_t character, uint32_t columns)
 		pen->cut = true;
 		return;
 	}
-	clear_halves(pen, columns);
-	for (uint32_t i = 0; i < columns; i++)
+	if (!pen->dry)
+		clear_halves(pen, columns);
+	for (uint32_t i = 0; i < columns && !pen->dry; i++)
 		*grid_at(pen->grid, pen->row, pen->column + i) =
 			(struct grid_cell){i ? 0 : character, (uint8_t)pen->style};
 	pen->column += columns;
@@ -121,10 +123,19 @@ static void write_text(struct pen *pen, const char *text)
 uint32_t grid_text(struct grid *grid, uint32_t row, uint32_t column, enum grid_style style,
 		   const char *text)
 {
-	struct pen pen = {grid, row, column, grid->columns, style, false};
+	struct pen pen = {
+		.grid = grid, .row = row, .column = column, .end = grid->columns, .style = style};
 
 	if (row < grid->rows && column < grid->columns)
 		write_text(&pen, text);
+	return pen.column;
+}
+
+uint32_t grid_measure(struct grid *grid, const char *text)
+{
+	struct pen pen = {.grid = grid, .end = UINT32_MAX, .dry = true};
+
+	write_text(&pen, text);
 	return pen.column;
 }
 
@@ -143,7 +154,8 @@ uint32_t grid_print(struct grid *grid, uint32_t row, uint32_t column, enum grid_
 uint32_t grid_field(struct grid *grid, uint32_t row, uint32_t column, uint32_t width,
 		    enum grid_style style, const char *text)
 {
-	struct pen pen = {grid, row, column, column + width, style, false};
+	struct pen pen = {
+		.grid = grid, .row = row, .column = column, .end = column + width, .style = style};
 
 	if (row >= grid->rows || column >= grid->columns)
 		return column + width;

@@ -56,7 +56,10 @@ uint32_t grid_text(struct grid *grid, uint32_t row, uint32_t column, enum grid_s
 uint32_t grid_print(struct grid *grid, uint32_t row, uint32_t column, enum grid_style style,
 		    const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* The same, at most @width columns of it: what does not fit ends in '~'. Nothing is written
+/* How many columns grid_text() would take where there is room. */
+uint32_t grid_measure(struct grid *grid, const char *text);
+
+/* The same as grid_text(), at most @width columns of it: what does not fit ends in '~'. Nothing is written
  * behind it. Returns @column + @width. */
 uint32_t grid_field(struct grid *grid, uint32_t row, uint32_t column, uint32_t width,
 		    enum grid_style style, const char *text);

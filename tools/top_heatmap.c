@@ -10,7 +10,7 @@
 #include "tools/top_frame.h"
 
 #define LABEL_MOST 12u
-#define RATIO_COLUMNS 5u /* "x3.74", "x12.3", "x123" */
+#define RATIO_COLUMNS 5u /* "3.74x", "12.3x", "123x" */
 
 struct heatmap {
 	const struct top_frame *frame;
@@ -148,12 +148,6 @@ static void say_fold(const struct heatmap *map, char *text, size_t size)
 		snprintf(text, size, "layers by experts");
 }
 
-static uint64_t load_age(const struct top_frame *frame)
-{
-	return frame->load->info.age_ns +
-	       (frame->now_ns > frame->load_ns ? frame->now_ns - frame->load_ns : 0);
-}
-
 static double rows_of(const struct top_load *load)
 {
 	double most = 0;
@@ -170,9 +164,9 @@ static void draw_head(const struct heatmap *map, uint32_t at)
 	uint32_t column = 0;
 
 	grid_paint(map->grid, at, 0, GRID_HEAD);
-	if (load_age(frame) > TOP_STALE_NS)
+	if (top_load_age(frame) > TOP_STALE_NS)
 		column = grid_print(map->grid, at, 0, GRID_WARN, "OLD: %s ago; ",
-				    quantity_duration(age, load_age(frame)));
+				    quantity_duration(age, top_load_age(frame)));
 	say_fold(map, fold, sizeof(fold));
 	grid_print(map->grid, at, column, GRID_HEAD, "%s; %s to %s; %.0f tokens", fold,
 		   frame->logarithmic ? "log" : "linear", top_ratio(most, map->scale.max),
@@ -196,15 +190,17 @@ static void draw(struct heatmap *map, struct top_space *space)
 
 /* ---- why there is none ------------------------------------------------------ */
 
-static void draw_absence(const struct top_frame *frame, const struct top_space *space)
+static void draw_absence(const struct top_frame *frame, struct top_space *space)
 {
+	struct flow flow = {.indent = 2};
 	const char *what = "no step was seen yet";
 
 	if (frame->follower.state == FOLLOWER_WAITING && frame->follower.error[0])
 		what = frame->follower.error;
 	else if (!frame->instance[0])
 		what = "no engine is there yet; it will be shown as soon as one is";
-	grid_print(space->grid, space->row, 0, GRID_FAINT, "no load to show: %s", what);
+	flow_add(&flow, GRID_FAINT, "no load to show: %s", what);
+	flow_draw(&flow, space);
 }
 
 void top_draw_heatmap(const struct top_frame *frame, struct top_space *space)
@@ -217,8 +213,10 @@ void top_draw_heatmap(const struct top_frame *frame, struct top_space *space)
 		draw_absence(frame, space);
 		return;
 	}
-	if (space->end - space->row < 2 || !fit(&map, space->end - space->row - 1))
+	if (space->end - space->row < 2 || !fit(&map, space->end - space->row - 1)) {
+		grid_text(space->grid, space->row, 0, GRID_FAINT, "no room for the heatmap");
 		return;
+	}
 	map.cells = calloc((size_t)map.fold.rows * map.fold.columns, sizeof(*map.cells));
 	if (map.cells)
 		draw(&map, space);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * In a terminal: frames, keys and signals. All signals are taken from a descriptor, so that
- * the terminal is given back by the same code whatever ends it.
+ * In a terminal: frames, keys and signals. Signals are taken from a descriptor, so that the
+ * terminal is given back by the same code whatever ends it; but for those of a crash
+ * (top_rescue.h).
  */
 #include <errno.h>
 #include <poll.h>
@@ -74,13 +75,11 @@ static bool take_signal(int fd)
 	switch (info.ssi_signo) {
 	case SIGTSTP:
 		stop();
-		screen_return();
-		return true;
+		return screen_return();
 	case SIGCONT:
 		/* Whoever went on after another stop may find the terminal changed. */
 		screen_leave();
-		screen_return();
-		return true;
+		return screen_return();
 	case SIGWINCH:
 		screen_resize();
 		return true;

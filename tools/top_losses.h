@@ -5,6 +5,21 @@
 
 #include "monitor/daemon_picture.h"
 
+#define LOSSES_RECENT_S 10u /* a loss is of now for so long */
+
+/* What was lost lately, and of how much. */
+struct losses_recent {
+	uint64_t steps; /* announced, lost ones too */
+	uint64_t lost, partial, out_of_range;
+	uint64_t steps_of[R3RING_CAUSE_COUNT];
+};
+
+/* The pictures of one second. */
+struct losses_second {
+	uint64_t second; /* CLOCK_MONOTONIC */
+	struct losses_recent sum;
+};
+
 struct top_losses {
 	struct picture_lost steps; /* since the channels began, or since the reset */
 	uint64_t partial;          /* steps in which layers are missing */
@@ -14,7 +29,8 @@ struct top_losses {
 	uint32_t crashed;          /* channels of which more may be lost */
 	uint32_t unbound;          /* channels of which layers are not captured */
 	uint64_t newest_ns;        /* when the newest loss was seen to come; 0: none was */
-	bool seen;                 /* a picture of a daemon that is there */
+	struct losses_second seconds[LOSSES_RECENT_S + 1];
+	bool seen; /* a picture of a daemon that is there */
 };
 
 /*
@@ -25,6 +41,10 @@ struct top_losses {
  */
 void top_losses_add(struct top_losses *losses, const struct daemon_picture *before,
 		    const struct daemon_picture *now);
+
+/* Sums up the last LOSSES_RECENT_S seconds. */
+void top_losses_recent(const struct top_losses *losses, uint64_t now_ns,
+		       struct losses_recent *recent);
 
 /* Begins anew, with what is lost from here on. */
 void top_losses_reset(struct top_losses *losses);

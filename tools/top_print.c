@@ -60,12 +60,13 @@ static bool knows_instance(const struct top *top)
 static int print_frame(const struct top *top)
 {
 	const struct top_options *options = top->options;
+	uint32_t columns = options->columns ? options->columns : COLUMNS_DEFAULT;
 	struct top_frame frame;
 	struct grid grid;
 
 	top_frame_of(top, &frame);
-	if (grid_make(&grid, options->rows ? options->rows : top_frame_rows(&frame),
-		      options->columns ? options->columns : COLUMNS_DEFAULT)) {
+	if (grid_make(&grid, options->rows ? options->rows : top_frame_rows(&frame, columns),
+		      columns)) {
 		fputs("r3ring top: no memory for a frame\n", stderr);
 		return TOOL_FAILED;
 	}

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define NCURSES_WIDECHAR 1
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -8,6 +10,7 @@
 
 #include <ncurses.h>
 
+#include "tools/top_rescue.h"
 #include "tools/top_screen.h"
 
 static struct screen {
@@ -100,21 +103,47 @@ static void prepare(void)
 	choose_attributes();
 }
 
+/*
+ * Who is in the background and wants the terminal is stopped, until a shell brings it to the
+ * front; which asking to be there does, and changes nothing for who is. Returns 0, or -EIO
+ * where no shell could.
+ */
+static int await_foreground(void)
+{
+	sigset_t set;
+	int r;
+
+	signal(SIGTTOU, SIG_DFL);
+	sigemptyset(&set);
+	sigaddset(&set, SIGTTOU);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	do {
+		r = tcsetpgrp(STDOUT_FILENO, getpgrp());
+	} while (r && errno == EINTR);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	return r && errno == EIO ? -EIO : 0;
+}
+
 int screen_open(struct r3ring_error *err)
 {
 	int fd;
 
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
 		return refuse(err, -ENOTTY, "standard input or output is no terminal");
+	if (await_foreground())
+		return refuse(err, -EIO, "the terminal belongs to others");
 	fd = dup(STDOUT_FILENO);
 	screen.out = fd < 0 ? NULL : fdopen(fd, "w");
 	if (!screen.out)
 		return refuse(err, -ENOMEM, "the terminal cannot be opened");
+	rescue_prepare(fd);
 	screen.screen = newterm(NULL, screen.out, stdin);
 	if (screen.screen && tigetstr("cup")) {
 		prepare();
+		rescue_arm();
 		return 0;
 	}
+	rescue_end();
 	if (screen.screen)
 		screen_close();
 	else
@@ -128,6 +157,7 @@ void screen_close(void)
 	if (!screen.screen)
 		return;
 	screen_leave();
+	rescue_end();
 	delscreen(screen.screen);
 	fclose(screen.out);
 	screen = (struct screen){0};
@@ -142,15 +172,20 @@ void screen_leave(void)
 	clrtoeol();
 	refresh();
 	endwin();
+	rescue_disarm();
 	screen.left = true;
 }
 
-void screen_return(void)
+bool screen_return(void)
 {
+	if (await_foreground())
+		return false;
 	screen.left = false;
+	rescue_arm();
 	screen_resize();
 	clearok(curscr, TRUE);
 	refresh();
+	return true;
 }
 
 void screen_resize(void)

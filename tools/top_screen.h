@@ -12,15 +12,18 @@
 /*
  * Takes the terminal that standard output is. Colours are used where it has some and
  * $NO_COLOR is not set.
- * Returns 0, -ENOTTY (standard input or output is no terminal), -ENOTSUP (nothing is known of
+ * In the background it stands still until it is in front.
+ *
+ * Returns 0, -EIO (in the background without a shell), -ENOTTY (standard input or output is no terminal), -ENOTSUP (nothing is known of
  * $TERM), -ENOMEM, with a message. Pairs with screen_close().
  */
 int screen_open(struct r3ring_error *err);
 void screen_close(void); /* also while it is left, or was never open */
 
-/* Gives the terminal back for a while, as before a stop, and takes it again. */
+/* Gives the terminal back for a while, as before a stop, and takes it again: in the
+ * background it stands still until it is in front, and returns false where it never can be. */
 void screen_leave(void);
-void screen_return(void);
+bool screen_return(void);
 
 /* Its size has changed. */
 void screen_resize(void);

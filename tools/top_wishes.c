@@ -164,6 +164,9 @@ bool top_key(struct top *top, int key)
 	case 'r':
 		reset(top);
 		break;
+	case 'd':
+		turn_to(top, TOP_LOSSES);
+		break;
 	case 't':
 		turn_to(top, TOP_TABLE);
 		break;

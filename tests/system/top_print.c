@@ -163,8 +163,8 @@ Test(top_print, one_frame_goes_into_a_pipe_as_plain_text)
 	cr_assert_eq(tool_stage_tool(&stage,
 				     ARGS("top", "--once", "--interval", "0.2", "--size", "24x80")),
 		     0, "%s", stage.tool.err);
-	cr_expect_eq(strncmp(stage.tool.out, "r3ring top ", 11), 0);
-	cr_expect(strstr(stage.tool.out, "\nlost: nothing"), "%s", stage.tool.out);
+	cr_expect(strstr(stage.tool.out, "\nr3ring top "), "%s", stage.tool.out);
+	cr_expect(strstr(stage.tool.out, "nothing lost"), "%s", stage.tool.out);
 	cr_expect(strstr(stage.tool.out, tool_stage_channel(&stage, "seen")), "%s", stage.tool.out);
 	cr_expect(strstr(stage.tool.out, "experts a column, their max"), "%s", stage.tool.out);
 	for (const char *c = stage.tool.out; *c; c++)

@@ -56,7 +56,7 @@ static void run_top(int rows, int columns, const char *setting, const char *opti
 	snprintf(line + strlen(line), sizeof(line) - strlen(line),
 		 "; echo ended with $?; stty -g > %s", after_file);
 	terminal_line(line);
-	cr_assert(terminal_shows("\nlost: nothing"), "%s", terminal_screen());
+	cr_assert(terminal_shows("nothing lost"), "%s", terminal_screen());
 	/* A vt100 has no second screen. */
 	has_alternate = !strstr(setting, "vt100");
 	cr_assert_eq(terminal_is_taken(), has_alternate);
@@ -105,8 +105,8 @@ static void send_signal(int number)
 Test(top_terminal, a_frame_of_80_by_24_says_what_is_lost_and_what_is_uneven)
 {
 	run_top(24, 80, "TERM=screen-256color", "--window 3600");
-	cr_expect(terminal_shows("lost: nothing"));
-	cr_expect(terminal_shows("|x"), "%s", terminal_screen());
+	cr_expect(terminal_shows("nothing lost"));
+	cr_expect(terminal_shows("x e"), "%s", terminal_screen());
 	cr_expect(terminal_shows("experts a column, their max"), "%s", terminal_screen());
 	cr_expect(terminal_shows("? help"));
 	cr_expect(terminal_shows("0/5"), "this engine binds nothing");
@@ -134,7 +134,7 @@ Test(top_terminal, keys_change_what_is_shown)
 	terminal_key("t");
 	terminal_key("r");
 	cr_expect(terminal_shows("all since reset"));
-	cr_expect(terminal_shows("lost: nothing since the reset"));
+	cr_expect(terminal_shows("nothing lost since the reset"));
 	cr_expect(terminal_shows("; 0 tokens"), "nothing ran since: %s", terminal_screen());
 	terminal_key("c");
 	cr_expect(terminal_shows("/0 "));
@@ -150,7 +150,7 @@ Test(top_terminal, another_size_is_another_frame)
 	cr_expect(terminal_shows("layers by experts;"), "%s", terminal_screen());
 	terminal_resize(6, 30);
 	cr_expect(terminal_hides("layers by experts;"));
-	cr_expect(terminal_shows("lost: nothing"), "%s", terminal_screen());
+	cr_expect(terminal_shows("nothing lost"), "%s", terminal_screen());
 	terminal_resize(24, 80);
 	cr_expect(terminal_shows("experts a column"), "%s", terminal_screen());
 	terminal_key("q");
@@ -161,8 +161,8 @@ Test(top_terminal, another_size_is_another_frame)
 static void expect_colours(const char *setting, const char *some, const char *none)
 {
 	run_top(24, 80, setting, "--window 3600");
-	cr_expect(terminal_shows("lost: nothing"));
-	cr_expect(terminal_shows("|x"));
+	cr_expect(terminal_shows("nothing lost"));
+	cr_expect(terminal_shows("x e"));
 	cr_expect(!some || strstr(terminal_coloured(), some), "%s", terminal_coloured());
 	cr_expect(!none || !strstr(terminal_coloured(), none), "%s", terminal_coloured());
 	terminal_key("q");
@@ -192,7 +192,7 @@ Test(top_terminal, who_wants_no_colours_gets_none)
 Test(top_terminal, a_plain_locale_gets_plain_characters)
 {
 	run_top(24, 80, "TERM=vt100 LC_ALL=C", "--window 3600");
-	cr_expect(terminal_shows("|x"));
+	cr_expect(terminal_shows("x e"));
 	for (const char *c = terminal_screen(); *c; c++)
 		cr_assert_lt((unsigned char)*c, 128);
 	terminal_key("q");
@@ -223,6 +223,74 @@ Test(top_terminal, a_sigint_leaves_the_terminal_as_it_was)
 	expect_restored_after(SIGINT);
 }
 
+Test(top_terminal, a_sigquit_leaves_the_terminal_as_it_was)
+{
+	expect_restored_after(SIGQUIT);
+}
+
+/* Exit codes are a shell's, of what a signal ended. */
+static void expect_restored_after_crash(int number, const char *setting)
+{
+	run_top(24, 80, setting, "");
+	send_signal(number);
+	expect_restored(128 + number);
+}
+
+Test(top_terminal, a_crash_leaves_the_terminal_as_it_was)
+{
+	static const int numbers[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSYS, SIGTRAP};
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+		expect_restored_after_crash(numbers[i], "TERM=screen-256color");
+		terminal_close();
+		unlink(after_file);
+	}
+}
+
+Test(top_terminal, a_crash_in_a_terminal_of_one_screen_leaves_it_usable)
+{
+	expect_restored_after_crash(SIGSEGV, "TERM=vt100");
+}
+
+/* The terminal is gone with the session, and so is it. */
+Test(top_terminal, without_its_terminal_it_ends)
+{
+	char text[256];
+
+	run_top(24, 80, "TERM=screen-256color", "");
+	read_file(pid_file, text);
+	terminal_close();
+	for (int looks = 0; kill((pid_t)atoi(text), 0) == 0; looks++) {
+		cr_assert_lt(looks, 2000, "process %s runs on", text);
+		poll(NULL, 0, 5);
+	}
+}
+
+Test(top_terminal, in_the_background_it_waits_to_be_brought_to_the_front)
+{
+	char line[1024];
+
+	run_top(24, 80, "TERM=screen-256color", "");
+	terminal_key("q");
+	expect_restored(0);
+	snprintf(line, sizeof(line), "clear; %s top &", test_program("r3ring"));
+	terminal_line(line);
+	terminal_line("jobs");
+	cr_expect(terminal_shows("Stopped"), "%s", terminal_screen());
+	cr_expect_not(terminal_is_taken());
+	terminal_line("fg");
+	cr_expect(terminal_shows("nothing lost"), "%s", terminal_screen());
+	cr_expect(terminal_is_taken());
+	terminal_key("C-z");
+	terminal_line("bg; echo in-between");
+	cr_expect(terminal_shows("in-between\n"), "%s", terminal_screen());
+	cr_expect_not(terminal_is_taken(), "the shell has it");
+	terminal_line("fg");
+	cr_expect(terminal_shows("nothing lost"), "%s", terminal_screen());
+	terminal_key("q");
+	cr_expect(terminal_shows("in-between\n"));
+}
+
 Test(top_terminal, a_stop_gives_the_terminal_back_for_as_long)
 {
 	run_top(24, 80, "TERM=screen-256color", "");
@@ -230,7 +298,7 @@ Test(top_terminal, a_stop_gives_the_terminal_back_for_as_long)
 	cr_expect(terminal_shows("Stopped"), "%s", terminal_screen());
 	cr_expect_not(terminal_is_taken());
 	terminal_line("echo in-between; fg");
-	cr_expect(terminal_shows("lost: nothing"));
+	cr_expect(terminal_shows("nothing lost"));
 	cr_expect(terminal_is_taken());
 	terminal_key("q");
 	cr_expect(terminal_shows("in-between\n"));
@@ -240,7 +308,7 @@ Test(top_terminal, a_stop_gives_the_terminal_back_for_as_long)
 Test(top_terminal, a_daemon_that_dies_is_waited_for_and_seen_again)
 {
 	run_top(24, 120, "TERM=screen-256color", "--interval 0.1");
-	cr_expect(terminal_shows("lost: nothing"));
+	cr_expect(terminal_shows("nothing lost"));
 	test_daemon_kill(&stage.daemon);
 	cr_expect(terminal_shows("waiting: no daemon"), "%s", terminal_screen());
 	test_daemon_restart(&stage.daemon, NULL);
