@@ -179,6 +179,19 @@ static int make_anew(struct indexing *ix)
 	return bring_up(ix, true);
 }
 
+/* What was there when a new one could not be made is there still. */
+static int tell_kept(const struct indexing *ix, int code)
+{
+	struct r3ring_error why = *ix->err;
+
+	return r3ring_error_set(
+		ix->err, code,
+		"%s: the index cannot be made: %.300s; what was there is as it was%s", ix->dir,
+		why.text[0] ? why.text : strerror(-code),
+		code == -ENOSPC || code == -EIO ? ": make room (of the index's size) and try again"
+						: "");
+}
+
 static int update(struct indexing *ix, bool anew)
 {
 	int code = archive_reader_open(&ix->reader, ix->dir, ix->err);
@@ -192,6 +205,8 @@ static int update(struct indexing *ix, bool anew)
 	code = anew ? -EBADMSG : bring_up(ix, false);
 	if (code == -ENOENT || code == -EBADMSG)
 		code = make_anew(ix);
+	if (code && anew && ix->err)
+		return tell_kept(ix, code);
 	if (code || !ix->damage.code)
 		return code;
 	return r3ring_error_set(ix->err, -EBADMSG, "%s", ix->damage.text);

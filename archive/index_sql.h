@@ -9,6 +9,7 @@
 
 struct index_store {
 	sqlite3 *db;
+	char *becomes; /* path that one that is made anew takes at commit; else NULL */
 };
 
 /* The errno of what SQLite returned; 0 where that is no error. */

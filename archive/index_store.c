@@ -15,6 +15,7 @@
 #define APPLICATION_ID 0x52335249 /* "R3RI" */
 #define SCHEMA_VERSION 1
 #define WAIT_MS 10000
+#define NEW_SUFFIX ".new" /* of one that is not whole yet */
 
 static const char make_tables[] =
 	"PRAGMA application_id = 1379095113;"
@@ -172,6 +173,31 @@ static int remove_files(const char *path, struct r3ring_error *err)
 	return 0;
 }
 
+static const char *name_new(char name[PATH_MAX + 64], const char *path)
+{
+	snprintf(name, PATH_MAX + 64, "%s" NEW_SUFFIX, path);
+	return name;
+}
+
+/* In place of the one that was there. What belongs to that goes first: a journal would be taken
+ * for one of the new. */
+static int replace(struct index_store *store, struct r3ring_error *err)
+{
+	char made[PATH_MAX + 64];
+	int code = index_sql_fail(store, sqlite3_close(store->db), err);
+
+	store->db = NULL;
+	if (!code)
+		code = remove_files(store->becomes, err);
+	if (!code && rename(name_new(made, store->becomes), store->becomes))
+		code = r3ring_error_set(err, -errno, "%s: %s", store->becomes, strerror(errno));
+	if (code)
+		return code;
+	free(store->becomes);
+	store->becomes = NULL;
+	return 0;
+}
+
 /* Its content is made of what is durable itself, so that it need not be. */
 static int prepare(struct index_store *store, bool anew, struct r3ring_error *err)
 {
@@ -196,14 +222,18 @@ static int make_file(const char *path, struct r3ring_error *err)
 	return 0;
 }
 
+/* @path: of the index; one that is made anew has another until it is whole. */
 static int open_file(struct index_store *store, const char *path, bool anew,
 		     struct r3ring_error *err)
 {
 	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW;
+	char made[PATH_MAX + 64];
 	int code = 0;
 
 	if (anew) {
-		code = remove_files(path, err);
+		store->becomes = strdup(path);
+		path = name_new(made, path);
+		code = store->becomes ? remove_files(path, err) : -ENOMEM;
 		if (!code)
 			code = make_file(path, err);
 	} else if (access(path, F_OK)) {
@@ -238,9 +268,14 @@ int index_store_open(struct index_store **store, const char *dir, bool anew,
 
 void index_store_close(struct index_store *store)
 {
+	char made[PATH_MAX + 64];
+
 	if (!store)
 		return;
 	sqlite3_close(store->db);
+	if (store->becomes)
+		remove_files(name_new(made, store->becomes), NULL);
+	free(store->becomes);
 	free(store);
 }
 
@@ -251,5 +286,7 @@ int index_store_begin(struct index_store *store, struct r3ring_error *err)
 
 int index_store_commit(struct index_store *store, struct r3ring_error *err)
 {
-	return index_sql_run(store, "COMMIT", err);
+	int code = index_sql_run(store, "COMMIT", err);
+
+	return code || !store->becomes ? code : replace(store, err);
 }

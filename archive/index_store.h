@@ -27,7 +27,8 @@ struct index_segment {
 };
 
 /*
- * Opens the index in @dir. @anew: makes it, whatever is there.
+ * Opens the index in @dir. @anew: makes it, whatever is there, which stays as it is until the
+ * commit puts the new one in its place.
  * Returns 0, -ENOENT, -EBADMSG (no index, or one of another version), or as those below.
  * Pairs with index_store_close().
  */

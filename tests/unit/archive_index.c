@@ -3,9 +3,11 @@
 #include <criterion/criterion.h>
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -253,6 +255,53 @@ Test(archive_index, of_another_archive_is_made_anew)
 	update();
 	expect_answer("SELECT id FROM coverage", "another\n");
 	free(index.at);
+	builder_close(&builder);
+}
+
+/* As a full disk does it: files may not grow beyond this. */
+static void limit_files(rlim_t bytes)
+{
+	const struct rlimit limit = {bytes, RLIM_INFINITY};
+
+	signal(SIGXFSZ, SIG_IGN);
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+Test(archive_index, that_cannot_be_made_anew_stays_as_it_was)
+{
+	struct builder_bytes before, after;
+	struct r3ring_error err = {0};
+
+	tell();
+	update();
+	before = builder_read(builder_path(&builder, "index.sqlite"));
+	limit_files(8192);
+	cr_assert_lt(archive_index_rebuild(builder.dir, &err), 0);
+	limit_files(RLIM_INFINITY);
+	cr_expect(strstr(err.text, builder.dir), "%s", err.text);
+	cr_expect(strstr(err.text, "what was there is as it was: make room"), "%s", err.text);
+	after = builder_read(builder_path(&builder, "index.sqlite"));
+	cr_assert_eq(after.len, before.len);
+	cr_expect_arr_eq(after.at, before.at, before.len);
+	cr_expect_lt(access(builder_path(&builder, "index.sqlite.new"), F_OK), 0);
+	cr_assert_eq(archive_index_rebuild(builder.dir, &err), 0, "%s", err.text);
+	expect_answer(coverage, told);
+	free(before.at);
+	free(after.at);
+	builder_close(&builder);
+}
+
+Test(archive_index, that_was_being_made_when_its_maker_was_killed_is_made_again)
+{
+	struct r3ring_error err = {0};
+
+	tell();
+	builder_write(builder_path(&builder, "index.sqlite.new"), "half of one", 11);
+	builder_write(builder_path(&builder, "index.sqlite.new-journal"), "its journal", 11);
+	cr_assert_eq(archive_index_rebuild(builder.dir, &err), 0, "%s", err.text);
+	expect_answer(coverage, told);
+	cr_expect_lt(access(builder_path(&builder, "index.sqlite.new"), F_OK), 0);
+	cr_expect_lt(access(builder_path(&builder, "index.sqlite.new-journal"), F_OK), 0);
 	builder_close(&builder);
 }
 
