@@ -131,6 +131,24 @@ static int lock(int dir_fd, const char *dir, struct r3ring_error *err)
 	return refuse_lock(dir, r, err);
 }
 
+const char *archive_dir_path(const char *dir, int dir_fd, char path[PATH_MAX])
+{
+	struct stat held, named;
+	char link[32];
+	ssize_t length;
+
+	if (fstat(dir_fd, &held) || !held.st_nlink)
+		return NULL;
+	if (stat(dir, &named) == 0 && named.st_dev == held.st_dev && named.st_ino == held.st_ino)
+		return dir;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", dir_fd);
+	length = readlink(link, path, PATH_MAX - 1);
+	if (length <= 0)
+		return dir;
+	path[length] = '\0';
+	return path;
+}
+
 int archive_dir_open(const char *dir, int *dir_fd, int *lock_fd, struct r3ring_error *err)
 {
 	int fd, locked;

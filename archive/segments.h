@@ -3,6 +3,7 @@
 #ifndef ARCHIVE_SEGMENTS_H
 #define ARCHIVE_SEGMENTS_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,6 +34,12 @@ int segment_files_add(struct segment_files *list, uint64_t number, uint64_t byte
 /* Removes the last, or the first, file and its note. Return 0 or -errno. */
 int segment_files_drop_last(struct segment_files *list, int dir_fd);
 int segment_files_drop_first(struct segment_files *list, int dir_fd);
+
+/*
+ * Where an open directory is now: @dir while that names it, else what it was renamed to, in
+ * @path. NULL: it is no longer anywhere.
+ */
+const char *archive_dir_path(const char *dir, int dir_fd, char path[PATH_MAX]);
 
 /*
  * Opens an archive's directory for a recorder, which makes it where it is not there, and

@@ -234,6 +234,7 @@ int store_start(struct store *store, struct blocks *blocks, int dir_fd,
 		.written = start->chain,
 		.synced_block = start->chain.block,
 	};
+	store_count_begin(store);
 	memcpy(store->uuid, start->uuid, sizeof(store->uuid));
 	pthread_mutex_init(&store->lock, NULL);
 	disk_open(&store->disk, blocks->wake_fd, &buffers, options->no_uring);
@@ -251,6 +252,7 @@ int store_join(struct store *store, struct r3ring_error *err)
 	int failed;
 
 	pthread_join(store->thread, NULL);
+	store_say_full(store);
 	failed = store_failed(store);
 	if (failed && err)
 		*err = store->err;

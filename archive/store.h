@@ -51,6 +51,10 @@ struct store {
 	uint64_t synced_block;
 	uint64_t sync_at_ns; /* not before */
 
+	/* Records of the archive in front of the first file, and of the present one. */
+	uint64_t before, segment_before;
+	bool countable; /* that is known, and no file between is missing */
+
 	/* For others: under the lock. */
 	pthread_mutex_t lock;
 	struct archive_writer_stats stats;
@@ -84,6 +88,8 @@ void store_get_stats(struct store *store, struct archive_writer_stats *stats);
 
 /* Inside. */
 void store_fail(struct store *store, int code, const char *what);
+/* The thread has ended: says again what a full disk holds now. */
+void store_say_full(struct store *store);
 /* Fails (-ESTALE) where the directory or the present segment is no longer there to be found. */
 void store_notice_removal(struct store *store);
 /* Ends the present segment, if there is one, and makes the next. Nothing is in flight.
@@ -91,6 +97,10 @@ void store_notice_removal(struct store *store);
 bool store_begin_segment(struct store *store);
 /* Whether a block of @span bytes may be written; removes segments where it then may. */
 bool store_has_room(struct store *store, uint64_t span);
+/* store_count.c: at the start; once the oldest is gone, the records that it had; at the end. */
+void store_count_begin(struct store *store);
+uint64_t store_count_removed(struct store *store);
+void store_count_tell(const struct store *store, struct archive_writer_stats *stats);
 /* All is written: marks the end, syncs, closes. After a failure it cuts what does not count. */
 void store_finish(struct store *store);
 

@@ -19,43 +19,51 @@
 
 /* ---- failing ------------------------------------------------------------ */
 
-static void say_full(struct store *store, int code)
+static uint64_t archive_bytes(const struct store *store)
+{
+	return store->files.bytes + (store->fd < 0 ? 0 : store->written_to);
+}
+
+static void say_full(struct store *store, const char *dir, int code)
 {
 	struct statvfs fs;
 	unsigned long long free = 0;
 
 	if (fstatvfs(store->dir_fd, &fs) == 0)
 		free = (unsigned long long)fs.f_bavail * fs.f_frsize;
-	r3ring_error_set(&store->err, code,
-			 "%s: the disk is full (%llu KiB free, %llu KiB of archive): make room and "
-			 "record into it again, or give --max-size with --rotate",
-			 store->options.dir, free >> 10,
-			 (unsigned long long)store->files.bytes >> 10);
+	r3ring_error_set(
+		&store->err, code,
+		"%s: the disk is full: the archive is whole and has %llu KiB, %llu KiB are "
+		"free; make room and record into it again, or give --max-size with --rotate",
+		dir, (unsigned long long)archive_bytes(store) >> 10, free >> 10);
 }
 
 static void say(struct store *store, int code, const char *what)
 {
+	char path[PATH_MAX];
+	const char *dir = archive_dir_path(store->options.dir, store->dir_fd, path);
+
+	dir = dir ? dir : store->options.dir;
 	if (code == -ENOSPC)
-		say_full(store, code);
+		say_full(store, dir, code);
 	else if (code == -EDQUOT && store->options.max_bytes)
 		r3ring_error_set(&store->err, code,
-				 "%s: the archive is as large as it may be (%llu bytes)",
-				 store->options.dir, (unsigned long long)store->options.max_bytes);
+				 "%s: the archive is as large as it may be (%llu bytes)", dir,
+				 (unsigned long long)store->options.max_bytes);
 	else if (code == -EFBIG)
 		r3ring_error_set(&store->err, code,
 				 "%s: %s: a file may not be as large: raise ulimit -f, or give a "
 				 "smaller --segment-size",
-				 store->options.dir, what);
+				 dir, what);
 	else if (code == -EMSGSIZE)
-		r3ring_error_set(&store->err, code, "%s: %s", store->options.dir, what);
+		r3ring_error_set(&store->err, code, "%s: %s", dir, what);
 	else if (code == -ESTALE)
 		r3ring_error_set(&store->err, code,
 				 "%s: the archive was removed while it was written, and what it "
 				 "held is gone: record into a directory that is left alone",
-				 store->options.dir);
+				 dir);
 	else
-		r3ring_error_set(&store->err, code, "%s: %s: %s", store->options.dir, what,
-				 strerror(-code));
+		r3ring_error_set(&store->err, code, "%s: %s: %s", dir, what, strerror(-code));
 }
 
 /* The first one counts. */
@@ -66,6 +74,13 @@ void store_fail(struct store *store, int code, const char *what)
 	say(store, code, what);
 	/* Pairs with the acquire in store_failed(). */
 	r3ring_store_release_u32(&store->failed, 1);
+}
+
+/* Once what did not count is cut, the figures are others. */
+void store_say_full(struct store *store)
+{
+	if (store_failed(store) == -ENOSPC)
+		say(store, -ENOSPC, "");
 }
 
 /* An open file goes on being written long after its last name is gone. */
@@ -87,6 +102,7 @@ void store_notice_removal(struct store *store)
 /* The one that is written stays. */
 static bool remove_oldest(struct store *store)
 {
+	uint64_t records;
 	int r;
 
 	if (!store->options.rotate || store->files.count < 2)
@@ -96,8 +112,10 @@ static bool remove_oldest(struct store *store)
 		store_fail(store, r, "removing the oldest segment");
 		return false;
 	}
+	records = store_count_removed(store);
 	pthread_mutex_lock(&store->lock);
 	store->stats.removed_segments++;
+	store->stats.removed_records += records;
 	pthread_mutex_unlock(&store->lock);
 	return true;
 }
@@ -177,6 +195,7 @@ static int make_segment(struct store *store)
 	int r;
 
 	store->written_to = 0;
+	store->segment_before = store->given.records;
 	archive_segment_name(name, number);
 	store->fd = openat(store->dir_fd, name,
 			   O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -309,10 +328,12 @@ static void cut(struct store *store)
 		return;
 	}
 	archive_segment_name(name, store->files.files[store->files.count - 1].number);
-	if (unlinkat(store->dir_fd, name, 0) < 0)
+	if (unlinkat(store->dir_fd, name, 0) < 0) {
 		store_fail(store, -errno, "removing a segment");
-	else
+	} else {
+		store->files.count--;
 		unsay_more(store);
+	}
 	close(store->fd);
 	store->fd = -1;
 }

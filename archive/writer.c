@@ -346,6 +346,7 @@ int archive_writer_record(struct archive_writer *writer, uint16_t channel,
 	if (!skipped)
 		return channel_state_record(state, view);
 	channel_state_skipped(state, view->seq);
+	writer->left_out++;
 	return 0;
 }
 
@@ -375,4 +376,7 @@ void archive_writer_get_stats(const struct archive_writer *writer,
 	/* Its lock is no part of what a writer is. */
 	store_get_stats((struct store *)(uintptr_t)&writer->store, stats);
 	stats->records = writer->records;
+	stats->left_out = writer->left_out;
+	if (writer->finished)
+		store_count_tell(&writer->store, stats);
 }

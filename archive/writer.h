@@ -128,14 +128,19 @@ const char *archive_writer_error(const struct archive_writer *writer);
 
 struct archive_writer_stats {
 	uint64_t records;        /* given, those of before an opening not counted */
+	uint64_t left_out;       /* of these, LAYER records that the layers leave out */
 	uint64_t stored_records; /* of these, in the archive's files by now */
 	uint64_t synced_records; /* of these, there after a power loss now */
 	uint64_t entry_bytes;    /* of blocks in the files, before compression */
 	uint64_t stored_bytes;   /* of what was written since the opening */
 	uint64_t archive_bytes;  /* of all segments */
 	uint64_t segment;        /* number of the newest */
-	uint64_t removed_segments;
-	bool uring, registered; /* how it writes */
+	uint64_t removed_segments, removed_records; /* those with these, whoever wrote them */
+	/* Once it is finished: */
+	uint64_t archive_segments; /* that are there */
+	uint64_t archive_records;  /* in them, those that the layers leave out too, */
+	bool archive_counted;      /* else that is not known: some are missing or damaged */
+	bool uring, registered;    /* how it writes */
 };
 
 void archive_writer_get_stats(const struct archive_writer *writer,

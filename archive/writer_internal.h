@@ -22,7 +22,7 @@ struct archive_writer {
 	bool segment_over;   /* the next block begins another */
 	bool resuming;       /* RESUMED is still to be said */
 	bool repeating;
-	uint64_t records;
+	uint64_t records, left_out;
 	bool finished;
 };
 

@@ -312,7 +312,7 @@ static int record(const struct command_line *line)
 	if (line->json)
 		printed = record_print_json(&line->record, &report);
 	else
-		record_print_text(stdout, &line->record, &report);
+		record_print_text(stdout, &report);
 	if (code < 0)
 		return exit_code(code, &report);
 	return report.corrupt || keeps_no_layer(&report) ? TOOL_FAILED : printed;

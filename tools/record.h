@@ -3,6 +3,7 @@
 #ifndef TOOLS_RECORD_H
 #define TOOLS_RECORD_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -43,6 +44,7 @@ struct record_report {
 	bool full;   /* ended by the archive's own limit */
 	bool resumed;
 	uint64_t cut_bytes; /* of what the recorder before had not finished */
+	char dir[PATH_MAX]; /* where the archive is: it may have been renamed */
 	struct archive_writer_stats archive;
 };
 
@@ -70,8 +72,7 @@ void record_progress_show(struct record_progress *progress, const struct record_
 void record_progress_clear(struct record_progress *progress);
 
 /* The summary. */
-void record_print_text(FILE *out, const struct record_options *options,
-		       const struct record_report *report);
+void record_print_text(FILE *out, const struct record_report *report);
 /* Returns an exit code. */
 int record_print_json(const struct record_options *options, const struct record_report *report);
 

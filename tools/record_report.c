@@ -87,17 +87,47 @@ static void print_losses(FILE *out, const struct record_report *report)
 			report->missed);
 }
 
-void record_print_text(FILE *out, const struct record_options *options,
-		       const struct record_report *report)
+/* What this run wrote, wherever it is by now. */
+static void print_run(FILE *out, const struct record_report *report)
 {
 	const struct archive_writer_stats *stats = &report->archive;
-	char entries[QUANTITY_TEXT], stored[QUANTITY_TEXT], whole[QUANTITY_TEXT];
+	char entries[QUANTITY_TEXT], stored[QUANTITY_TEXT];
 
-	fprintf(out, "%s: %" PRIu64 " records of %u channels, %s as %s (%.1f %%); all of it %s\n",
-		options->archive.dir, stats->stored_records, report->channels,
+	fprintf(out, "%s: this run wrote %" PRIu64 " records of %u channels, %s as %s (%.1f %%)\n",
+		report->dir, stats->stored_records, report->channels,
 		quantity_bytes(entries, stats->entry_bytes),
-		quantity_bytes(stored, stats->stored_bytes), share(stats),
+		quantity_bytes(stored, stats->stored_bytes), share(stats));
+	if (stats->left_out)
+		fprintf(out, "of these %" PRIu64 " are layer records that --layers left out\n",
+			stats->left_out);
+}
+
+/* What there is, whoever wrote it. */
+static void print_archive(FILE *out, const struct archive_writer_stats *stats)
+{
+	char whole[QUANTITY_TEXT];
+
+	fputs("the archive has ", out);
+	if (stats->archive_counted)
+		fprintf(out, "%" PRIu64 " records", stats->archive_records);
+	else
+		fputs("records of a number that is not known, as files are missing or damaged,",
+		      out);
+	fprintf(out, " in %" PRIu64 " segments, %s\n", stats->archive_segments,
 		quantity_bytes(whole, stats->archive_bytes));
+	if (!stats->removed_segments)
+		return;
+	fprintf(out, "removed by this run (--rotate): %" PRIu64 " segments",
+		stats->removed_segments);
+	if (stats->archive_counted)
+		fprintf(out, " with %" PRIu64 " records", stats->removed_records);
+	fputc('\n', out);
+}
+
+void record_print_text(FILE *out, const struct record_report *report)
+{
+	print_run(out, report);
+	print_archive(out, &report->archive);
 	print_losses(out, report);
 }
 
@@ -115,6 +145,11 @@ static json_t *lost_json(const struct record_report *report)
 	return object;
 }
 
+static json_t *counted(const struct archive_writer_stats *stats, uint64_t records)
+{
+	return stats->archive_counted ? json_u64(records) : json_null();
+}
+
 int record_print_json(const struct record_options *options, const struct record_report *report)
 {
 	const struct archive_writer_stats *stats = &report->archive;
@@ -123,10 +158,10 @@ int record_print_json(const struct record_options *options, const struct record_
 		"record",
 		json_pack("{s:s, s:s, s:b, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
 			  "s:o, s:o, s:o, s:o, s:o, s:o, "
-			  "s:b, s:b, s:b, s:f}",
-			  "directory", options->archive.dir, "instance", options->instance,
-			  "resumed", report->resumed, "cut_bytes", json_u64(report->cut_bytes),
-			  "channels", (int)report->channels, "records", json_u64(report->records),
+			  "s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:f}",
+			  "directory", report->dir, "instance", options->instance, "resumed",
+			  report->resumed, "cut_bytes", json_u64(report->cut_bytes), "channels",
+			  (int)report->channels, "records", json_u64(report->records),
 			  "stored_records", json_u64(stats->stored_records), "lost",
 			  json_u64(report->lost), "gaps", json_u64(report->gaps), "gaps_unsized",
 			  json_u64(report->unsized), "missed_generations", json_u64(report->missed),
@@ -137,7 +172,11 @@ int record_print_json(const struct record_options *options, const struct record_
 			  json_u64(stats->stored_bytes), "archive_bytes",
 			  json_u64(stats->archive_bytes), "newest_segment",
 			  json_u64(stats->segment), "removed_segments",
-			  json_u64(stats->removed_segments), "full", report->full, "io_uring",
+			  json_u64(stats->removed_segments), "removed_records",
+			  counted(stats, stats->removed_records), "left_out",
+			  json_u64(stats->left_out), "archive_segments",
+			  json_u64(stats->archive_segments), "archive_records",
+			  counted(stats, stats->archive_records), "full", report->full, "io_uring",
 			  stats->uring, "registered_buffers", stats->registered, "seconds",
 			  (double)report->ns / 1e9));
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* r3ring record: the loop. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -10,6 +12,8 @@
 
 #include <r3ring/atomic.h>
 
+#include "archive/index.h"
+#include "archive/segments.h"
 #include "channel/clock.h"
 #include "tools/record.h"
 #include "tools/record_index.h"
@@ -27,12 +31,14 @@ struct record_loop {
 	struct record_channels channels;
 	struct record_progress progress;
 	struct record_index *index;
+	int dir_fd;      /* of the archive, wherever it is */
 	json_t *before;  /* what there was before it began */
 	uint32_t wanted; /* bytes of a record that had no room */
 	uint64_t begun_ns;
 	uint64_t last_ns; /* when something last came, or it attached */
 	uint64_t removed; /* segments, told */
 	bool met;         /* a daemon was there */
+	bool alone;       /* it is not any more, told */
 	bool done;
 };
 
@@ -88,6 +94,20 @@ static bool may_come(const struct record_loop *loop, int code)
 	       (loop->met && (code == -ECONNREFUSED || code == -ETIMEDOUT));
 }
 
+/* Once each time that it is so. */
+static void tell_waiting(struct record_loop *loop, int code)
+{
+	const bool alone = code == -ECONNREFUSED || code == -ETIMEDOUT;
+
+	if (alone && !loop->alone)
+		fputs("r3ring record: the daemon is gone: waiting for a daemon\n", stderr);
+	else if (!loop->met)
+		fprintf(stderr, "r3ring record: waiting for a channel of %s\n",
+			loop->options->instance);
+	loop->alone = alone;
+	loop->met = true;
+}
+
 /* Returns 0, 1 (interrupted), or as r3ring_instance_open(). */
 static int open_patiently(struct record_loop *loop, const struct r3ring_instance_options *options)
 {
@@ -101,10 +121,7 @@ static int open_patiently(struct record_loop *loop, const struct r3ring_instance
 
 		if (!may_come(loop, r) || (limit && clock_coarse_ns() - begun >= limit))
 			return r;
-		if (!loop->met)
-			fprintf(stderr, "r3ring record: waiting for a channel of %s\n",
-				loop->options->instance);
-		loop->met = true;
+		tell_waiting(loop, r);
 		poll(NULL, 0, LOOK_MS);
 	}
 	return 1;
@@ -168,6 +185,12 @@ static int open_instance(struct record_loop *loop, struct r3ring_instance_start 
 	return open_patiently(loop, &options);
 }
 
+/* Where the archive is by now; NULL: nowhere. */
+static const char *dir_now(const struct record_loop *loop, char path[PATH_MAX])
+{
+	return archive_dir_path(loop->options->archive.dir, loop->dir_fd, path);
+}
+
 /* ---- recording ---------------------------------------------------------- */
 
 static int archive_failed(struct record_loop *loop, int code)
@@ -180,13 +203,15 @@ static int archive_failed(struct record_loop *loop, int code)
 static void tell_removed(struct record_loop *loop)
 {
 	const struct archive_writer_stats *stats = &loop->report->archive;
+	char path[PATH_MAX];
+	const char *dir = dir_now(loop, path);
 
 	if (stats->removed_segments == loop->removed)
 		return;
 	record_progress_clear(&loop->progress);
 	fprintf(stderr,
 		"r3ring record: %s: the oldest %" PRIu64 " segments are removed (--rotate)\n",
-		loop->options->archive.dir, stats->removed_segments - loop->removed);
+		dir ? dir : loop->options->archive.dir, stats->removed_segments - loop->removed);
 	loop->removed = stats->removed_segments;
 }
 
@@ -304,15 +329,20 @@ static int record(struct record_loop *loop, struct r3ring_instance_start *starts
 /* ---- from open to close ------------------------------------------------- */
 
 /* It is made of what is recorded, and can be made again: no reason to fail. */
-static void finish_index(struct record_loop *loop, bool removed)
+static void finish_index(struct record_loop *loop)
 {
 	struct r3ring_error why = {0};
+	char path[PATH_MAX];
+	const char *dir = dir_now(loop, path);
 
-	if (record_index_finish(loop->index, loop->options->archive.dir, &why) && !removed)
+	record_index_end(loop->index);
+	if (dir && archive_index_update(dir, &why))
 		fprintf(stderr,
 			"r3ring record: the index is not up to date: %s; r3ring verify --reindex "
-			"makes it\n",
-			why.text);
+			"%s makes it\n",
+			why.text, dir);
+	if (dir)
+		snprintf(loop->report->dir, sizeof(loop->report->dir), "%s", dir);
 }
 
 /* The first error is the one that counts. */
@@ -325,8 +355,9 @@ static int close_archive(struct record_loop *loop, int code)
 	archive_writer_get_stats(loop->writer, &loop->report->archive);
 	tell_removed(loop);
 	archive_writer_close(loop->writer, NULL);
-	finish_index(loop, r == -ESTALE);
-	if (code == 0 && r < 0)
+	finish_index(loop);
+	/* Of a full disk the figures are known only now. */
+	if (r < 0 && (code == 0 || code == r))
 		*loop->err = why;
 	return code ? code : r;
 }
@@ -340,7 +371,8 @@ static int record_into(struct record_loop *loop)
 	if (r < 0)
 		return r;
 	tell_resumption(loop);
-	loop->index = record_index_start(loop->options->archive.dir);
+	loop->dir_fd = open(loop->options->archive.dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	loop->index = record_index_start(loop->options->archive.dir, loop->dir_fd);
 	resumption = archive_writer_resumption(loop->writer);
 	starts = calloc(resumption->count + 1, sizeof(*starts));
 	r = starts ? record(loop, starts)
@@ -348,7 +380,10 @@ static int record_into(struct record_loop *loop)
 	r3ring_instance_close(loop->instance);
 	record_channels_release(&loop->channels);
 	free(starts);
-	return close_archive(loop, r);
+	r = close_archive(loop, r);
+	if (loop->dir_fd >= 0)
+		close(loop->dir_fd);
+	return r;
 }
 
 static int run_begun(struct record_loop *loop)
@@ -375,6 +410,7 @@ int record_run(const struct record_options *options, struct record_report *repor
 	int r;
 
 	*report = (struct record_report){0};
+	snprintf(report->dir, sizeof(report->dir), "%s", options->archive.dir);
 	catch_signals();
 	loop.before = record_before_read(options->instance);
 	r = await_channel(&loop);

@@ -29,17 +29,10 @@ static void teardown(void)
 
 TestSuite(record_missing, .init = setup, .fini = teardown, .timeout = 120);
 
-static bool has_steps(const json_t *channel, long steps)
-{
-	return json_integer_value(json_object_get(channel, "steps")) >= steps;
-}
-
 /* A run of the recorder, of some steps; a segment or several, by its options. */
 static void record_some(uint32_t steps, long told, const char *const *args)
 {
-	ranks_run(&stage.ranks, 0, steps);
-	cr_assert(status_becomes(stage.ranks.daemon.dir, ranks_channel(&stage.ranks, "0"),
-				 has_steps, told));
+	record_stage_run_told(&stage, 0, steps, told);
 	cr_assert_eq(record_stage_run(&stage, args), 0, "%s", stage.tool.err);
 	record_stage_check(&stage);
 }

@@ -34,44 +34,13 @@ static void teardown(void)
 
 TestSuite(record_run, .init = setup, .fini = teardown, .timeout = 120);
 
-static const char *channel_of(uint32_t rank)
-{
-	char suffix[8];
-
-	snprintf(suffix, sizeof(suffix), "%u", rank);
-	return ranks_channel(&stage.ranks, suffix);
-}
-
-static bool has_steps(const json_t *channel, long steps)
-{
-	return json_integer_value(json_object_get(channel, "steps")) >= steps;
-}
-
-/* Runs steps of a rank's generation, and waits until that has told @told of them in all: a
- * recorder with an idle limit would not wait for a slow daemon. */
-static void run_told(uint32_t rank, uint32_t steps, long told)
-{
-	ranks_run(&stage.ranks, rank, steps);
-	cr_assert(status_becomes(stage.ranks.daemon.dir, channel_of(rank), has_steps, told));
-}
-
 static uint64_t all_records(void)
 {
 	uint64_t records = 0;
 
 	for (uint32_t rank = 0; rank < RANKS; rank++)
-		records += archive_walk_records(&stage.walk, channel_of(rank));
+		records += archive_walk_records(&stage.walk, record_stage_channel(&stage, rank));
 	return records;
-}
-
-static void expect_steps(uint64_t first, uint64_t second, uint64_t third)
-{
-	record_stage_check(&stage);
-	cr_expect_eq(archive_walk_kind(&stage.walk, ARCHIVE_GAP), 0);
-	cr_expect_eq(record_stage_steps(&stage, 0), first, "%lu and not %lu: %s",
-		     record_stage_steps(&stage, 0), first, stage.tool.err);
-	cr_expect_eq(record_stage_steps(&stage, 1), second);
-	cr_expect_eq(record_stage_steps(&stage, 2), third);
 }
 
 /* ---- what is recorded ----------------------------------------------------- */
@@ -92,7 +61,7 @@ Test(record_run, all_ranks_are_recorded_those_that_appear_later_too)
 	cr_assert(record_stage_reads(&stage, 2, 30));
 	cr_assert_eq(command_interrupt(&stage.tool), 0, "%s", stage.tool.err);
 	cr_expect_null(strstr(stage.tool.out, "gaps"), "%s", stage.tool.out);
-	expect_steps(100, 40, 30);
+	record_stage_expect_steps(&stage, 100, 40, 30);
 }
 
 Test(record_run, a_channel_that_is_not_there_yet_is_waited_for)
@@ -103,7 +72,7 @@ Test(record_run, a_channel_that_is_not_there_yet_is_waited_for)
 	ranks_run(&stage.ranks, 0, 10);
 	cr_assert(record_stage_reads(&stage, 0, 10));
 	cr_assert_eq(command_interrupt(&stage.tool), 0, "%s", stage.tool.err);
-	expect_steps(10, 0, 0);
+	record_stage_expect_steps(&stage, 10, 0, 0);
 }
 
 Test(record_run, a_daemon_that_goes_while_a_channel_is_waited_for_is_waited_for_too)
@@ -111,14 +80,13 @@ Test(record_run, a_daemon_that_goes_while_a_channel_is_waited_for_is_waited_for_
 	record_stage_record(&stage, NULL);
 	cr_assert(command_tells(&stage.tool, "waiting for a channel"));
 	test_daemon_kill(&stage.ranks.daemon);
-	/* Until it has looked for one in vain. */
-	poll(NULL, 0, 500);
+	cr_assert(command_tells(&stage.tool, "waiting for a daemon"));
 	test_daemon_restart(&stage.ranks.daemon, ARGS("--ring-size", "4M"));
 	ranks_open(&stage.ranks, 0);
 	ranks_run(&stage.ranks, 0, 10);
 	cr_assert(record_stage_reads(&stage, 0, 10));
 	cr_assert_eq(command_interrupt(&stage.tool), 0, "%s", stage.tool.err);
-	expect_steps(10, 0, 0);
+	record_stage_expect_steps(&stage, 10, 0, 0);
 }
 
 Test(record_run, channels_that_are_named_are_recorded_and_no_others)
@@ -133,7 +101,7 @@ Test(record_run, channels_that_are_named_are_recorded_and_no_others)
 	snprintf(channel, sizeof(channel), "%s/1", stage.ranks.name);
 	cr_assert_eq(command_run(&stage.tool, stage.ranks.daemon.dir, args), 0, "%s",
 		     stage.tool.err);
-	expect_steps(0, 20, 0);
+	record_stage_expect_steps(&stage, 0, 20, 0);
 }
 
 Test(record_run, draft_channels_are_recorded_when_asked_for)
@@ -142,7 +110,7 @@ Test(record_run, draft_channels_are_recorded_when_asked_for)
 
 	ranks_open(&stage.ranks, 0);
 	ranks_open_draft(&stage.ranks);
-	run_told(0, 5, 5);
+	record_stage_run_told(&stage, 0, 5, 5);
 	cr_assert_eq(record_stage_run(&stage, ARGS(IDLE)), 0);
 	snprintf(channel, sizeof(channel), "%s/0.draft", stage.ranks.name);
 	record_stage_check(&stage);
@@ -150,7 +118,7 @@ Test(record_run, draft_channels_are_recorded_when_asked_for)
 	cr_assert_eq(record_stage_run(&stage, ARGS(IDLE, "--draft")), 0);
 	record_stage_check(&stage);
 	cr_expect_gt(archive_walk_records(&stage.walk, channel), 0);
-	expect_steps(5, 0, 0);
+	record_stage_expect_steps(&stage, 5, 0, 0);
 }
 
 Test(record_run, layers_that_are_left_out_are_told_and_need_no_room)
@@ -158,9 +126,9 @@ Test(record_run, layers_that_are_left_out_are_told_and_need_no_room)
 	uint64_t skipped = 0, layers = 0;
 
 	ranks_open(&stage.ranks, 0);
-	run_told(0, 20, 20);
+	record_stage_run_told(&stage, 0, 20, 20);
 	cr_assert_eq(record_stage_run(&stage, ARGS(IDLE, "--layers", "4:6")), 0);
-	expect_steps(20, 0, 0);
+	record_stage_expect_steps(&stage, 20, 0, 0);
 	for (size_t i = 0; i < stage.walk.entry_count; i++) {
 		const struct archive_entry *head = &stage.walk.entries[i].head;
 
@@ -175,7 +143,7 @@ Test(record_run, layers_that_are_left_out_are_told_and_need_no_room)
 Test(record_run, layers_that_no_channel_has_are_told_with_those_that_it_has)
 {
 	ranks_open(&stage.ranks, 0);
-	run_told(0, 5, 5);
+	record_stage_run_told(&stage, 0, 5, 5);
 	cr_expect_eq(record_stage_run(&stage, ARGS(IDLE, "--layers", "40:50")), 1);
 	cr_expect_not_null(strstr(stage.tool.err, "/0 has none of the layers 40:50 (--layers); it "
 						  "has 3-7\n"),
@@ -215,11 +183,11 @@ Test(record_run, interrupted_or_terminated_it_ends_in_good_order)
 	cr_assert_eq(command_interrupt(&stage.tool), 0);
 	record_stage_record(&stage, NULL);
 	cr_assert(command_tells(&stage.tool, "goes on where it ended"));
-	run_told(0, 20, 40);
+	record_stage_run_told(&stage, 0, 20, 40);
 	kill(stage.tool.pid, SIGTERM);
 	cr_assert_eq(command_wait(&stage.tool), 0);
 	cr_assert_eq(record_stage_run(&stage, ARGS(IDLE)), 0);
-	expect_steps(40, 0, 0);
+	record_stage_expect_steps(&stage, 40, 0, 0);
 	for (size_t i = 0; i < stage.walk.block_count; i++) {
 		const struct walked_block *block = &stage.walk.blocks[i];
 
@@ -227,70 +195,6 @@ Test(record_run, interrupted_or_terminated_it_ends_in_good_order)
 		cr_expect_eq((block->head.flags & ARCHIVE_BLOCK_LAST) != 0,
 			     i + 1 == stage.walk.block_count || block[1].segment != block->segment);
 	}
-}
-
-Test(record_run, at_its_own_limit_it_ends_with_success_and_a_larger_one_goes_on)
-{
-	uint64_t steps = 0;
-
-	ranks_open(&stage.ranks, 0);
-	record_stage_record(&stage, ARGS("--max-size", "64K", "--sync", "0.05"));
-	while (!command_ended(&stage.tool)) {
-		ranks_run(&stage.ranks, 0, 2);
-		steps += 2;
-		poll(NULL, 0, 5);
-	}
-	cr_assert_eq(command_wait(&stage.tool), 0, "%s", stage.tool.err);
-	cr_expect_not_null(strstr(stage.tool.err, "as large as it may be"));
-	record_stage_check(&stage);
-	cr_expect_leq(stage.walk.segments[0].bytes, 64 << 10);
-	cr_expect_lt(record_stage_steps(&stage, 0), steps);
-	run_told(0, 0, (long)steps);
-	cr_assert_eq(record_stage_run(&stage, ARGS(IDLE, "--max-size", "64M")), 0);
-	expect_steps(steps, 0, 0);
-}
-
-Test(record_run, with_rotate_it_goes_on_and_tells_what_it_removes)
-{
-	uint64_t bytes = 0;
-
-	ranks_open(&stage.ranks, 0);
-	record_stage_record(&stage, ARGS("--max-size", "512K", "--rotate"));
-	while (!command_has_told(&stage.tool, "removed") && !command_ended(&stage.tool)) {
-		ranks_run(&stage.ranks, 0, 20);
-		poll(NULL, 0, 5);
-	}
-	cr_assert_eq(command_interrupt(&stage.tool), 0);
-	cr_expect_not_null(strstr(stage.tool.err, "segments are removed (--rotate)"), "%s",
-			   stage.tool.err);
-	record_stage_check(&stage);
-	cr_expect_gt(stage.walk.segments[0].head.number, 1);
-	for (size_t i = 0; i < stage.walk.segment_count; i++)
-		bytes += stage.walk.segments[i].bytes;
-	cr_expect_leq(bytes, 512 << 10);
-}
-
-Test(record_run, a_directory_that_cannot_be_made_is_a_failure_and_no_lack_of_a_channel)
-{
-	ranks_open(&stage.ranks, 0);
-	record_stage_record_in(&stage, NULL, "/nonexistent/archive", ARGS(IDLE));
-	cr_expect_eq(command_wait(&stage.tool), 1, "%s", stage.tool.err);
-	cr_expect_not_null(strstr(stage.tool.err, "/nonexistent/archive cannot be made"));
-}
-
-Test(record_run, a_directory_that_is_recorded_into_is_refused_a_second_time)
-{
-	struct command second = {0};
-	const char *const args[] = {"record", "--instance",  stage.ranks.name,
-				    "-o",     stage.archive, NULL};
-
-	ranks_open(&stage.ranks, 0);
-	record_stage_record(&stage, NULL);
-	cr_assert(record_stage_has_bytes(&stage, 128));
-	cr_expect_eq(command_run(&second, stage.ranks.daemon.dir, args), 1);
-	cr_expect_not_null(strstr(second.err, "another recorder"), "%s", second.err);
-	command_free(&second);
-	cr_expect_eq(command_interrupt(&stage.tool), 0);
 }
 
 /* ---- restarts ---------------------------------------------------------------- */
@@ -305,7 +209,7 @@ Test(record_run, an_engine_that_begins_anew_is_followed)
 		engine_close(&stage.ranks.engines[0]);
 	}
 	cr_assert_eq(command_interrupt(&stage.tool), 0);
-	expect_steps(80, 0, 0);
+	record_stage_expect_steps(&stage, 80, 0, 0);
 	cr_expect_eq(stage.walk.entries[stage.walk.entry_count - 1].generation, 4);
 }
 
@@ -331,258 +235,51 @@ Test(record_run, a_daemon_that_dies_and_its_successor_lose_nothing_for_it)
 		cr_assert(record_stage_reads(&stage, rank, 40));
 	}
 	cr_assert_eq(command_interrupt(&stage.tool), 0, "%s", stage.tool.err);
-	expect_steps(40, 40, 40);
+	record_stage_expect_steps(&stage, 40, 40, 40);
 }
 
-/* ---- losses -------------------------------------------------------------------- */
-
-static struct archive_gap only_gap(void)
+/* Killed while it goes to a rank that just appeared, or has only just come to it. */
+static void kill_as_it_joins(uint32_t rank, bool joined)
 {
-	struct archive_gap gap = {0};
+	const uint64_t bytes = record_stage_bytes(&stage);
 
-	cr_assert_eq(archive_walk_kind(&stage.walk, ARCHIVE_GAP), 1);
-	for (size_t i = 0; i < stage.walk.entry_count; i++) {
-		if (stage.walk.entries[i].head.kind == ARCHIVE_GAP)
-			memcpy(&gap, stage.walk.entries[i].payload, sizeof(gap));
-	}
-	return gap;
-}
-
-/* More than the ring holds, and all of it is published: a recorder that is no longer waited
- * for, and reads on while more comes, may be lapped again. */
-static void lap(void)
-{
-	for (unsigned int i = 0; i < 40; i++)
-		ranks_run(&stage.ranks, 0, 200);
-	cr_assert_gt(
-		engine_settle(&stage.ranks.engines[0], stage.ranks.daemon.dir, channel_of(0), 1),
-		0);
-}
-
-/* What the daemon published on rank 0's channel. */
-static uint64_t published(void)
-{
-	json_t *status = channel_status(stage.ranks.daemon.dir, channel_of(0));
-	json_int_t tail =
-		json_integer_value(json_object_get(json_object_get(status, "ring"), "tail_seq"));
-
-	json_decref(status);
-	return (uint64_t)tail;
-}
-
-/* Every record of rank 0 is in the archive, or in its gap; whoever lost them says so. */
-static void expect_all_accounted(enum archive_gap_cause cause)
-{
-	struct archive_gap gap = only_gap();
-
-	cr_expect_eq(gap.cause, cause);
-	cr_expect_gt(gap.lost, 1000);
-	cr_expect_eq(archive_walk_records(&stage.walk, channel_of(0)) + gap.lost, published());
-}
-
-Test(record_run, what_was_overwritten_before_it_came_is_a_gap_of_exact_size)
-{
-	ranks_open_all(&stage.ranks);
-	lap();
-	cr_assert_eq(record_stage_run(&stage, ARGS(IDLE)), 0);
-	record_stage_check(&stage);
-	expect_all_accounted(ARCHIVE_GAP_LATE);
-	cr_expect_eq(only_gap().from_seq, 1);
-	cr_expect_eq(only_gap().lost, only_gap().to_seq);
-	cr_expect_not_null(strstr(stage.tool.err, "records are lost"));
-}
-
-Test(record_run, what_was_overwritten_while_none_ran_is_a_gap_of_exact_size)
-{
-	ranks_open_all(&stage.ranks);
-	ranks_run(&stage.ranks, 0, 10);
-	cr_assert_eq(record_stage_run(&stage, ARGS(IDLE)), 0);
-	record_stage_check(&stage);
-	cr_assert_eq(archive_walk_kind(&stage.walk, ARCHIVE_GAP), 0);
-	lap();
-	cr_assert_eq(record_stage_run(&stage, ARGS(IDLE)), 0);
-	record_stage_check(&stage);
-	expect_all_accounted(ARCHIVE_GAP_STOPPED);
-}
-
-Test(record_run, one_that_stood_still_for_too_long_is_told_that_nobody_waits_for_it)
-{
-	const char *dir = stage.ranks.daemon.dir;
-	bool demoted = false;
-
-	test_daemon_close(&stage.ranks.daemon);
-	ranks_start(&stage.ranks, ARGS("--ring-size", "1M", "--stall-limit", "100"));
-	ranks_open_all(&stage.ranks);
+	ranks_open(&stage.ranks, rank);
+	ranks_run(&stage.ranks, rank, 10);
+	if (joined)
+		cr_assert(record_stage_has_bytes(&stage, bytes + 1000));
+	kill(stage.tool.pid, SIGKILL);
+	command_wait(&stage.tool);
+	ranks_run(&stage.ranks, rank, 10);
 	record_stage_record(&stage, ARGS("--sync", "0.02"));
-	/* From here on what it misses is overrun, and it was no latecomer. */
-	ranks_run(&stage.ranks, 0, 1);
-	cr_assert(record_stage_reads(&stage, 0, 1));
-	stand_still(stage.tool.pid);
-	for (unsigned int i = 0; i < 2000 && !demoted; i++) {
-		ranks_run(&stage.ranks, 0, 20);
-		poll(NULL, 0, 5);
-		demoted = channel_figure(dir, channel_of(0), "readers_demoted") > 0;
-	}
-	cr_assert(demoted);
-	lap();
-	kill(stage.tool.pid, SIGCONT);
-	cr_assert(command_tells(&stage.tool, "no longer waits for this recorder"));
-	cr_assert(command_tells(&stage.tool, "records are lost"));
-	cr_assert(record_stage_reads(&stage, 0, 1));
-	cr_assert_eq(command_interrupt(&stage.tool), 0);
-	record_stage_check(&stage);
-	expect_all_accounted(ARCHIVE_GAP_OVERRUN);
 }
 
-/* Steps that the archive says the channels lost, of one cause. */
-static uint64_t told_as_lost(enum r3ring_cause cause)
+Test(record_run, killed_as_it_joins_a_rank_its_successor_has_all_of_it)
 {
-	struct r3ring_lost_record lost;
-	uint64_t steps = 0;
-
-	for (size_t i = 0; i < stage.walk.entry_count; i++) {
-		const struct walked_entry *entry = &stage.walk.entries[i];
-
-		if (entry->head.kind != ARCHIVE_RECORD || entry->head.type != R3RING_LOST)
-			continue;
-		memcpy(&lost, entry->payload, sizeof(lost));
-		steps += lost.cause == (uint32_t)cause ? lost.steps : 0;
-	}
-	return steps;
-}
-
-Test(record_run, what_the_channels_lost_is_told_by_its_cause)
-{
-	uint64_t lost;
-	json_t *summary, *cause;
-
 	ranks_open(&stage.ranks, 0);
-	/* Nobody empties the engine's buffer. */
-	stand_still(stage.ranks.daemon.pid);
-	ranks_run(&stage.ranks, 0, 1000);
-	kill(stage.ranks.daemon.pid, SIGCONT);
-	run_told(0, 0, 1000);
-	cr_assert_eq(record_stage_run(&stage, ARGS(IDLE, "--json")), 0);
-	record_stage_check(&stage);
-	lost = told_as_lost(R3RING_CAUSE_BUFFER_FULL);
-	cr_expect_gt(lost, 0);
-	summary = json_loads(stage.tool.out, 0, NULL);
-	cause = json_object_get(json_object_get(summary, "lost_by_channels"), "buffer_full");
-	cr_expect_eq(json_integer_value(json_object_get(cause, "steps")), (json_int_t)lost);
-	cr_expect_eq(json_integer_value(json_object_get(summary, "gaps")), 0);
-	json_decref(summary);
-	command_free(&stage.tool);
-	record_stage_remove(&stage);
-	cr_assert_eq(record_stage_run(&stage, ARGS(IDLE)), 0);
-	cr_expect_not_null(strstr(stage.tool.out, "lost by the channels: buffer_full"), "%s",
-			   stage.tool.out);
-	cr_expect_null(strstr(stage.tool.out, "lost: nothing"), "%s", stage.tool.out);
+	ranks_run(&stage.ranks, 0, 20);
+	record_stage_record(&stage, ARGS("--sync", "0.02"));
+	cr_assert(record_stage_has_bytes(&stage, 1000));
+	kill_as_it_joins(1, false);
+	cr_assert(record_stage_reads(&stage, 1, 20));
+	kill_as_it_joins(2, true);
+	ranks_run(&stage.ranks, 0, 20);
+	for (uint32_t rank = 0; rank < RANKS; rank++)
+		cr_assert(record_stage_reads(&stage, rank, rank ? 20 : 40));
+	cr_assert_eq(command_interrupt(&stage.tool), 0, "%s", stage.tool.err);
+	record_stage_expect_steps(&stage, 40, 20, 20);
 }
 
-/* A further generation of rank 0, and what it runs. */
-static void run_next(void)
-{
-	engine_close(&stage.ranks.engines[0]);
-	ranks_open(&stage.ranks, 0);
-	run_told(0, 10, 10);
-}
-
-/* The next gap from entry @at on, and the generation it is of. */
-static size_t expect_unsized(size_t at, enum archive_gap_cause cause, uint64_t generation)
-{
-	struct archive_generation said = {0};
-	struct archive_gap gap = {0};
-
-	for (; at < stage.walk.entry_count && !gap.cause; at++) {
-		const struct walked_entry *entry = &stage.walk.entries[at];
-
-		if (entry->head.kind == ARCHIVE_GENERATION)
-			memcpy(&said, entry->payload, sizeof(said));
-		if (entry->head.kind == ARCHIVE_GAP)
-			memcpy(&gap, entry->payload, sizeof(gap));
-	}
-	cr_expect_eq(gap.cause, cause, "%u", gap.cause);
-	cr_expect_eq(gap.lost, 0);
-	cr_expect_eq(gap.to_seq, 0);
-	cr_expect_eq(said.generation, generation, "%lu", said.generation);
-	return at;
-}
-
-Test(record_run, what_is_gone_with_its_ring_is_a_gap_of_unknown_size)
-{
-	size_t at;
-
-	ranks_open(&stage.ranks, 0);
-	run_told(0, 10, 10);
-	cr_assert_eq(record_stage_run(&stage, ARGS(IDLE)), 0);
-	/* Two generations further; the first one's end was not recorded. */
-	run_next();
-	run_next();
-	cr_assert_eq(record_stage_run(&stage, ARGS(IDLE)), 0, "%s", stage.tool.err);
-	record_stage_check(&stage);
-	cr_expect_eq(archive_walk_kind(&stage.walk, ARCHIVE_GAP), 2);
-	at = expect_unsized(0, ARCHIVE_GAP_STOPPED, 1);
-	expect_unsized(at, ARCHIVE_GAP_STOPPED, 2);
-	cr_expect_eq(record_stage_steps(&stage, 0), 20);
-}
-
-Test(record_run, a_generation_that_came_and_went_while_it_waited_is_a_gap_of_unknown_size)
+Test(record_run, killed_while_it_waits_for_a_channel_its_successor_waits_anew)
 {
 	record_stage_record(&stage, NULL);
 	cr_assert(command_tells(&stage.tool, "waiting for a channel"));
-	stand_still(stage.tool.pid);
-	ranks_open(&stage.ranks, 0);
-	run_told(0, 10, 10);
-	run_next();
-	kill(stage.tool.pid, SIGCONT);
-	cr_assert(record_stage_reads(&stage, 0, 10));
-	cr_assert_eq(command_interrupt(&stage.tool), 0, "%s", stage.tool.err);
-	cr_expect_not_null(strstr(stage.tool.err, "generations 1 to 1 were gone"), "%s",
-			   stage.tool.err);
-	cr_expect_not_null(strstr(stage.tool.out, "missed: 1 generations"), "%s", stage.tool.out);
-	record_stage_check(&stage);
-	cr_expect_eq(archive_walk_kind(&stage.walk, ARCHIVE_GAP), 1);
-	expect_unsized(0, ARCHIVE_GAP_LATE, 1);
-	cr_expect_eq(record_stage_steps(&stage, 0), 10);
-}
-
-Test(record_run, generations_before_it_began_are_no_gap)
-{
-	ranks_open(&stage.ranks, 0);
-	run_told(0, 10, 10);
-	run_next();
-	cr_assert_eq(record_stage_run(&stage, ARGS(IDLE)), 0, "%s", stage.tool.err);
-	cr_expect_not_null(strstr(stage.tool.out, "lost: nothing"), "%s", stage.tool.out);
-	record_stage_check(&stage);
-	cr_expect_eq(archive_walk_kind(&stage.walk, ARCHIVE_GAP), 0);
-}
-
-static bool has_ended(const json_t *channel, long steps)
-{
-	const json_t *reader = json_array_get(json_object_get(channel, "readers"), 0);
-
-	(void)steps;
-	return strcmp(json_string_value(json_object_get(channel, "state")), "ended") == 0 &&
-	       reader && json_integer_value(json_object_get(reader, "lag_records")) == 0;
-}
-
-Test(record_run, a_generation_that_it_slept_through_is_missing_and_not_the_end_of_the_one_before)
-{
-	ranks_open(&stage.ranks, 0);
-	run_told(0, 10, 10);
+	kill(stage.tool.pid, SIGKILL);
+	command_wait(&stage.tool);
 	record_stage_record(&stage, NULL);
-	cr_assert(record_stage_reads(&stage, 0, 10));
-	engine_close(&stage.ranks.engines[0]);
-	cr_assert(status_becomes(stage.ranks.daemon.dir, channel_of(0), has_ended, 0));
-	stand_still(stage.tool.pid);
+	cr_assert(command_tells(&stage.tool, "waiting for a channel"));
 	ranks_open(&stage.ranks, 0);
-	run_told(0, 10, 10);
-	run_next();
-	kill(stage.tool.pid, SIGCONT);
+	ranks_run(&stage.ranks, 0, 10);
 	cr_assert(record_stage_reads(&stage, 0, 10));
 	cr_assert_eq(command_interrupt(&stage.tool), 0, "%s", stage.tool.err);
-	record_stage_check(&stage);
-	cr_expect_eq(archive_walk_kind(&stage.walk, ARCHIVE_GAP), 1);
-	expect_unsized(0, ARCHIVE_GAP_OVERRUN, 2);
-	cr_expect_eq(record_stage_steps(&stage, 0), 20);
+	record_stage_expect_steps(&stage, 10, 0, 0);
 }

@@ -75,6 +75,26 @@ int record_stage_run(struct record_stage *stage, const char *const *args)
 	return command_wait(&stage->tool);
 }
 
+const char *record_stage_channel(const struct record_stage *stage, uint32_t rank)
+{
+	char suffix[8];
+
+	snprintf(suffix, sizeof(suffix), "%u", rank);
+	return ranks_channel(&stage->ranks, suffix);
+}
+
+static bool has_steps(const json_t *channel, long steps)
+{
+	return json_integer_value(json_object_get(channel, "steps")) >= steps;
+}
+
+void record_stage_run_told(struct record_stage *stage, uint32_t rank, uint32_t steps, long told)
+{
+	ranks_run(&stage->ranks, rank, steps);
+	cr_assert(status_becomes(stage->ranks.daemon.dir, record_stage_channel(stage, rank),
+				 has_steps, told));
+}
+
 /* Steps of a channel's present generation that it told the end of. */
 static json_int_t steps_ended(const json_t *channel)
 {
@@ -195,4 +215,15 @@ uint64_t record_stage_steps(const struct record_stage *stage, uint32_t rank)
 			steps += steps_told(entry);
 	}
 	return steps;
+}
+
+void record_stage_expect_steps(struct record_stage *stage, uint64_t first, uint64_t second,
+			       uint64_t third)
+{
+	record_stage_check(stage);
+	cr_expect_eq(archive_walk_kind(&stage->walk, ARCHIVE_GAP), 0);
+	cr_expect_eq(record_stage_steps(stage, 0), first, "%lu and not %lu: %s",
+		     record_stage_steps(stage, 0), first, stage->tool.err);
+	cr_expect_eq(record_stage_steps(stage, 1), second);
+	cr_expect_eq(record_stage_steps(stage, 2), third);
 }

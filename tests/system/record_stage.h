@@ -34,6 +34,13 @@ void record_stage_record_in(struct record_stage *stage, const struct container *
 /* The same up to its end; its code. */
 int record_stage_run(struct record_stage *stage, const char *const *args);
 
+/* Name of a rank's channel; a static text. */
+const char *record_stage_channel(const struct record_stage *stage, uint32_t rank);
+
+/* Runs steps of a rank's generation, and waits until that has told @told of them in all: a
+ * recorder with an idle limit would not wait for a slow daemon. */
+void record_stage_run_told(struct record_stage *stage, uint32_t rank, uint32_t steps, long told);
+
 /* Until that many steps of a rank's present generation have ended or are lost, and the
  * recorder has read what tells of it; false after 20 seconds. */
 bool record_stage_reads(const struct record_stage *stage, uint32_t rank, uint64_t steps);
@@ -51,5 +58,9 @@ void record_stage_check_at(struct record_stage *stage, const char *archive);
 /* Steps of a rank whose end the archive tells, those that the engine lost too, over all
  * generations. */
 uint64_t record_stage_steps(const struct record_stage *stage, uint32_t rank);
+
+/* Walks it: so many steps of each rank are in it, and no gap. */
+void record_stage_expect_steps(struct record_stage *stage, uint64_t first, uint64_t second,
+			       uint64_t third);
 
 #endif
