@@ -17,12 +17,10 @@ void load_board_free(struct load_board *board)
 			free(board->image[i].all[j].counts);
 			free(board->image[i].since[j].counts);
 		}
-		free(board->image[i].running);
-		free(board->image[i].average);
+		cells_sums_close(&board->image[i].sums);
 	}
 	free(board->since.start);
-	free(board->running);
-	free(board->average);
+	cells_sums_close(&board->own);
 	free(board->layer);
 	free(board);
 }
@@ -35,9 +33,7 @@ static int image_open(struct load_image *image, size_t bytes)
 		if (!image->all[i].counts)
 			return -ENOMEM;
 	}
-	image->running = cells_alloc(bytes);
-	image->average = cells_alloc(bytes);
-	return image->running && image->average ? 0 : -ENOMEM;
+	return cells_sums_open(&image->sums, bytes);
 }
 
 static int board_open(struct load_board *board, const struct r3ring_load_options *options,
@@ -59,12 +55,13 @@ static int board_open(struct load_board *board, const struct r3ring_load_options
 	if (r == 0)
 		r = load_window_open(&board->window[1], R3RING_LOAD_TIME, options->window_ns,
 				     &board->shape);
+	board->now = &board->own;
 	board->since.start = cells_alloc(bytes);
-	board->running = cells_alloc(bytes);
-	board->average = cells_alloc(bytes);
+	if (r == 0)
+		r = cells_sums_open(&board->own, bytes);
 	for (uint32_t i = 0; r == 0 && i < LOAD_IMAGES; i++)
 		r = image_open(&board->image[i], bytes);
-	return board->since.start && board->running && board->average ? r : -ENOMEM;
+	return board->since.start ? r : -ENOMEM;
 }
 
 uint64_t load_board_bytes(const struct load_board *board)
@@ -135,7 +132,67 @@ int load_board_take(struct r3ring_load *load, struct load_channel *channel,
 	return 0;
 }
 
-/* ---- counting and showing -------------------------------------------------------- */
+/* ---- counting --------------------------------------------------------------------- */
+
+/* The newest one is what others are about to read. */
+static struct load_image *claim_place(struct load_board *board)
+{
+	for (uint32_t i = 0; i < LOAD_IMAGES; i++)
+		if (i + 1 != board->newest && &board->image[i] != board->next &&
+		    hold_claim(&board->image[i].hold))
+			return &board->image[i];
+	return NULL;
+}
+
+static void ensure_next(struct load_board *board)
+{
+	if (!board->next)
+		board->next = claim_place(board);
+}
+
+/* Not in place: what was folded may have to be taken back. */
+bool load_board_prepare(struct load_board *board)
+{
+	ensure_next(board);
+	return board->next && board->now != &board->next->sums;
+}
+
+void load_board_fold(const struct r3ring_load *load, struct load_board *board,
+		     struct load_step *step, uint32_t layer, uint64_t ids)
+{
+	const struct cells_shape *shape = &board->shape;
+	const struct cells_sums *to = &board->next->sums;
+	size_t at = (size_t)layer * shape->stride;
+	uint64_t strangers =
+		ids - cells_fold(to, board->now, load->any, load->decay, at, shape->stride);
+
+	step->layer_folded[layer] = 1;
+	if (!strangers)
+		return;
+	cells_forget_strangers(load->any, shape->stride, strangers);
+	to->running[at + shape->experts] += (uint32_t)strangers;
+	to->average[at + shape->experts] += (float)strangers;
+}
+
+/* What was not folded as it came, and the rows. */
+static void fold_rest(const struct r3ring_load *load, struct load_board *board,
+		      struct load_step *step)
+{
+	const struct cells_shape *shape = &board->shape;
+	struct cells_sums *to = board->next ? &board->next->sums : &board->own;
+	size_t cells = cells_count(shape);
+
+	for (uint32_t layer = 0; layer < shape->layers; layer++) {
+		size_t at = (size_t)layer * shape->stride;
+
+		if (!step->layer_folded[layer])
+			cells_fold(to, board->now, step->counts + at, load->decay, at,
+				   shape->stride);
+	}
+	cells_fold(to, board->now, step->layer_rows, load->decay, cells,
+		   cells_sum_count(shape) - cells);
+	board->now = to;
+}
 
 void load_board_add(const struct r3ring_load *load, struct load_board *board,
 		    struct load_step *step)
@@ -149,9 +206,8 @@ void load_board_add(const struct r3ring_load *load, struct load_board *board,
 	for (uint32_t i = 0; i < LOAD_WINDOWS; i++)
 		load_window_add(&board->window[i], board, step);
 	load_stretch_add(&board->ever, &stretch);
-	cells_settle(step->counts, board->running, board->average, load->decay,
-		     cells_sum_count(&board->shape));
-	step->added = true;
+	ensure_next(board);
+	fold_rest(load, board, step);
 	board->weight = board->weight * load->decay + 1;
 	board->epoch = step->head.eplb_epoch;
 }
@@ -166,6 +222,8 @@ bool load_board_account(struct load_board *board, const struct r3ring_load_accou
 	}
 	return board->window[0].used;
 }
+
+/* ---- showing ------------------------------------------------------------------------ */
 
 /* Most steps find the same bucket at the beginning as the image that was here before. */
 static void copy_base(struct load_base *base, const struct load_bucket *bucket, size_t bytes)
@@ -193,25 +251,41 @@ static void image_fill(struct load_image *image, const struct load_board *board)
 		if (image->mixed[i])
 			copy_base(&image->since[i], &board->since, bytes);
 	}
-	memcpy(image->running, board->running, bytes);
-	memcpy(image->average, board->average, bytes);
 	image->weight = board->weight;
 	image->ever = board->ever;
 	image->epoch = board->epoch;
 }
 
+/* What it is given has the newest sums, or gets them. */
+static void show(struct r3ring_load *load, struct load_board *board, struct load_image *image)
+{
+	const size_t bytes = cells_sum_bytes(&board->shape);
+
+	if (board->now != &image->sums) {
+		memcpy(image->sums.running, board->now->running, bytes);
+		memcpy(image->sums.average, board->now->average, bytes);
+		board->now = &image->sums;
+	}
+	image_fill(image, board);
+	hold_give_back(&image->hold);
+	/* Pairs with the acquire in snapshot.c, image_enter(). */
+	r3ring_store_release_u32(&board->newest, (uint32_t)(image - board->image) + 1);
+	load->stats.snapshots++;
+}
+
 void load_board_show(struct r3ring_load *load, struct load_board *board)
 {
-	for (uint32_t i = 0; i < LOAD_IMAGES; i++) {
-		/* The newest one is what others are about to read. */
-		if (i + 1 == board->newest || !hold_claim(&board->image[i].hold))
-			continue;
-		image_fill(&board->image[i], board);
-		hold_give_back(&board->image[i].hold);
-		/* Pairs with the acquire in snapshot.c, image_enter(). */
-		r3ring_store_release_u32(&board->newest, i + 1);
-		load->stats.snapshots++;
-		return;
-	}
-	load->stats.snapshots_put_off++;
+	struct load_image *image = board->next;
+
+	/* Where layers of an open step are is no place for what is shown now. */
+	if (image && board->now != &image->sums)
+		image = claim_place(board);
+	else if (image)
+		board->next = NULL;
+	else
+		image = claim_place(board);
+	if (image)
+		show(load, board, image);
+	else
+		load->stats.snapshots_put_off++;
 }

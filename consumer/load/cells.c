@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdbool.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <r3ring/atomic.h>
 
 #include "consumer/load/cells.h"
 
 typedef uint32_t u32x8 __attribute__((vector_size(32)));
 typedef int32_t s32x8 __attribute__((vector_size(32)));
-typedef uint16_t u16x8 __attribute__((vector_size(16)));
 typedef float f32x8 __attribute__((vector_size(32)));
 
 #define LANES 8u
-#define CHUNK 64u /* ids */
+
+/* ---- sums ------------------------------------------------------------------- */
 
 void *cells_alloc(size_t bytes)
 {
@@ -23,64 +25,124 @@ void *cells_alloc(size_t bytes)
 	return cells;
 }
 
-/* A step's counts are below 2^31: rows are, and an expert is once in a row. */
-void cells_settle(uint32_t *counts, uint32_t *running, float *average, float decay, size_t count)
+int cells_sums_open(struct cells_sums *sums, size_t bytes)
 {
-	s32x8 *from = (s32x8 *)(void *)counts;
-	u32x8 *sum = (u32x8 *)(void *)running;
-	f32x8 *decayed = (f32x8 *)(void *)average;
+	sums->running = cells_alloc(bytes);
+	sums->average = cells_alloc(bytes);
+	return sums->running && sums->average ? 0 : -ENOMEM;
+}
+
+void cells_sums_close(struct cells_sums *sums)
+{
+	free(sums->running);
+	free(sums->average);
+}
+
+static inline uint32_t sum_of(const u32x8 *lanes)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t i = 0; i < LANES; i++)
+		sum += (*lanes)[i];
+	return sum;
+}
+
+/* A step's counts are below 2^31: rows are, and an expert is once in a row. */
+static inline __attribute__((always_inline)) uint32_t fold(const struct cells_sums *to,
+							   const struct cells_sums *from,
+							   uint32_t *counts, float decay, size_t at,
+							   size_t count)
+{
+	s32x8 *more = (s32x8 *)(void *)counts;
+	u32x8 *sum = (u32x8 *)(void *)(to->running + at);
+	f32x8 *faded = (f32x8 *)(void *)(to->average + at);
+	const u32x8 *old_sum = (const u32x8 *)(const void *)(from->running + at);
+	const f32x8 *old_faded = (const f32x8 *)(const void *)(from->average + at);
+	u32x8 all = {0};
 
 	for (size_t i = 0; i < count / LANES; i++) {
-		sum[i] += (u32x8)from[i];
-		decayed[i] = decayed[i] * decay + __builtin_convertvector(from[i], f32x8);
-		from[i] = (s32x8){0};
+		all += (u32x8)more[i];
+		sum[i] = old_sum[i] + (u32x8)more[i];
+		faded[i] = old_faded[i] * decay + __builtin_convertvector(more[i], f32x8);
+		more[i] = (s32x8){0};
 	}
+	return sum_of(&all);
 }
 
-/* Of CHUNK ids, whether each is below @limit. */
-static inline bool all_below(const uint16_t *ids, u16x8 limit)
+#if defined(__x86_64__)
+/* Half the instructions, and the same results. */
+__attribute__((target("avx2"))) static uint32_t fold_avx2(const struct cells_sums *to,
+							  const struct cells_sums *from,
+							  uint32_t *counts, float decay, size_t at,
+							  size_t count)
 {
-	u16x8 some, strangers = {0};
-	uint64_t words[2];
+	return fold(to, from, counts, decay, at, count);
+}
+#endif
 
-	for (size_t i = 0; i < CHUNK; i += LANES) {
-		memcpy(&some, ids + i, sizeof(some));
-		strangers |= (u16x8)(some >= limit);
+uint32_t cells_fold(const struct cells_sums *to, const struct cells_sums *from, uint32_t *counts,
+		    float decay, size_t at, size_t count)
+{
+#if defined(__x86_64__)
+	if (__builtin_cpu_supports("avx2"))
+		return fold_avx2(to, from, counts, decay, at, count);
+#endif
+	return fold(to, from, counts, decay, at, count);
+}
+
+uint32_t cells_move(uint32_t *to, uint32_t *counts, size_t count)
+{
+	u32x8 *sum = (u32x8 *)(void *)to, *more = (u32x8 *)(void *)counts, all = {0};
+
+	for (size_t i = 0; i < count / LANES; i++) {
+		all += more[i];
+		sum[i] += more[i];
+		more[i] = (u32x8){0};
 	}
-	memcpy(words, &strangers, sizeof(words));
-	return !(words[0] | words[1]);
+	return sum_of(&all);
 }
 
-static inline void count_eight(uint32_t *layer, const uint16_t *ids)
+/* ---- ids ----------------------------------------------------------------------- */
+
+static inline void count_four(uint32_t *any, uint64_t ids)
 {
-	layer[ids[0]]++;
-	layer[ids[1]]++;
-	layer[ids[2]]++;
-	layer[ids[3]]++;
-	layer[ids[4]]++;
-	layer[ids[5]]++;
-	layer[ids[6]]++;
-	layer[ids[7]]++;
+	any[(uint16_t)ids]++;
+	any[(uint16_t)(ids >> 16)]++;
+	any[(uint16_t)(ids >> 32)]++;
+	any[(uint16_t)(ids >> 48)]++;
 }
 
-static void count_any(uint32_t *layer, const uint16_t *ids, size_t count, uint32_t experts)
+static const uint16_t *count_each(uint32_t *any, const uint16_t *ids, size_t count)
 {
-	for (size_t i = 0; i < count; i++)
-		layer[ids[i] < experts ? ids[i] : experts]++;
+	for (; count; ids++, count--)
+		any[r3ring_load_relaxed_u16(ids)]++;
+	return ids;
 }
 
-/* A store for each id is what takes the time: a chunk is looked at beside those of the one
- * before it. */
-void cells_count_ids(uint32_t *layer, const uint16_t *ids, size_t count, uint32_t experts)
+/* A processor stores one line a cycle, and an id is a store: the rest must fit in beside it. */
+void cells_count_ids(uint32_t *any, const uint16_t *ids, size_t count)
 {
-	const u16x8 limit = (u16x8){0} + (uint16_t)experts; /* at most 65535 */
+	size_t odd = -(uintptr_t)ids % sizeof(uint64_t) / sizeof(*ids);
 
-	for (; count >= CHUNK; ids += CHUNK, count -= CHUNK) {
-		if (all_below(ids, limit))
-			for (size_t i = 0; i < CHUNK; i += LANES)
-				count_eight(layer, ids + i);
-		else
-			count_any(layer, ids, CHUNK, experts);
+	if (odd > count)
+		odd = count;
+	ids = count_each(any, ids, odd);
+	for (count -= odd; count >= 8; ids += 8, count -= 8) {
+		const uint64_t *four = (const uint64_t *)(const void *)ids;
+		uint64_t first = r3ring_load_relaxed_u64(four);
+		uint64_t second = r3ring_load_relaxed_u64(four + 1);
+
+		count_four(any, first);
+		count_four(any, second);
 	}
-	count_any(layer, ids, count, experts);
+	count_each(any, ids, count);
+}
+
+void cells_forget_strangers(uint32_t *any, uint32_t stride, uint64_t count)
+{
+	/* Most are those that a row lacks; all of the table is looked at for others only. */
+	count -= any[UINT16_MAX];
+	any[UINT16_MAX] = 0;
+	if (count)
+		memset(any + stride, 0, (CELLS_ANY_ID - stride) * sizeof(*any));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts of all layers of a channel, in one piece: [layers][stride], of which the column
- * at `experts` is for ids that are no expert. Sums go eight at a time.
+ * Counts of all layers of a channel, in one piece: [layers][stride], of which the columns
+ * behind the experts are for ids that are no expert. Sums go eight at a time.
  */
 #ifndef CONSUMER_LOAD_CELLS_H
 #define CONSUMER_LOAD_CELLS_H
@@ -42,13 +42,49 @@ static inline size_t cells_sum_bytes(const struct cells_shape *shape)
 	return cells_sum_count(shape) * sizeof(uint32_t);
 }
 
-/*
- * running += counts, average = average x decay + counts, counts = 0, in one pass.
- * @count: a multiple of 16; each pointer aligned to CELLS_ALIGN.
- */
-void cells_settle(uint32_t *counts, uint32_t *running, float *average, float decay, size_t count);
+/* Of all steps; cells, and rows behind them. */
+struct cells_sums {
+	uint32_t *running; /* modulo 2^32 */
+	float *average;    /* of steps that fade */
+};
 
-/* Counts ids of a layer's rows; what is no expert goes to the column behind them. */
-void cells_count_ids(uint32_t *layer, const uint16_t *ids, size_t count, uint32_t experts);
+/* Zeroed. Returns 0 or -ENOMEM; cells_sums_close() in any case. */
+int cells_sums_open(struct cells_sums *sums, size_t bytes);
+void cells_sums_close(struct cells_sums *sums);
+
+/*
+ * Of the cells [at, at + count): to = from with a step's counts on top, average fading by
+ * @decay; counts = 0. In one pass, also in place.
+ *
+ * @counts: of these cells only, [count].
+ * @at, @count: multiples of 16; each pointer aligned to CELLS_ALIGN.
+ *
+ * Returns the sum of @counts, as it was.
+ */
+uint32_t cells_fold(const struct cells_sums *to, const struct cells_sums *from, uint32_t *counts,
+		    float decay, size_t at, size_t count);
+
+/* to += counts, counts = 0. Returns likewise. */
+uint32_t cells_move(uint32_t *to, uint32_t *counts, size_t count);
+
+/* A table with a place for whatever an id may be: ids need not be looked at to be counted. */
+#define CELLS_ANY_ID 65536u
+
+/*
+ * @any: [CELLS_ANY_ID].
+ * @ids: may change meanwhile. Each is read once, and counted as what it was then.
+ */
+void cells_count_ids(uint32_t *any, const uint16_t *ids, size_t count);
+
+/* For a few ids, straight into a layer's cells. They must not change. */
+static inline void cells_count_few(uint32_t *layer, const uint16_t *ids, uint32_t count,
+				   uint32_t experts)
+{
+	for (uint32_t i = 0; i < count; i++)
+		layer[ids[i] < experts ? ids[i] : experts]++;
+}
+
+/* Empties what is behind the first @stride places of a table, where @count ids are. */
+void cells_forget_strangers(uint32_t *any, uint32_t stride, uint64_t count);
 
 #endif

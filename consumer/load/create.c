@@ -52,6 +52,11 @@ int r3ring_load_create(struct r3ring_load **load, const struct r3ring_load_optio
 		free(created);
 		return r;
 	}
+	created->any = cells_alloc(CELLS_ANY_ID * sizeof(*created->any));
+	if (!created->any) {
+		free(created);
+		return r3ring_error_set(err, -ENOMEM, "out of memory");
+	}
 	created->decay = (float)exp2(-1.0 / created->options.half_life);
 	*load = created;
 	return 0;
@@ -74,6 +79,8 @@ void r3ring_load_destroy(struct r3ring_load *load)
 		return;
 	for (uint32_t i = 0; i < load->channels; i++)
 		channel_free(load->channel[i]);
+	free(load->any);
+	free(load->copy);
 	free(load);
 }
 
@@ -144,6 +151,7 @@ static void add_channel(struct r3ring_load_stats *stats, const struct load_chann
 void r3ring_load_get_stats(const struct r3ring_load *load, struct r3ring_load_stats *stats)
 {
 	*stats = load->stats;
+	stats->bytes += CELLS_ANY_ID * sizeof(*load->any) + load->copy_bytes;
 	for (uint32_t i = 0; i < load->channels; i++)
 		add_channel(stats, load->channel[i]);
 }

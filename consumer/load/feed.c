@@ -140,13 +140,14 @@ static int feed_step(struct r3ring_load *load, struct load_channel *channel,
 }
 
 static int feed_record(struct r3ring_load *load, struct load_channel *channel,
-		       const struct r3ring_view *view, const struct r3ring_record *record)
+		       const struct r3ring_view *view, const struct r3ring_record *record,
+		       bool looked)
 {
 	switch (record->type) {
 	case R3RING_STEP:
 		return feed_step(load, channel, record);
 	case R3RING_LAYER:
-		load_step_layer(load, channel, record);
+		load_step_layer(load, channel, record, looked);
 		return 0;
 	case R3RING_SPANS:
 		feed_spans(channel, record);
@@ -195,24 +196,29 @@ int r3ring_load_skip(struct r3ring_load *load, uint32_t index, const struct r3ri
 	return 0;
 }
 
-int r3ring_load_feed(struct r3ring_load *load, uint32_t index, const struct r3ring_view *view,
-		     const struct r3ring_record *record)
+int load_take_record(struct r3ring_load *load, struct load_channel *channel,
+		     const struct r3ring_view *view, const struct r3ring_record *record,
+		     bool looked)
 {
-	struct load_channel *channel;
 	int r = 0;
 
-	if (index >= load->channels)
-		return -EINVAL;
-	channel = load->channel[index];
 	load->stats.records++;
 	note_place(load, channel, view, record);
 	if (record->type == R3RING_SCHEMA)
 		r = feed_schema(load, channel, record);
 	else if (channel->schema_seen)
-		r = feed_record(load, channel, view, record);
+		r = feed_record(load, channel, view, record, looked);
 	if (!channel->schema_seen)
 		return r;
 	load_steps_settle(load, channel, false);
 	tell_unseen(load, channel);
 	return r;
+}
+
+int r3ring_load_feed(struct r3ring_load *load, uint32_t index, const struct r3ring_view *view,
+		     const struct r3ring_record *record)
+{
+	if (index >= load->channels)
+		return -EINVAL;
+	return load_take_record(load, load->channel[index], view, record, false);
 }

@@ -3,6 +3,7 @@
  * The load's parts:
  *
  *	feed.c      a record goes to its channel: gaps, schema, losses
+ *	view.c      a record is taken where it lies in the ring
  *	steps.c     open steps: layers are counted, or held
  *	rows.c      which rows of a step count
  *	watch.c     up to where requests were run already
@@ -12,8 +13,9 @@
  *	snapshot.c  reading; merging channels
  *	figures.c   how even it is
  *
- * A step counts into cells of its own; at its end they are added to the windows, and the
- * windows' sums are copied to a place that nobody reads.
+ * A layer is counted in a table; the sums of all steps with it on top go to a place that
+ * nobody reads, which is shown when the step has ended. Where that is not possible yet (rows
+ * that wait, a layer in several records, a step behind another), it goes to cells of the step.
  */
 #ifndef CONSUMER_LOAD_LOAD_H
 #define CONSUMER_LOAD_LOAD_H
@@ -85,7 +87,7 @@ struct load_step {
 	uint32_t rows;    /* valid ones of this rank, from head.row_begin on */
 	uint32_t waiting; /* rows among them */
 	bool plain;       /* all rows count */
-	bool added;       /* its counts are in the board, and are zero again */
+	bool first;       /* nothing was open when it began: its layers may be folded */
 	bool warmup;
 	bool ended;
 	bool spans_follow;
@@ -98,9 +100,17 @@ struct load_step {
 	uint32_t *layer_rows;   /* [layers] rows counted: behind the cells */
 	uint32_t *layer_came;   /* [layers] valid rows that came, counted or not */
 	uint8_t *layer_lost;    /* [layers] cause that its end said, or 0 */
+	uint8_t *layer_folded;  /* [layers] 1: it is in the board's next sums, not in `counts` */
 	struct load_span *span; /* [spans] of rows that wait */
 	uint32_t spans;
 	struct r3ring_load_accounts accounts;
+};
+
+/* Valid rows of a LAYER record, within its step. */
+struct load_part {
+	uint32_t layer;
+	uint32_t first, rows;
+	const uint16_t *ids;
 };
 
 /* ---- windows --------------------------------------------------------------- */
@@ -144,12 +154,11 @@ struct load_base {
 struct load_image {
 	uint32_t hold;
 	uint64_t epoch;
-	uint32_t *running; /* cells and rows */
+	struct cells_sums sums;
 	struct load_base all[LOAD_WINDOWS];
 	struct load_base since[LOAD_WINDOWS]; /* of what ran with the newest epoch, */
 	bool mixed[LOAD_WINDOWS];             /* where that is not all */
-	float *average;                       /* cells and rows, sums of decayed steps */
-	float weight;                         /* that these steps have */
+	float weight;                         /* of all steps in the average */
 	struct load_stretch ever;
 };
 
@@ -158,11 +167,12 @@ struct load_board {
 	struct cells_shape shape;
 	uint16_t top_k;
 	struct r3ring_layer_entry *layer; /* [layers] */
-	uint32_t *running;                /* cells and rows of all steps, modulo 2^32 */
+	struct cells_sums *now;           /* of all steps: an image's, or */
+	struct cells_sums own;            /* where all images were being read */
+	struct load_image *next;          /* claimed: where the sums with the next step go */
 	uint64_t versions;
 	struct load_window window[LOAD_WINDOWS];
 	struct load_bucket since; /* of all steps since the newest epoch began */
-	float *average;
 	float weight;
 	struct load_stretch ever; /* all steps */
 	uint64_t epoch;           /* of the newest step */
@@ -203,6 +213,9 @@ struct r3ring_load {
 	struct r3ring_load_options options;
 	struct r3ring_load_stats stats;
 	float decay;
+	uint32_t *any;     /* [CELLS_ANY_ID] ids of a layer; empty between two */
+	void *copy;        /* of a record that is taken from its view */
+	size_t copy_bytes; /* room in it */
 	uint32_t channels; /* read by others */
 	struct load_channel *channel[R3RING_LOAD_CHANNELS_MAX];
 	bool model_known;
@@ -210,6 +223,12 @@ struct r3ring_load {
 	uint32_t experts;
 	uint16_t top_k;
 };
+
+/* feed.c */
+/* r3ring_load_feed(), where the ids of a layer may be in the table. */
+int load_take_record(struct r3ring_load *load, struct load_channel *channel,
+		     const struct r3ring_view *view, const struct r3ring_record *record,
+		     bool looked);
 
 static inline struct load_board *load_board_now(const struct load_channel *channel)
 {
@@ -222,8 +241,14 @@ static inline struct load_board *load_board_now(const struct load_channel *chann
 /* steps.c */
 int load_step_begin(struct r3ring_load *load, struct load_channel *channel,
 		    const struct r3ring_record *record);
+/*
+ * Counts the ids of a LAYER record, that may change meanwhile, in the table. False when it must
+ * be copied for that. What is then known to be intact goes to load_step_layer() as @looked.
+ */
+bool load_step_look(struct r3ring_load *load, const struct load_channel *channel,
+		    const struct r3ring_record *record);
 void load_step_layer(struct r3ring_load *load, struct load_channel *channel,
-		     const struct r3ring_record *record);
+		     const struct r3ring_record *record, bool looked);
 void load_step_end(struct load_channel *channel, const struct r3ring_record *record);
 struct load_step *load_step_find(const struct load_channel *channel, uint64_t number);
 void load_steps_end_all(struct load_channel *channel);
@@ -243,8 +268,11 @@ void load_rows_map_ended(struct load_channel *channel, struct load_step *step);
 /* What still waits is lost, but for rows that nobody claimed. */
 void load_rows_give_up(struct load_channel *channel, struct load_step *step);
 /* Counts or holds a record's ids. */
-void load_rows_count(struct load_channel *channel, struct load_step *step, uint32_t layer,
-		     uint32_t first, uint32_t rows, const uint16_t *ids);
+void load_rows_count(struct r3ring_load *load, struct load_channel *channel, struct load_step *step,
+		     const struct load_part *part);
+/* Likewise of rows that all count, when their ids are in the table already. */
+void load_rows_take(struct r3ring_load *load, struct load_channel *channel, struct load_step *step,
+		    const struct load_part *part);
 
 /* window.c */
 int load_window_open(struct load_window *window, enum r3ring_load_over over, uint64_t length,
@@ -270,7 +298,12 @@ void load_accounts_add(struct r3ring_load_accounts *to, const struct r3ring_load
 /* Makes the board of the channel's schema the present one. Returns 0, -ENOMEM or -EPROTO. */
 int load_board_take(struct r3ring_load *load, struct load_channel *channel,
 		    const struct r3ring_record *record);
-/* The step is empty then. */
+/* Whether layers of a step that begins now, the only one, may be folded as they come. */
+bool load_board_prepare(struct load_board *board);
+/* Adds what the table has, @ids of them, to a layer of the next sums. */
+void load_board_fold(const struct r3ring_load *load, struct load_board *board,
+		     struct load_step *step, uint32_t layer, uint64_t ids);
+/* The step's counts are zero then. */
 void load_board_add(const struct r3ring_load *load, struct load_board *board,
 		    struct load_step *step);
 /* Into the accounts of what was counted already; true when there was any. */

@@ -165,12 +165,32 @@ static void left_out(struct load_step *step, enum load_row state, uint64_t cells
 		step->accounts.left_out[R3RING_LOAD_RECOMPUTED] += cells;
 }
 
-static void count_rows(const struct load_board *board, struct load_step *step, uint32_t layer,
-		       const uint16_t *ids, uint32_t rows)
+/* From the table to the step's cells. */
+static void keep_counts(const struct r3ring_load *load, const struct load_board *board,
+			struct load_step *step, uint32_t layer, uint64_t ids)
 {
-	cells_count_ids(step->counts + (size_t)layer * board->shape.stride, ids,
-			(size_t)rows * board->top_k, board->shape.experts);
-	step->layer_rows[layer] += rows;
+	const struct cells_shape *shape = &board->shape;
+	uint32_t *cells = step->counts + (size_t)layer * shape->stride;
+	uint64_t strangers = ids - cells_move(cells, load->any, shape->stride);
+
+	if (!strangers)
+		return;
+	cells_forget_strangers(load->any, shape->stride, strangers);
+	cells[shape->experts] += (uint32_t)strangers;
+}
+
+/* A layer that is whole may go to the sums at once, where they can still do without it. */
+void load_rows_take(struct r3ring_load *load, struct load_channel *channel, struct load_step *step,
+		    const struct load_part *part)
+{
+	struct load_board *board = load_board_now(channel);
+	uint64_t ids = (uint64_t)part->rows * board->top_k;
+
+	if (step->first && part->rows == step->rows && !step->layer_folded[part->layer])
+		load_board_fold(load, board, step, part->layer, ids);
+	else
+		keep_counts(load, board, step, part->layer, ids);
+	step->layer_rows[part->layer] += part->rows;
 }
 
 static void hold_ids(const struct load_board *board, struct load_step *step, uint32_t layer,
@@ -192,28 +212,40 @@ static uint32_t same_state(const struct load_step *step, uint32_t row, uint32_t 
 	return next - row;
 }
 
-void load_rows_count(struct load_channel *channel, struct load_step *step, uint32_t layer,
-		     uint32_t first, uint32_t rows, const uint16_t *ids)
+static void count_by_state(const struct r3ring_load *load, const struct load_board *board,
+			   struct load_step *step, const struct load_part *part)
 {
-	const struct load_board *board = load_board_now(channel);
-	uint32_t run;
+	uint32_t run, end = part->first + part->rows, counted = 0;
 
-	if (step->plain) {
-		count_rows(board, step, layer, ids, rows);
-		return;
-	}
-	for (uint32_t i = 0; i < rows; i += run) {
-		const uint16_t *from = ids + (size_t)i * board->top_k;
-		enum load_row state = step->state[first + i];
+	for (uint32_t row = part->first; row < end; row += run) {
+		const uint16_t *from = part->ids + (size_t)(row - part->first) * board->top_k;
+		enum load_row state = step->state[row];
 
-		run = same_state(step, first + i, first + rows);
-		if (state == LOAD_ROW_COUNTS)
-			count_rows(board, step, layer, from, run);
+		run = same_state(step, row, end);
+		if (state == LOAD_ROW_COUNTS) {
+			cells_count_ids(load->any, from, (size_t)run * board->top_k);
+			counted += run;
+		}
 		for (uint32_t j = 0; state == LOAD_ROW_WAITS && j < run; j++)
-			hold_ids(board, step, layer, first + i + j,
+			hold_ids(board, step, part->layer, row + j,
 				 from + (size_t)j * board->top_k);
 		left_out(step, state, run);
 	}
+	keep_counts(load, board, step, part->layer, (uint64_t)counted * board->top_k);
+	step->layer_rows[part->layer] += counted;
+}
+
+void load_rows_count(struct r3ring_load *load, struct load_channel *channel, struct load_step *step,
+		     const struct load_part *part)
+{
+	const struct load_board *board = load_board_now(channel);
+
+	if (!step->plain) {
+		count_by_state(load, board, step, part);
+		return;
+	}
+	cells_count_ids(load->any, part->ids, (size_t)part->rows * board->top_k);
+	load_rows_take(load, channel, step, part);
 }
 
 /* ---- what comes late ------------------------------------------------------------ */
@@ -225,8 +257,12 @@ static void count_held(const struct load_board *board, struct load_step *step, u
 
 		if (!step->held_came[cell])
 			continue;
-		if (step->state[row] == LOAD_ROW_COUNTS)
-			count_rows(board, step, layer, step->held + cell * board->top_k, 1);
+		if (step->state[row] == LOAD_ROW_COUNTS) {
+			cells_count_few(step->counts + (size_t)layer * board->shape.stride,
+					step->held + cell * board->top_k, board->top_k,
+					board->shape.experts);
+			step->layer_rows[layer]++;
+		}
 		left_out(step, (enum load_row)step->state[row], 1);
 		if (step->state[row] == LOAD_ROW_LOST)
 			step->accounts.lost[R3RING_MISSING_SPANS]++;

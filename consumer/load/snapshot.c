@@ -125,11 +125,11 @@ static bool part_of_image(const struct asking *asking, const struct load_image *
 
 	*part = (struct part){.stretch = &base->stretch};
 	if (asking->over == R3RING_LOAD_AVERAGE) {
-		part->average = image->average;
+		part->average = image->sums.average;
 		part->scale = 1.0 / (double)image->weight;
 		return true;
 	}
-	part->running = image->running;
+	part->running = image->sums.running;
 	if (asking->over == R3RING_LOAD_EVER) {
 		part->stretch = &image->ever;
 		return true;
@@ -167,7 +167,8 @@ static void add_layers(struct r3ring_load_snapshot *snapshot, const struct load_
 			continue; /* of a schema that came just now */
 		for (uint32_t e = 0; e < shape->experts; e++)
 			counts[e] += cell(part, from + e);
-		snapshot->no_expert[to] += cell(part, from + shape->experts);
+		for (uint32_t e = shape->experts; e < shape->stride; e++)
+			snapshot->no_expert[to] += cell(part, from + e);
 		snapshot->rows[to] += cell(part, cells_count(shape) + i);
 	}
 }

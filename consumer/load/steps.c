@@ -13,6 +13,7 @@ static void step_free(struct load_step *step)
 	free(step->counts);
 	free(step->layer_came);
 	free(step->layer_lost);
+	free(step->layer_folded);
 	free(step);
 }
 
@@ -25,7 +26,8 @@ static struct load_step *step_make(const struct cells_shape *shape)
 	step->counts = cells_alloc(cells_sum_bytes(shape));
 	step->layer_came = calloc(shape->layers, sizeof(*step->layer_came));
 	step->layer_lost = calloc(shape->layers, sizeof(*step->layer_lost));
-	if (!step->counts || !step->layer_came || !step->layer_lost) {
+	step->layer_folded = calloc(shape->layers, sizeof(*step->layer_folded));
+	if (!step->counts || !step->layer_came || !step->layer_lost || !step->layer_folded) {
 		step_free(step);
 		return NULL;
 	}
@@ -68,6 +70,7 @@ static void step_give_back(struct load_channel *channel, struct load_step *step)
 		.layer_rows = step->layer_rows,
 		.layer_came = step->layer_came,
 		.layer_lost = step->layer_lost,
+		.layer_folded = step->layer_folded,
 	};
 
 	drop_rows(channel, step);
@@ -75,10 +78,9 @@ static void step_give_back(struct load_channel *channel, struct load_step *step)
 		step_free(step);
 		return;
 	}
-	if (!step->added)
-		memset(step->counts, 0, cells_sum_bytes(shape));
 	memset(step->layer_came, 0, shape->layers * sizeof(*step->layer_came));
 	memset(step->layer_lost, 0, shape->layers * sizeof(*step->layer_lost));
+	memset(step->layer_folded, 0, shape->layers * sizeof(*step->layer_folded));
 	*step = empty;
 	channel->spare = step;
 	channel->spare_steps++;
@@ -139,6 +141,8 @@ int load_step_begin(struct r3ring_load *load, struct load_channel *channel,
 		step_give_back(channel, step);
 		return r;
 	}
+	step->first = !step->warmup && !channel->open &&
+		      load_board_prepare(load_board_now(channel));
 	append(channel, step);
 	return 0;
 }
@@ -167,39 +171,59 @@ static bool layer_fits(const struct load_board *board, const struct load_step *s
 }
 
 /* Valid rows of the record within the step. */
-static uint32_t rows_of(const struct load_step *step, const struct r3ring_layer_record *head,
-			uint32_t *first)
+static struct load_part part_of(const struct load_step *step, const struct r3ring_record *record)
 {
+	const struct r3ring_layer_record *head = &record->u.layer.head;
+	struct load_part part = {.layer = head->layer_index, .ids = record->u.layer.ids};
 	uint32_t rest;
 
 	if (head->row < step->head.row_begin || head->row - step->head.row_begin > step->rows)
-		return 0;
-	*first = head->row - step->head.row_begin;
-	rest = step->rows - *first;
-	return head->rows < rest ? head->rows : rest;
+		return part;
+	part.first = head->row - step->head.row_begin;
+	rest = step->rows - part.first;
+	part.rows = head->rows < rest ? head->rows : rest;
+	return part;
+}
+
+bool load_step_look(struct r3ring_load *load, const struct load_channel *channel,
+		    const struct r3ring_record *record)
+{
+	const struct load_board *board = load_board_now(channel);
+	const struct load_step *step = load_step_find(channel, record->u.layer.head.step);
+	struct load_part part;
+
+	if (!step || step->warmup || !step->plain)
+		return false;
+	part = part_of(step, record);
+	if (!layer_fits(board, step, &record->u.layer.head, part.rows))
+		return false;
+	cells_count_ids(load->any, part.ids, (size_t)part.rows * board->top_k);
+	return true;
 }
 
 void load_step_layer(struct r3ring_load *load, struct load_channel *channel,
-		     const struct r3ring_record *record)
+		     const struct r3ring_record *record, bool looked)
 {
 	const struct r3ring_layer_record *head = &record->u.layer.head;
 	struct load_step *step = load_step_find(channel, head->step);
-	uint32_t first = 0, rows;
+	struct load_part part;
 
 	if (!step) {
 		channel->unseen.lost[R3RING_MISSING_GAP] += head->valid_rows;
 		load->stats.steps_unknown++;
 		return;
 	}
-	rows = rows_of(step, head, &first);
-	if (!layer_fits(load_board_now(channel), step, head, rows))
+	part = part_of(step, record);
+	if (!layer_fits(load_board_now(channel), step, head, part.rows))
 		return;
-	step->layer_came[head->layer_index] += rows;
-	step->accounts.left_out[R3RING_LOAD_PADDING] += head->rows - rows;
+	step->layer_came[head->layer_index] += part.rows;
+	step->accounts.left_out[R3RING_LOAD_PADDING] += head->rows - part.rows;
 	if (step->warmup)
-		step->accounts.left_out[R3RING_LOAD_WARMUP] += rows;
+		step->accounts.left_out[R3RING_LOAD_WARMUP] += part.rows;
+	else if (looked)
+		load_rows_take(load, channel, step, &part);
 	else
-		load_rows_count(channel, step, head->layer_index, first, rows, record->u.layer.ids);
+		load_rows_count(load, channel, step, &part);
 }
 
 /* ---- ending ------------------------------------------------------------------------- */
@@ -247,6 +271,7 @@ static void lose_layers(const struct load_board *board, struct load_step *step)
 			continue;
 		step->accounts.lost[step->layer_lost[layer]] += rows_that_count(step);
 		step->layer_rows[layer] = 0;
+		step->layer_folded[layer] = 0;
 		memset(step->counts + (size_t)layer * board->shape.stride, 0,
 		       board->shape.stride * sizeof(*step->counts));
 	}

@@ -119,7 +119,7 @@ void load_bucket_begin(struct load_bucket *bucket, struct load_board *board)
 {
 	bucket->version = ++board->versions;
 	bucket->stretch = (struct load_stretch){0};
-	memcpy(bucket->start, board->running, cells_sum_bytes(&board->shape));
+	memcpy(bucket->start, board->now->running, cells_sum_bytes(&board->shape));
 }
 
 static struct load_bucket *bucket_for(struct load_window *window, struct load_board *board,

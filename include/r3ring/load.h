@@ -103,6 +103,36 @@ R3RING_API int r3ring_load_feed(struct r3ring_load *load, uint32_t channel,
 R3RING_API int r3ring_load_skip(struct r3ring_load *load, uint32_t channel,
 				const struct r3ring_view *view);
 
+/*
+ * Whether the view that was opened last is intact: r3ring_cursor_check(), r3ring_reader_check()
+ * or r3ring_instance_check(), which are called once for it.
+ */
+typedef int (*r3ring_load_intact)(void *reader);
+
+/*
+ * Takes the record that a reader gave in place, and checks it: between r3ring_reader_next(),
+ * which returned 1, and the next one, instead of r3ring_reader_check(). A layer's ids are
+ * counted where they lie, which saves copying them; all else is as with r3ring_load_feed(), and
+ * both may be used in turn.
+ *
+ *	static int intact(void *reader) { return r3ring_reader_check(reader); }
+ *	...
+ *	while (r3ring_reader_next(reader, &view) == 1)
+ *		r3ring_load_feed_view(load, channel, &view, intact, reader);
+ *
+ * @view:   the record; not yet checked.
+ * @intact: called once with @reader, when all that is needed of the record has been read. Unless
+ *          it returns 0 nothing of the record is counted, and what is missing is noticed by the
+ *          next record's number.
+ *
+ * Returns 0, what @intact returned (-EOVERFLOW: overwritten meanwhile), -EINVAL (no such
+ * channel; @intact was not called), -ENOTSUP (a type of record that this version does not know),
+ * -EBADMSG (it is no such record), or as r3ring_load_feed().
+ */
+R3RING_API int r3ring_load_feed_view(struct r3ring_load *load, uint32_t channel,
+				     const struct r3ring_view *view, r3ring_load_intact intact,
+				     void *reader);
+
 struct r3ring_load_stats {
 	uint64_t records;
 	uint64_t steps;              /* counted, of all channels */

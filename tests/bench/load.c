@@ -205,26 +205,29 @@ static int pass_record(void *ctx, struct r3ring_cursor *cursor, uint16_t *type)
 
 struct feeding {
 	struct r3ring_load *load;
-	void *buffer;
-	size_t capacity;
 	uint64_t published_ns;
 };
+
+static int intact(void *cursor)
+{
+	return r3ring_cursor_check(cursor);
+}
 
 static int feed_record(void *ctx, struct r3ring_cursor *cursor, uint16_t *type)
 {
 	struct feeding *feeding = ctx;
-	struct r3ring_record record;
+	struct r3ring_step_end_record end;
 	struct r3ring_view view;
-	int r = r3ring_cursor_read(cursor, &view, feeding->buffer, feeding->capacity);
+	int r = r3ring_cursor_next(cursor, &view);
 
 	if (r != 1)
 		return r;
-	r = r3ring_record_decode(&record, view.type, view.data, view.len, NULL);
-	if (r == 0)
-		r = r3ring_load_feed(feeding->load, 0, &view, &record);
 	*type = view.type;
-	if (view.type == R3RING_STEP_END)
-		feeding->published_ns = record.u.step_end.head.publish_ns;
+	if (view.type == R3RING_STEP_END) {
+		memcpy(&end, view.data, sizeof(end));
+		feeding->published_ns = end.publish_ns;
+	}
+	r = r3ring_load_feed_view(feeding->load, 0, &view, intact, cursor);
 	return r < 0 ? r : 1;
 }
 
@@ -291,9 +294,7 @@ static int stand_open(struct stand *stand, const struct shape *shape, bool paced
 	stand->bed.turns = bench_shared(sizeof(*stand->bed.turns));
 	stand->bed.ids = malloc(layer_bytes(shape));
 	stand->bed.buffer = aligned_alloc(64, record / 64 * 64);
-	stand->feeding.buffer = aligned_alloc(64, record / 64 * 64);
-	stand->feeding.capacity = record / 64 * 64;
-	if (!stand->bed.turns || !stand->bed.ids || !stand->bed.buffer || !stand->feeding.buffer)
+	if (!stand->bed.turns || !stand->bed.ids || !stand->bed.buffer)
 		return -ENOMEM;
 	fill_ids(shape, stand->bed.ids);
 	rc = ring_make(&stand->bed.ring, ARENA_BYTES, DEPTH);
@@ -318,7 +319,6 @@ static int stand_close(struct stand *stand, int rc)
 		bench_unshare(stand->bed.turns, sizeof(*stand->bed.turns));
 	free(stand->bed.ids);
 	free(stand->bed.buffer);
-	free(stand->feeding.buffer);
 	return rc;
 }
 

@@ -6,58 +6,127 @@
 
 #include "consumer/load/cells.h"
 
-#define EXPERTS 100u
 #define IDS 300u
+#define STRIDE 112u
 #define COUNT 48u
+#define AT 16u
 
 /* One by one. */
-static void count_slowly(uint32_t *layer, const uint16_t *ids, size_t count)
+static void count_slowly(uint32_t *any, const uint16_t *ids, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		layer[ids[i] >= EXPERTS ? EXPERTS : ids[i]] += 1;
+		any[ids[i]] += 1;
 }
 
-Test(load_cells, ids_are_counted_and_strangers_apart_however_many_there_are)
+static uint32_t next_random(void)
 {
-	uint16_t ids[IDS];
-	uint32_t state = 1;
+	static uint32_t state = 1;
 
-	for (uint32_t count = 0; count <= IDS; count++) {
-		uint32_t got[EXPERTS + 1] = {0}, expected[EXPERTS + 1] = {0};
+	state = state * 1664525 + 1013904223;
+	return state >> 8;
+}
 
-		for (uint32_t i = 0; i < count; i++) {
-			state = state * 1664525 + 1013904223;
-			ids[i] = (uint16_t)((state >> 8) % EXPERTS);
+static void expect_same(const uint32_t *got, const uint32_t *expected, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		cr_assert_eq(got[i], expected[i], "place %u: %u, not %u", i, got[i], expected[i]);
+}
+
+Test(load_cells, ids_are_counted_whatever_they_are_and_wherever_they_lie)
+{
+	uint32_t *got = cells_alloc(CELLS_ANY_ID * sizeof(*got));
+	uint32_t *expected = cells_alloc(CELLS_ANY_ID * sizeof(*expected));
+	uint16_t ids[IDS + 4];
+
+	cr_assert(got && expected);
+	for (uint32_t i = 0; i < IDS + 4; i++)
+		ids[i] = (uint16_t)(i % 7 ? next_random() % 100 : next_random());
+	ids[17] = UINT16_MAX;
+	for (uint32_t count = 0; count <= IDS; count++)
+		for (uint32_t from = 0; from < 4; from++) {
+			count_slowly(expected, ids + from, count);
+			cells_count_ids(got, ids + from, count);
 		}
-		if (count % 3 == 0 && count) {
-			ids[state % count] = EXPERTS;
-			ids[(state >> 9) % count] = UINT16_MAX;
-		}
-		count_slowly(expected, ids, count);
-		cells_count_ids(got, ids, count, EXPERTS);
-		cr_assert_eq(memcmp(got, expected, sizeof(got)), 0, "%u ids", count);
+	expect_same(got, expected, CELLS_ANY_ID);
+	free(got);
+	free(expected);
+}
+
+Test(load_cells, strangers_leave_the_table_and_experts_stay)
+{
+	uint32_t *any = cells_alloc(CELLS_ANY_ID * sizeof(*any));
+	uint32_t *expected = cells_alloc(CELLS_ANY_ID * sizeof(*expected));
+
+	cr_assert(any && expected);
+	any[0] = expected[0] = 3;
+	any[STRIDE - 1] = expected[STRIDE - 1] = 4;
+	any[UINT16_MAX] = 5;
+	cells_forget_strangers(any, STRIDE, 5);
+	expect_same(any, expected, CELLS_ANY_ID);
+	any[UINT16_MAX] = 1;
+	any[STRIDE] = 1;
+	any[40000] = 2;
+	cells_forget_strangers(any, STRIDE, 4);
+	expect_same(any, expected, CELLS_ANY_ID);
+	free(any);
+	free(expected);
+}
+
+static void fill(struct cells_sums *sums)
+{
+	cr_assert_eq(cells_sums_open(sums, (AT + COUNT) * sizeof(uint32_t)), 0);
+	for (uint32_t i = 0; i < AT + COUNT; i++) {
+		sums->running[i] = UINT32_MAX - 20 + 1000 * i;
+		sums->average[i] = (float)(2 * i);
 	}
 }
 
-Test(load_cells, a_step_is_added_to_the_sum_and_to_the_average_and_is_empty_then)
+/* What is in front of AT must stay as it is in @to. */
+static void expect_folded(bool in_place)
 {
 	uint32_t *counts = cells_alloc(COUNT * sizeof(*counts));
-	uint32_t *running = cells_alloc(COUNT * sizeof(*running));
-	float *average = cells_alloc(COUNT * sizeof(*average));
+	struct cells_sums from, other, *to = in_place ? &from : &other;
 
-	cr_assert(counts && running && average);
-	for (uint32_t i = 0; i < COUNT; i++) {
+	cr_assert_not_null(counts);
+	fill(&from);
+	fill(&other);
+	for (uint32_t i = 0; i < COUNT; i++)
 		counts[i] = i;
-		running[i] = 1000 * i;
-		average[i] = (float)(2 * i);
+	cr_assert_eq(cells_fold(to, &from, counts, 0.5f, AT, COUNT), COUNT * (COUNT - 1) / 2);
+	for (uint32_t i = 0; i < AT + COUNT; i++) {
+		uint32_t more = i < AT ? 0 : i - AT;
+
+		cr_assert_eq(to->running[i], UINT32_MAX - 20 + 1000 * i + more);
+		cr_assert_eq(to->average[i], (float)(i < AT ? 2 * i : i + more));
 	}
-	cells_settle(counts, running, average, 0.5f, COUNT);
-	for (uint32_t i = 0; i < COUNT; i++) {
+	for (uint32_t i = 0; i < COUNT; i++)
 		cr_assert_eq(counts[i], 0);
-		cr_assert_eq(running[i], 1001 * i);
-		cr_assert_eq(average[i], (float)(2 * i));
-	}
+	cells_sums_close(&from);
+	cells_sums_close(&other);
 	free(counts);
-	free(running);
-	free(average);
+}
+
+Test(load_cells, a_steps_counts_go_on_top_of_the_sums_and_are_empty_then)
+{
+	expect_folded(false);
+	expect_folded(true);
+}
+
+Test(load_cells, counts_move_to_others_and_are_empty_then)
+{
+	uint32_t *to = cells_alloc(COUNT * sizeof(*to));
+	uint32_t *counts = cells_alloc(COUNT * sizeof(*counts));
+
+	cr_assert(to && counts);
+	for (uint32_t i = 0; i < COUNT; i++) {
+		to[i] = 7 * i;
+		counts[i] = i;
+	}
+	cr_assert_eq(cells_move(to, counts, COUNT), COUNT * (COUNT - 1) / 2);
+	for (uint32_t i = 0; i < COUNT; i++) {
+		cr_assert_eq(to[i], 8 * i);
+		cr_assert_eq(counts[i], 0);
+	}
+	free(to);
+	free(counts);
 }
