@@ -27,7 +27,7 @@ struct follower {
 
 	/* The thread's own. */
 	struct r3ring_instance *reader;
-	struct r3ring_requests **requests; /* [named] what its handles mean, by channel */
+	struct heard *heard; /* [named] of each channel */
 	uint32_t named;
 	void *buffer;
 	size_t capacity;
@@ -35,6 +35,11 @@ struct follower {
 	pthread_mutex_t lock; /* of what follows */
 	struct follower_status status;
 	struct followed *channel; /* [status.channels] */
+};
+
+struct heard {
+	struct r3ring_requests *names; /* what its handles mean */
+	uint64_t generation;           /* of its newest record; 0: none yet */
 };
 
 struct followed {
@@ -73,26 +78,36 @@ static void note_channel(struct follower *follower, uint32_t channel, const char
 	pthread_mutex_unlock(&follower->lock);
 }
 
-/* The names of the handles of a channel; NULL without memory. */
-static struct r3ring_requests *names_of(struct follower *follower, uint32_t channel)
+/* What is known of a channel; NULL without memory. */
+static struct heard *heard_of(struct follower *follower, uint32_t channel)
 {
-	struct r3ring_requests **requests;
+	struct heard *heard;
 
 	if (channel < follower->named)
-		return follower->requests[channel];
-	requests = realloc(follower->requests, (channel + 1) * sizeof(*requests));
-	if (!requests)
+		return &follower->heard[channel];
+	heard = realloc(follower->heard, (channel + 1) * sizeof(*heard));
+	if (!heard)
 		return NULL;
-	follower->requests = requests;
+	follower->heard = heard;
 	for (; follower->named <= channel; follower->named++) {
 		const char *name = r3ring_instance_channel(follower->reader, follower->named);
 
-		requests[follower->named] = r3ring_requests_create();
+		heard[follower->named] = (struct heard){.names = r3ring_requests_create()};
 		/* The load numbers channels as they are announced: as the reader does. */
 		r3ring_load_channel(follower->load, name);
 		note_channel(follower, follower->named, name);
 	}
-	return requests[channel];
+	return &heard[channel];
+}
+
+/* By whatever record: who was lapped may not have the generation's first one. */
+static void note_generation(struct follower *follower, struct heard *heard, uint64_t generation)
+{
+	if (heard->generation == generation)
+		return;
+	heard->generation = generation;
+	if (follower->hooks.generation)
+		follower->hooks.generation(follower->hooks.context);
 }
 
 static void note_ranks(struct follower *follower, const struct r3ring_schema_record *schema)
@@ -113,12 +128,15 @@ static void note_other_model(struct follower *follower)
 static void take(struct follower *follower, const struct r3ring_view *view)
 {
 	uint32_t channel = r3ring_instance_current(follower->reader);
-	struct r3ring_requests *names = names_of(follower, channel);
+	struct heard *heard = heard_of(follower, channel);
 	struct r3ring_record record;
 	const char *name;
 	int index;
 
-	if (!names || r3ring_record_decode(&record, view->type, view->data, view->len, NULL) < 0)
+	if (!heard || !heard->names)
+		return;
+	note_generation(follower, heard, view->generation);
+	if (r3ring_record_decode(&record, view->type, view->data, view->len, NULL) < 0)
 		return;
 	/* What is out of memory is lost to those that are fed, which say so. */
 	name = r3ring_instance_channel(follower->reader, channel);
@@ -133,8 +151,8 @@ static void take(struct follower *follower, const struct r3ring_view *view)
 	if (record.type == R3RING_SCHEMA)
 		note_ranks(follower, &record.u.schema.head);
 	if (follower->hooks.record)
-		follower->hooks.record(follower->hooks.context, names, view, &record);
-	r3ring_requests_feed(names, view, &record);
+		follower->hooks.record(follower->hooks.context, heard->names, view, &record);
+	r3ring_requests_feed(heard->names, view, &record);
 }
 
 /* Room for the largest record of any channel. */
@@ -171,11 +189,11 @@ static int take_all(struct follower *follower)
 			take(follower, &view);
 			got++;
 		} else if (r == -EOVERFLOW || r == -EBADMSG) {
-			struct r3ring_requests *names =
-				names_of(follower, r3ring_instance_current(follower->reader));
+			struct heard *heard =
+				heard_of(follower, r3ring_instance_current(follower->reader));
 
-			if (names)
-				r3ring_requests_gap(names);
+			if (heard && heard->names)
+				r3ring_requests_gap(heard->names);
 			gaps++;
 		} else if (r == -EMSGSIZE) {
 			r = 1;
@@ -250,8 +268,8 @@ static void free_follower(struct follower *follower)
 {
 	r3ring_instance_close(follower->reader);
 	for (uint32_t i = 0; i < follower->named; i++)
-		r3ring_requests_destroy(follower->requests[i]);
-	free(follower->requests);
+		r3ring_requests_destroy(follower->heard[i].names);
+	free(follower->heard);
 	free(follower->channel);
 	free(follower->buffer);
 	r3ring_signatures_destroy(follower->signatures);

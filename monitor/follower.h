@@ -22,6 +22,9 @@ struct follower_hooks {
 	 * before the record itself is known to them. NULL: none. */
 	void (*record)(void *context, const struct r3ring_requests *names,
 		       const struct r3ring_view *view, const struct r3ring_record *record);
+	/* A channel has begun another generation: its epochs begin anew. Called before anything of
+	 * its first record that was read is used. NULL: none. */
+	void (*generation)(void *context);
 	/* Several times a second. NULL: none. */
 	void (*turn)(void *context);
 };

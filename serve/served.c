@@ -178,9 +178,10 @@ static void note_latency(struct served *served, uint64_t published_ns)
 		latency_note(&served->latency, now - published_ns);
 }
 
-/* A generation's first record: an engine that began anew counts its epochs from the beginning. */
-static void begin_anew(struct served *served)
+/* An engine that began anew counts its epochs from the beginning. */
+static void begin_anew(void *context)
 {
+	struct served *served = context;
 	struct r3ring_book *book = served_made_book(served);
 
 	if (book)
@@ -193,11 +194,10 @@ static void take_record(void *context, const struct r3ring_requests *names,
 {
 	struct served *served = context;
 
+	(void)view;
 	tell_book(served, names, record);
 	if (record->type == R3RING_STEP_END)
 		note_latency(served, record->u.step_end.head.publish_ns);
-	if (record->type == R3RING_SCHEMA && !(view->flags & R3RING_DESC_REPEATED))
-		begin_anew(served);
 	if (record->type == R3RING_STEP)
 		take_map(served, record->u.step.head.eplb_epoch);
 }
@@ -233,7 +233,10 @@ int served_open(struct served **served, const struct served_options *options,
 		.runtime_dir = options->runtime_dir,
 		.load = options->load,
 		.history = options->history,
-		.hooks = {.context = made, .record = take_record, .turn = expire},
+		.hooks = {.context = made,
+			  .record = take_record,
+			  .generation = begin_anew,
+			  .turn = expire},
 	};
 	int r;
 

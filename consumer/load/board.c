@@ -223,6 +223,12 @@ bool load_board_account(struct load_board *board, const struct r3ring_load_accou
 	return board->window[0].used;
 }
 
+void load_board_end_epoch(struct load_board *board)
+{
+	load_bucket_begin(&board->since, board);
+	board->epoch = 0;
+}
+
 /* ---- showing ------------------------------------------------------------------------ */
 
 /* Most steps find the same bucket at the beginning as the image that was here before. */

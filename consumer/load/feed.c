@@ -24,12 +24,21 @@ static void note_gap(struct load_channel *channel, const struct r3ring_view *vie
 		channel->unseen.lost[R3RING_MISSING_GAP] += view->units - expected;
 }
 
+/* Epochs and handles begin anew. Noticed by any record, since a reader that was lapped may not
+ * have the first one. */
 static void new_generation(struct r3ring_load *load, struct load_channel *channel,
 			   const struct r3ring_view *view)
 {
+	struct load_board *board = load_board_now(channel);
+
 	load_steps_end_all(channel);
-	if (load_board_now(channel))
+	if (board)
 		load_steps_settle(load, channel, true);
+	for (uint32_t i = 0; i < channel->boards; i++)
+		load_board_end_epoch(channel->board[i]);
+	if (board && board->ever.steps)
+		load_board_show(load, board);
+	load_maps_end(channel);
 	load_watch_clear(&channel->watch);
 	channel->schema_seen = false;
 	channel->generation = view->generation;

@@ -182,6 +182,8 @@ struct load_board {
 
 struct load_map {
 	uint32_t hold;
+	uint32_t former; /* read by others: it is of a generation before, whose epochs are not
+			  * those of this one */
 	struct r3ring_eplb_map *map; /* NULL: none */
 };
 
@@ -308,6 +310,8 @@ void load_board_add(const struct r3ring_load *load, struct load_board *board,
 		    struct load_step *step);
 /* Into the accounts of what was counted already; true when there was any. */
 bool load_board_account(struct load_board *board, const struct r3ring_load_accounts *accounts);
+/* Another generation counts its epochs anew: no step that was counted is of any of them. */
+void load_board_end_epoch(struct load_board *board);
 void load_board_show(struct r3ring_load *load, struct load_board *board);
 uint64_t load_board_bytes(const struct load_board *board);
 void load_board_free(struct load_board *board);
@@ -315,6 +319,8 @@ void load_board_free(struct load_board *board);
 /* maps.c */
 int load_maps_take(struct r3ring_load *load, struct load_channel *channel,
 		   const struct r3ring_record *record);
+/* Those of a generation that has ended. */
+void load_maps_end(struct load_channel *channel);
 void load_maps_free(struct load_channel *channel);
 
 #endif

@@ -24,7 +24,8 @@ void load_maps_free(struct load_channel *channel)
 static bool is_known(const struct load_channel *channel, uint64_t epoch)
 {
 	for (uint32_t i = 0; i < LOAD_MAPS; i++)
-		if (channel->map[i].map && channel->map[i].map->epoch == epoch)
+		if (channel->map[i].map && !channel->map[i].former &&
+		    channel->map[i].map->epoch == epoch)
 			return true;
 	return false;
 }
@@ -53,15 +54,31 @@ static int coming_begin(struct load_channel *channel, const struct r3ring_eplb_r
 	return r;
 }
 
+static bool goes_before(const struct load_map *one, const struct load_map *other)
+{
+	if (!one->map || !other->map)
+		return !one->map && other->map;
+	if (one->former != other->former)
+		return one->former;
+	return one->map->epoch < other->map->epoch;
+}
+
 /* The place of the oldest map, unless somebody reads it. */
 static struct load_map *place_for_new(struct load_channel *channel)
 {
 	struct load_map *oldest = &channel->map[0];
 
-	for (uint32_t i = 1; oldest->map && i < LOAD_MAPS; i++)
-		if (!channel->map[i].map || channel->map[i].map->epoch < oldest->map->epoch)
+	for (uint32_t i = 1; i < LOAD_MAPS; i++)
+		if (goes_before(&channel->map[i], oldest))
 			oldest = &channel->map[i];
 	return hold_claim(&oldest->hold) ? oldest : NULL;
+}
+
+void load_maps_end(struct load_channel *channel)
+{
+	coming_drop(channel);
+	for (uint32_t i = 0; i < LOAD_MAPS; i++)
+		r3ring_store_relaxed_u32(&channel->map[i].former, 1);
 }
 
 static void coming_complete(struct r3ring_load *load, struct load_channel *channel)
@@ -78,6 +95,7 @@ static void coming_complete(struct r3ring_load *load, struct load_channel *chann
 		return; /* it is taken when its records come again */
 	r3ring_eplb_map_free(place->map);
 	place->map = channel->coming;
+	r3ring_store_relaxed_u32(&place->former, 0);
 	hold_give_back(&place->hold);
 	channel->coming = NULL;
 	coming_drop(channel);

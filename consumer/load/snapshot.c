@@ -364,7 +364,8 @@ static int take_map(struct load_channel *channel, const struct load_board *board
 
 		if (!hold_enter(&one->hold))
 			continue;
-		if (one->map && one->map->epoch == epoch && one->map->layers == board->shape.layers)
+		if (one->map && !r3ring_load_relaxed_u32(&one->former) &&
+		    one->map->epoch == epoch && one->map->layers == board->shape.layers)
 			r = copy_map(board, one->map, layers, to);
 		hold_leave(&one->hold);
 	}

@@ -217,6 +217,36 @@ Test(load_windows, with_its_map_load_is_that_of_physical_experts_and_gpus)
 	cr_assert_eq(r3ring_load_map(load_feed.load, 0, 2, &map), -ENOENT);
 }
 
+/* GPU 0 holds what GPU 1 did, and the other way round. */
+static const uint16_t turned_map[LOAD_EXPERTS * 2] = {5, 8,      6, 0xFFFF, 7, 0xFFFF, 0, 0xFFFF,
+						      1, 0xFFFF, 2, 0xFFFF, 3, 0xFFFF, 4, 0xFFFF};
+
+/* As who reads the newest only and was lapped: its SCHEMA, the first record, is not there. */
+Test(load_windows, a_generation_whose_beginning_was_not_read_has_epochs_of_its_own)
+{
+	struct r3ring_eplb_map *map = NULL;
+
+	load_feed.epoch = 1;
+	feed_map(&load_feed, 1, 2, 10, 2, first_map);
+	feed_whole(&load_feed, 1, 3, NULL, 0);
+	cr_assert_eq(read_over(0, R3RING_LOAD_STEPS, 1)->steps, 1);
+	load_feed.generation = 2;
+	load_feed.seq = 500;
+	feed_whole(&load_feed, 40, 3, NULL, 0);
+	cr_assert_eq(r3ring_load_read(load_feed.load, 0, R3RING_LOAD_STEPS, 1, snapshot), -ENODATA);
+	cr_assert_eq(read_load(0)->epoch, 0);
+	cr_assert_eq(r3ring_load_map(load_feed.load, 0, 1, &map), -ENOENT);
+	feed_keyframe(&load_feed, 0);
+	feed_map(&load_feed, 1, 2, 10, 2, turned_map);
+	feed_whole(&load_feed, 41, 5, NULL, 0);
+	cr_assert_eq(r3ring_load_map(load_feed.load, 0, 1, &map), 0);
+	cr_assert_eq(memcmp(map->map, turned_map, sizeof(turned_map)), 0);
+	r3ring_eplb_map_free(map);
+	cr_assert_eq(read_over(0, R3RING_LOAD_STEPS, 1)->from_step, 41);
+	cr_assert_float_eq(r3ring_load_snapshot_info(snapshot)->rows[0], 5, 1e-9);
+	cr_assert_eq(read_load(0)->steps, 2);
+}
+
 Test(load_windows, the_newest_four_maps_are_kept_and_a_map_with_contradictions_is_not)
 {
 	uint16_t wrong[LOAD_EXPERTS * 2];
