@@ -85,6 +85,7 @@ struct drain {
 	bool goes_on;    /* in a dead daemon's ring: that is to be said first */
 	int held;        /* in the gate, for readers that have yet to come back; -1: nothing */
 	uint64_t hold_until_ns;              /* atomic */
+	uint64_t hold_look_ns;               /* when to look next whether they are back */
 	struct r3ring_lost_record cut_short; /* steps that the producer's death cut */
 	struct r3ring_lost_record untold[R3RING_CAUSE_COUNT]; /* lost while the ring was full */
 	uint64_t untold_steps;                                /* in all of them */
@@ -259,8 +260,8 @@ bool drain_may_copy(const struct drain *drain);
 bool drain_expired(const struct drain *drain);
 /* Admits readers that have registered. */
 void drain_admit_readers(struct drain *drain);
-/* In a dead daemon's ring, and in a new generation, nothing is overwritten until lossless
- * readers are back, or the stall limit is over. */
+/* In a dead daemon's ring nothing is overwritten until all lossless readers that live are
+ * back, or the stall limit is over; in a new generation until that is over. */
 void drain_hold(struct drain *drain);
 /* While the writer waits for a reader: whether it still may. @ctx: the struct drain. */
 bool drain_carry_on(void *ctx);

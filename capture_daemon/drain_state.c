@@ -8,8 +8,11 @@
 #include "capture_daemon/clock.h"
 #include "capture_daemon/drain.h"
 #include "capture_daemon/log.h"
+#include "ring/presence.h"
 
 #define HEARTBEAT_NS (NS_PER_SECOND / 2) /* readers worry after three seconds */
+#define HOLD_LEAST_NS (50 * NS_PER_MS)   /* for one that has its page and yet to show itself */
+#define HOLD_LOOK_NS NS_PER_MS
 
 /* ---- the producer, and the daemon's end --------------------------------- */
 
@@ -119,6 +122,7 @@ void drain_hold(struct drain *drain)
 	const struct gate_front front = writer_front(drain->publisher.writer);
 
 	drain->held = gate_hold(drain->publisher.stall.gate, &front);
+	drain->hold_look_ns = clock_now_ns() + HOLD_LEAST_NS;
 	drain_hold_on(drain);
 }
 
@@ -132,10 +136,25 @@ void drain_hold_open_ended(struct drain *drain)
 	r3ring_store_relaxed_u64(&drain->hold_until_ns, UINT64_MAX);
 }
 
+/* Whether a lossless reader that lives is still registered with the dead daemon only. In a
+ * new generation they show themselves in the ring before, which may be gone. */
+static bool some_are_absent(struct drain *drain, uint64_t now)
+{
+	const struct r3ring_segment *segment = drain->publisher.segment;
+
+	if (!drain->goes_on || now < drain->hold_look_ns)
+		return true;
+	drain->hold_look_ns = now + HOLD_LOOK_NS;
+	return presence_before(segment, r3ring_segment_epoch(segment));
+}
+
 static void let_go(struct drain *drain, uint64_t now)
 {
-	if (drain->held < 0 || now < r3ring_load_relaxed_u64(&drain->hold_until_ns))
+	if (drain->held < 0 ||
+	    (now < r3ring_load_relaxed_u64(&drain->hold_until_ns) && some_are_absent(drain, now)))
 		return;
+	/* Who is not absent any more may have yet to be admitted. */
+	drain_admit_readers(drain);
 	gate_let_go(drain->publisher.stall.gate, drain->held);
 	drain->held = -1;
 }

@@ -14,6 +14,7 @@
 
 #include "channel/socket.h"
 #include "consumer/attach.h"
+#include "ring/presence.h"
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
@@ -69,8 +70,11 @@ void attach_cancel(struct attach_request *request)
 
 void attachment_release(struct attachment *attachment)
 {
-	if (attachment->segment)
+	if (attachment->segment) {
 		close(attachment->connection);
+		if (attachment->segment_fd >= 0)
+			close(attachment->segment_fd);
+	}
 	if (attachment->page)
 		munmap(attachment->page, R3RING_READER_PAGE_BYTES);
 	r3ring_segment_close(attachment->segment);
@@ -150,6 +154,11 @@ bool attachment_ready(const struct attachment *attachment, const struct attach_t
 	       r3ring_load_acquire_u32(&attachment->page->state) != R3RING_READER_ADMITTING;
 }
 
+int attachment_show(const struct attachment *attachment, uint64_t epoch)
+{
+	return attachment->segment_fd < 0 ? 0 : presence_show(attachment->segment_fd, epoch);
+}
+
 bool attachment_abandoned(const struct attachment *attachment)
 {
 	struct pollfd end = {.fd = attachment->connection, .events = POLLRDHUP};
@@ -157,12 +166,24 @@ bool attachment_abandoned(const struct attachment *attachment)
 	return poll(&end, 1, 0) > 0;
 }
 
+/* The daemon opened the segment for this reader alone, as presence_show() wants it. */
+static int keep_segment_fd(const struct socket_inbox *inbox, const struct attach_target *target,
+			   struct attachment *attachment, struct r3ring_error *err)
+{
+	if (!target->lossless)
+		return 0;
+	attachment->segment_fd = fcntl(inbox->fds[0], F_DUPFD_CLOEXEC, 0);
+	return attachment->segment_fd < 0
+		       ? r3ring_error_set(err, -errno, "a descriptor of the segment: %m")
+		       : 0;
+}
+
 /* Takes the request's connection over on success. */
 static int map_answer(struct attach_request *request, const struct attach_target *target,
 		      const struct socket_inbox *inbox, struct attachment *attachment,
 		      struct r3ring_error *err)
 {
-	struct attachment mapped = {0};
+	struct attachment mapped = {.segment_fd = -1};
 	int rc = check_answer(inbox, &mapped, err);
 
 	if (!rc)
@@ -174,6 +195,8 @@ static int map_answer(struct attach_request *request, const struct attach_target
 	rc = check_identity(&mapped, err);
 	if (!rc)
 		rc = map_page(inbox, target, &mapped, err);
+	if (!rc)
+		rc = keep_segment_fd(inbox, target, &mapped, err);
 	if (rc) {
 		attachment_release(&mapped);
 		return rc;

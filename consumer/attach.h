@@ -23,6 +23,7 @@ struct attachment {
 	struct r3ring_segment *segment;
 	struct r3ring_reader_page *page; /* NULL: not registered */
 	int connection;
+	int segment_fd; /* of a lossless reader, which shows itself by it; else -1 */
 	uint64_t generation;
 	uint8_t uuid[16];
 	char name[128];
@@ -72,6 +73,13 @@ bool attachment_ready(const struct attachment *attachment, const struct attach_t
 
 /* Whether the daemon hung up: one that is not ready by now will never be. */
 bool attachment_abandoned(const struct attachment *attachment);
+
+/*
+ * Shows the writer's successor that a lossless reader lives that is registered under
+ * @epoch of the writer, until the attachment is released (ring/presence.h).
+ * Returns 0 or a negative errno.
+ */
+int attachment_show(const struct attachment *attachment, uint64_t epoch);
 
 /* Gives the question up; fine when there is none. */
 void attach_cancel(struct attach_request *request);

@@ -154,6 +154,12 @@ static void take_answer(struct r3ring_reader *reader, bool ended, uint64_t now)
 		ask_for_passed(reader, now);
 		return;
 	}
+	rc = attachment_show(&reader->now, follower->asked_epoch);
+	if (rc) {
+		attachment_release(&follower->next);
+		not_found(reader, rc, ended, now);
+		return;
+	}
 	register_anew(reader);
 	follower->epoch = follower->asked_epoch;
 	follower->named = 0;

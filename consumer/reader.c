@@ -131,9 +131,12 @@ static int open_cursor(const struct r3ring_reader *reader, const struct attachme
 int reader_enter(struct r3ring_reader *reader, struct attachment *attachment,
 		 enum r3ring_cursor_start from, uint64_t seq)
 {
+	uint64_t epoch = r3ring_segment_epoch(attachment->segment);
 	struct r3ring_cursor *cursor;
-	int rc = open_cursor(reader, attachment, from, seq, &cursor);
+	int rc = attachment_show(attachment, epoch);
 
+	if (!rc)
+		rc = open_cursor(reader, attachment, from, seq, &cursor);
 	if (rc)
 		return rc;
 	r3ring_cursor_close(reader->cursor);
@@ -142,7 +145,7 @@ int reader_enter(struct r3ring_reader *reader, struct attachment *attachment,
 	reader->now = *attachment;
 	*attachment = (struct attachment){0};
 	follower_enter(&reader->follower);
-	reader->follower.epoch = r3ring_segment_epoch(reader->now.segment);
+	reader->follower.epoch = epoch;
 	reader->end_told = false;
 	reader->death_told = false;
 	reader->sums.generation = reader->now.generation;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lossless readers that come back later than they are waited for: behind a daemon's
- * death, and to a new generation. */
+/* Lossless readers behind a daemon's death, and in a new generation: those that come back
+ * later than they are waited for, and how long they are waited for. */
 #include <criterion/criterion.h>
 
 #include <stdio.h>
@@ -13,8 +13,11 @@
 
 #define BASE "returns"
 #define ROWS 8u
+#define RING_RECORDS 1024u
 
 static const char *const args[] = {"--ring-size", "1M", "--stall-limit", "300", NULL};
+/* Longer than any of these tests. */
+static const char *const patient[] = {"--ring-size", "1M", "--stall-limit", "100000", NULL};
 static struct test_daemon daemon_a;
 static struct engine engine_a;
 static struct reader_worker reader_a;
@@ -29,21 +32,31 @@ static void open_engine(void)
 		0, "%s", err.text);
 }
 
-/* A lossless reader that has read a step and stands still. */
-static void start(void)
+/* A lossless reader that has read a step. */
+static void start_with(const char *const *daemon_args)
 {
 	struct reader_job lossless = {.options = {.size = sizeof(lossless.options),
 						  .runtime_dir = daemon_a.dir,
 						  .channel = channel,
 						  .mode = R3RING_LOSSLESS}};
 
-	test_daemon_start(&daemon_a, args);
+	test_daemon_start(&daemon_a, daemon_args);
 	snprintf(channel, sizeof(channel), "%s", engine_channel(daemon_a.dir, BASE));
 	open_engine();
 	reader_worker_start(&reader_a, &lossless);
 	engine_step(&engine_a, 0, ROWS);
 	cr_assert(reader_worker_accounts(&reader_a, 1));
+}
+
+static void start(void)
+{
+	start_with(args);
 	reader_worker_pause(&reader_a);
+}
+
+static void start_patient(void)
+{
+	start_with(patient);
 }
 
 static void finish(void)
@@ -54,6 +67,7 @@ static void finish(void)
 }
 
 TestSuite(lossless_returns, .init = start, .fini = finish, .timeout = 60);
+TestSuite(lossless_awaited, .init = start_patient, .fini = finish, .timeout = 60);
 
 static uint64_t newest_record(void)
 {
@@ -128,4 +142,53 @@ Test(lossless_returns,
 	reader_worker_go_on(&reader_a);
 	cr_assert(reader_worker_wait(has_generation_2, &newest, 20000));
 	expect_all_lost_is_unkept();
+}
+
+/* ---- how long they are waited for ------------------------------------------ */
+
+static void expect_nothing_lost(void)
+{
+	reader_worker_finish(&reader_a);
+	cr_expect_eq(reader_a.page->seen.stats.unkept, 0);
+	cr_expect_eq(reader_a.page->seen.stats.demoted, 0);
+	cr_expect_eq(reader_a.page->seen.overruns, 0);
+	cr_expect_eq(reader_a.page->seq_breaks, 0);
+}
+
+Test(lossless_awaited, the_next_daemon_waits_no_longer_once_all_are_back)
+{
+	test_daemon_kill(&daemon_a);
+	test_daemon_restart(&daemon_a, patient);
+	lap();
+	expect_nothing_lost();
+}
+
+Test(lossless_awaited, the_next_daemon_waits_for_none_that_died_with_the_one_before)
+{
+	test_daemon_kill(&daemon_a);
+	reader_worker_kill(&reader_a);
+	test_daemon_restart(&daemon_a, patient);
+	lap();
+}
+
+/* Far longer than it takes readers to come back. */
+static bool has_waited_long(void)
+{
+	return channel_figure(daemon_a.dir, channel, "waited_for_readers_ms") > 300;
+}
+
+Test(lossless_awaited, the_next_daemon_waits_for_one_that_lives_and_stands_still)
+{
+	uint64_t before = newest_record();
+
+	reader_worker_pause(&reader_a);
+	test_daemon_kill(&daemon_a);
+	test_daemon_restart(&daemon_a, patient);
+	for (int i = 0; i < 20000 && !has_waited_long(); i++)
+		engine_step(&engine_a, 0, ROWS);
+	cr_assert(has_waited_long());
+	cr_expect_leq(newest_record(), before + RING_RECORDS);
+	reader_worker_go_on(&reader_a);
+	lap();
+	expect_nothing_lost();
 }
