@@ -174,10 +174,11 @@ static int attach(struct opening *opening, struct r3ring_error *err)
 	return r;
 }
 
-static bool carry_on(void *ctx)
+static bool carry_on(void *ctx, uint64_t bytes)
 {
 	struct opening *opening = ctx;
 
+	r3ring_store_relaxed_u64(&opening->made_bytes, bytes);
 	return !r3ring_load_relaxed_u32(&opening->canceled);
 }
 

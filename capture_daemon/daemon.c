@@ -187,12 +187,23 @@ static bool anew_due(const struct daemon *daemon)
 	       clock_now_ns() - daemon->started_ns >= ANEW_NS;
 }
 
+static void tell_openings(struct daemon *daemon)
+{
+	uint64_t now = clock_now_ns();
+
+	if (!daemon->openings || now - daemon->openings_told_ns < NS_PER_SECOND)
+		return;
+	daemon->openings_told_ns = now;
+	openings_tell(daemon);
+}
+
 int daemon_run(struct daemon *daemon)
 {
 	log_info("ready: %s", daemon->dir.socket_path);
 	notify_send("READY=1");
 	for (;;) {
-		bool ticks = heartbeat(daemon) || daemon->stopping || daemon->gpu_lost;
+		bool ticks = heartbeat(daemon) || daemon->stopping || daemon->gpu_lost ||
+			     daemon->openings;
 		int timeout_ms = ticks ? TICK_MS : -1;
 		int r;
 
@@ -206,6 +217,7 @@ int daemon_run(struct daemon *daemon)
 			return r;
 		}
 		orphans_expire(daemon);
+		tell_openings(daemon);
 	}
 }
 

@@ -25,6 +25,7 @@ struct daemon {
 	int spare_fd;              /* given up to refuse a connection when descriptors are out */
 	struct session *sessions;  /* utlist */
 	struct opening *openings;  /* utlist */
+	uint64_t openings_told_ns; /* when their producers were told how far they are */
 	struct channel *channels;  /* utlist; at most one of a name is not retiring */
 	struct socket_inbox inbox; /* the message being handled */
 	uint64_t started_ns;

@@ -16,8 +16,9 @@ struct channel;
 struct generation_options {
 	struct ring_sizes sizes;
 	uint64_t last; /* the producer's own newest, 0 when it has none */
-	/* Asked while memory is allocated, by the thread that does: false ends it. */
-	bool (*carry_on)(void *ctx);
+	/* Asked while memory is allocated, with the bytes that are there, by the thread that
+	 * does: false ends it. */
+	bool (*carry_on)(void *ctx, uint64_t bytes);
 	void *ctx;
 };
 

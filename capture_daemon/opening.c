@@ -16,6 +16,8 @@
 #include "capture_daemon/daemon.h"
 #include "capture_daemon/log.h"
 
+#define MINOR_OPENING 2u /* of the protocol: from it on producers are told how far it is */
+
 static void start_next(struct daemon *daemon, const struct r3ring_channel_name *name);
 
 static struct opening *find(const struct daemon *daemon, const struct r3ring_channel_name *name)
@@ -122,6 +124,36 @@ static void made(struct loop_source *source, uint32_t events)
 	if (conclude(opening, r < 0 ? r : opening->result, &err) < 0)
 		session_fail(session, &err);
 	start_next(daemon, &name);
+}
+
+/* One that the socket does not take now is told the next time. */
+static void tell(struct opening *opening, uint64_t made_bytes)
+{
+	struct r3ring_opening_message message = {
+		.head.type = R3RING_MSG_OPENING,
+		.done = made_bytes,
+		.bytes = opening->sizes.segment_bytes,
+	};
+
+	if (socket_send(opening->session->source.fd, &message.head, sizeof(message), NULL, 0, NULL,
+			0) < 0)
+		log_debug("a producer does not take how far its ring is");
+	else
+		opening->told_bytes = made_bytes;
+}
+
+void openings_tell(const struct daemon *daemon)
+{
+	struct opening *opening;
+
+	DL_FOREACH(daemon->openings, opening)
+	{
+		uint64_t made_bytes = r3ring_load_relaxed_u64(&opening->made_bytes);
+
+		if (opening->session && made_bytes > opening->told_bytes &&
+		    opening->hello.message->head.minor >= MINOR_OPENING)
+			tell(opening, made_bytes);
+	}
 }
 
 void opening_abandon(struct opening *opening)

@@ -41,8 +41,10 @@ struct opening {
 
 	struct loop_source done; /* the thread is about to end; fd -1: there is none */
 	pthread_t thread;
-	uint32_t canceled; /* atomic; stored by the control loop */
-	int result;        /* of the thread, as is the message */
+	uint32_t canceled;   /* atomic; stored by the control loop */
+	uint64_t made_bytes; /* atomic; of the ring, stored by the thread */
+	uint64_t told_bytes; /* of these, to the producer */
+	int result;          /* of the thread, as is the message */
 	struct r3ring_error err;
 };
 
@@ -52,6 +54,9 @@ struct opening {
  * a message for the producer.
  */
 int opening_begin(struct session *session, struct r3ring_error *err);
+
+/* Tells producers that wait how far their rings are, where they have grown. */
+void openings_tell(const struct daemon *daemon);
 
 /* Its session has hung up. */
 void opening_abandon(struct opening *opening);

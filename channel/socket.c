@@ -409,15 +409,10 @@ int socket_hear(int fd, struct socket_inbox *inbox, int timeout_ms, struct r3rin
 	return ret;
 }
 
-int socket_answer(int fd, struct socket_inbox *inbox, uint16_t type, size_t least, int timeout_ms,
-		  struct r3ring_error *err)
+int socket_expect(struct socket_inbox *inbox, uint16_t type, size_t least, struct r3ring_error *err)
 {
-	int ret = socket_hear(fd, inbox, timeout_ms, err);
-	uint16_t got;
+	uint16_t got = inbox->u.head.type;
 
-	if (ret)
-		return ret;
-	got = inbox->u.head.type;
 	if (got == type && inbox->len >= least)
 		return 0;
 	socket_inbox_close_fds(inbox);
@@ -427,17 +422,33 @@ int socket_answer(int fd, struct socket_inbox *inbox, uint16_t type, size_t leas
 				got, inbox->len, type, least);
 }
 
+int socket_answer(int fd, struct socket_inbox *inbox, uint16_t type, size_t least, int timeout_ms,
+		  struct r3ring_error *err)
+{
+	int ret = socket_hear(fd, inbox, timeout_ms, err);
+
+	return ret ? ret : socket_expect(inbox, type, least, err);
+}
+
+int socket_question(int fd, struct r3ring_message *message, size_t bytes, const void *extra,
+		    size_t extra_bytes, const int *fds, unsigned int fd_count,
+		    struct r3ring_error *err)
+{
+	int ret = socket_send(fd, message, bytes, extra, extra_bytes, fds, fd_count);
+
+	/* A daemon that refuses at once and hangs up leaves its reason to be read. */
+	if (!ret || ret == -EPIPE)
+		return 0;
+	errno = -ret;
+	return r3ring_error_set(err, ret, "sending to the daemon: %m");
+}
+
 int socket_ask(int fd, struct r3ring_message *message, size_t bytes, const void *extra,
 	       size_t extra_bytes, const int *fds, unsigned int fd_count,
 	       struct socket_inbox *inbox, uint16_t type, size_t least, int timeout_ms,
 	       struct r3ring_error *err)
 {
-	int ret = socket_send(fd, message, bytes, extra, extra_bytes, fds, fd_count);
+	int ret = socket_question(fd, message, bytes, extra, extra_bytes, fds, fd_count, err);
 
-	/* A daemon that refuses at once and hangs up leaves its reason to be read. */
-	if (ret && ret != -EPIPE) {
-		errno = -ret;
-		return r3ring_error_set(err, ret, "sending to the daemon: %m");
-	}
-	return socket_answer(fd, inbox, type, least, timeout_ms, err);
+	return ret ? ret : socket_answer(fd, inbox, type, least, timeout_ms, err);
 }

@@ -77,7 +77,17 @@ int socket_ask(int fd, struct r3ring_message *message, size_t bytes, const void 
 	       struct socket_inbox *inbox, uint16_t type, size_t least, int timeout_ms,
 	       struct r3ring_error *err);
 
-/* The second half of socket_ask(): receives the answer to what was sent. */
+/* The first half of socket_ask(): sends. */
+int socket_question(int fd, struct r3ring_message *message, size_t bytes, const void *extra,
+		    size_t extra_bytes, const int *fds, unsigned int fd_count,
+		    struct r3ring_error *err);
+
+/* Whether a message is an answer of @type and @least bytes; if not, lets its descriptors
+ * go. Returns 0, or -EBADMSG. */
+int socket_expect(struct socket_inbox *inbox, uint16_t type, size_t least,
+		  struct r3ring_error *err);
+
+/* The second half: receives the answer to what was sent. */
 int socket_answer(int fd, struct socket_inbox *inbox, uint16_t type, size_t least, int timeout_ms,
 		  struct r3ring_error *err);
 

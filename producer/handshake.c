@@ -15,7 +15,7 @@
 #include "channel/socket.h"
 #include "producer/producer.h"
 
-#define ANSWER_TIMEOUT_MS 10000
+#define ANSWER_TIMEOUT_MS 10000 /* and as long again whenever the ring has grown */
 
 static int64_t realtime_offset_ns(void)
 {
@@ -107,6 +107,36 @@ static int take_welcome(struct r3ring_producer *producer,
 	return 0;
 }
 
+/* Whether it says that the ring has grown since @done bytes; those are then noted. Who
+ * sends it again and again without that is not waited for. */
+static bool has_grown(const struct socket_inbox *inbox, uint64_t *done)
+{
+	struct r3ring_opening_message message;
+
+	if (inbox->u.head.type != R3RING_MSG_OPENING || inbox->len != sizeof(message))
+		return false;
+	memcpy(&message, inbox->u.bytes, sizeof(message));
+	if (message.done <= *done || message.done > message.bytes)
+		return false;
+	*done = message.done;
+	return true;
+}
+
+int producer_hear_welcome(int fd, struct socket_inbox *inbox, int timeout_ms,
+			  const uint32_t *stopping, struct r3ring_error *err)
+{
+	uint64_t done = 0;
+	int ret = socket_hear(fd, inbox, timeout_ms, err);
+
+	while (!ret && !r3ring_load_relaxed_u32(stopping) && has_grown(inbox, &done)) {
+		socket_inbox_close_fds(inbox);
+		ret = socket_hear(fd, inbox, timeout_ms, err);
+	}
+	return ret ? ret
+		   : socket_expect(inbox, R3RING_MSG_WELCOME_PRODUCER,
+				   sizeof(struct r3ring_welcome_producer_message), err);
+}
+
 static int introduce(struct r3ring_producer *producer, int fd, bool again,
 		     struct socket_inbox *inbox, struct r3ring_error *err)
 {
@@ -124,9 +154,10 @@ static int introduce(struct r3ring_producer *producer, int fd, bool again,
 	pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	fd_count = collect_fds(producer, fds, pidfd);
 	hello = make_hello(producer, again, pidfd, (uint32_t)schema_len);
-	ret = socket_ask(fd, &hello.head, sizeof(hello), schema, (size_t)schema_len, fds, fd_count,
-			 inbox, R3RING_MSG_WELCOME_PRODUCER,
-			 sizeof(struct r3ring_welcome_producer_message), ANSWER_TIMEOUT_MS, err);
+	ret = socket_question(fd, &hello.head, sizeof(hello), schema, (size_t)schema_len, fds,
+			      fd_count, err);
+	if (!ret)
+		ret = producer_hear_welcome(fd, inbox, ANSWER_TIMEOUT_MS, &producer->stopping, err);
 	if (pidfd >= 0)
 		close(pidfd);
 	producer->unanswered = ret == -ETIMEDOUT;

@@ -18,6 +18,7 @@
 
 #include "channel/lane.h"
 #include "channel/pages.h"
+#include "channel/socket.h"
 #include "device/device.h"
 #include "producer/extents.h"
 #include "producer/spill.h"
@@ -155,6 +156,14 @@ int producer_connect_first(struct r3ring_producer *producer, struct r3ring_error
  * Returns 0 or as r3ring_producer_open().
  */
 int producer_connect(struct r3ring_producer *producer, bool again, struct r3ring_error *err);
+
+/*
+ * Receives the daemon's answer to the hello: within @timeout_ms, and as long again
+ * whenever it says that the ring has grown, unless @stopping (atomic) is set.
+ * Returns 0 (a WELCOME_PRODUCER is in @inbox), or as socket_answer().
+ */
+int producer_hear_welcome(int fd, struct socket_inbox *inbox, int timeout_ms,
+			  const uint32_t *stopping, struct r3ring_error *err);
 
 /* Waits for at most @timeout_ms until the daemon hangs up, as it does once it has let
  * go of the buffer of a producer that closed. Returns whether it has. */

@@ -126,6 +126,12 @@ static int no_space(const struct r3ring_segment *segment, struct r3ring_error *e
 				unused);
 }
 
+static int map_failed(const struct r3ring_segment *segment, struct r3ring_error *err)
+{
+	return r3ring_error_set(err, -errno, "mapping %zu bytes of ring segment %s: %s",
+				segment->bytes, segment->name, strerror(errno));
+}
+
 static int allocate_piece(const struct r3ring_segment *segment, uint64_t from, uint64_t bytes,
 			  struct r3ring_error *err)
 {
@@ -142,7 +148,18 @@ static int allocate_piece(const struct r3ring_segment *segment, uint64_t from, u
 	return 0;
 }
 
-/* In pieces, so that whoever waits for it may think better of it. */
+/* In the kernel's tables before it is used; its pages are cleared only here. Once more
+ * over the address range that the whole has: the mappings become one again. */
+static int populate_piece(const struct r3ring_segment *segment, uint64_t from, uint64_t bytes,
+			  struct r3ring_error *err)
+{
+	if (mmap(segment->base + from, bytes, PROT_READ | PROT_WRITE,
+		 MAP_SHARED | MAP_FIXED | MAP_POPULATE, segment->fd, (off_t)from) != MAP_FAILED)
+		return 0;
+	return map_failed(segment, err);
+}
+
+/* In pieces, so that whoever waits for it sees it grow, and may think better of it. */
 static int allocate(const struct r3ring_segment *segment,
 		    const struct r3ring_segment_options *options, struct r3ring_error *err)
 {
@@ -154,22 +171,36 @@ static int allocate(const struct r3ring_segment *segment,
 					"ring segment %s needs %llu bytes: " FILE_LIMIT_REMEDY,
 					segment->name, (unsigned long long)size);
 	for (uint64_t at = 0; !rc && at < size; at += ALLOCATE_PIECE) {
-		uint64_t left = size - at;
+		uint64_t left = size - at, bytes = left < ALLOCATE_PIECE ? left : ALLOCATE_PIECE;
 
-		if (options->carry_on && !options->carry_on(options->ctx))
+		if (options->carry_on && !options->carry_on(options->ctx, at))
 			return r3ring_error_set(err, -ECANCELED,
 						"allocating ring segment %s was ended",
 						segment->name);
-		rc = allocate_piece(segment, at, left < ALLOCATE_PIECE ? left : ALLOCATE_PIECE,
-				    err);
+		rc = allocate_piece(segment, at, bytes, err);
+		if (!rc)
+			rc = populate_piece(segment, at, bytes, err);
 	}
 	return rc;
+}
+
+/* Where it will lie: nothing is there before it is allocated. */
+static int map_whole(struct r3ring_segment *segment, struct r3ring_error *err)
+{
+	segment->bytes = (size_t)segment->header.segment_size;
+	segment->base =
+		mmap(NULL, segment->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, segment->fd, 0);
+	if (segment->base != MAP_FAILED)
+		return 0;
+	segment->base = NULL;
+	return map_failed(segment, err);
 }
 
 static int make_object(struct r3ring_segment *segment, const struct r3ring_segment_options *options,
 		       struct r3ring_error *err)
 {
 	uint32_t mode = options->mode ? options->mode : DEFAULT_MODE;
+	int rc;
 
 	if (flock(segment->fd, LOCK_EX | LOCK_NB))
 		return r3ring_error_set(err, -errno, "locking new ring segment %s: %s",
@@ -177,30 +208,22 @@ static int make_object(struct r3ring_segment *segment, const struct r3ring_segme
 	if (fchmod(segment->fd, mode))
 		return r3ring_error_set(err, -errno, "setting mode 0%o of ring segment %s: %s",
 					mode, segment->name, strerror(errno));
-	return allocate(segment, options, err);
+	rc = map_whole(segment, err);
+	return rc ? rc : allocate(segment, options, err);
 }
 
-static int map_and_publish(struct r3ring_segment *segment, struct r3ring_error *err)
+/* From here on readers that find it take it. */
+static void segment_publish(struct r3ring_segment *segment)
 {
-	struct r3ring_segment_header *shared;
+	struct r3ring_segment_header *shared = (void *)segment->base;
 	struct r3ring_segment_header header = segment->header;
 
-	segment->bytes = (size_t)header.segment_size;
-	segment->base = mmap(NULL, segment->bytes, PROT_READ | PROT_WRITE,
-			     MAP_SHARED | MAP_POPULATE, segment->fd, 0);
-	if (segment->base == MAP_FAILED) {
-		segment->base = NULL;
-		return r3ring_error_set(err, -errno, "mapping %zu bytes of ring segment %s: %s",
-					segment->bytes, segment->name, strerror(errno));
-	}
 	segment_locate_regions(segment);
 	segment->lines->tail_seq = header.first_seq - 1;
-	shared = (void *)segment->base;
 	header.state = R3RING_STATE_NEW;
 	memcpy(shared, &header, sizeof(header));
 	/* Pairs with the acquire of `state` in segment_open.c. */
 	r3ring_store_release_u32(&shared->state, R3RING_STATE_READY);
-	return 0;
 }
 
 int r3ring_segment_create(struct r3ring_segment **segment,
@@ -227,12 +250,11 @@ int r3ring_segment_create(struct r3ring_segment **segment,
 		goto fail;
 	}
 	rc = make_object(made, options, err);
-	if (!rc)
-		rc = map_and_publish(made, err);
 	if (rc) {
 		shm_unlink(made->name);
 		goto fail;
 	}
+	segment_publish(made);
 	*segment = made;
 	return 0;
 fail:

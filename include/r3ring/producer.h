@@ -100,7 +100,8 @@ struct r3ring_producer_options {
  * -ENOMEM.
  *
  * Opening again after r3ring_producer_close() works. Any thread. Blocks for the
- * handshake (at most 10 s). Pairs with r3ring_producer_close().
+ * handshake (10 s, and longer as long as the daemon says that a large ring grows).
+ * Pairs with r3ring_producer_close().
  */
 R3RING_API int r3ring_producer_open(struct r3ring_producer **producer,
 				    const struct r3ring_producer_options *options,

@@ -6,7 +6,7 @@
  * hostile until checked.
  *
  *   producer  WHOIS                 ->   <- IDENTITY (only before a buffer on a GPU)
- *             HELLO_PRODUCER + fds  ->   <- WELCOME_PRODUCER or REFUSED
+ *             HELLO_PRODUCER + fds  ->   <- OPENING ..., WELCOME_PRODUCER or REFUSED
  *             BYE                   ->   (or hang-up)
  *   reader    HELLO_READER [+ fd]   ->   <- SEGMENT + fds, or REFUSED
  *             (stays connected while it reads)
@@ -24,7 +24,7 @@
 
 #define R3RING_PROTO_MAGIC 0x52335250u /* "PR3R" in memory */
 #define R3RING_PROTO_MAJOR 1
-#define R3RING_PROTO_MINOR 1
+#define R3RING_PROTO_MINOR 2
 #define R3RING_MESSAGE_MAX 65536u
 #define R3RING_MESSAGE_FDS_MAX 4
 #define R3RING_SOCKET_NAME "r3ringd.sock"
@@ -45,6 +45,7 @@ enum r3ring_message_type {
 	R3RING_MSG_LISTED = 12,
 	R3RING_MSG_WHOIS = 13, /* nothing but the head */
 	R3RING_MSG_IDENTITY = 14,
+	R3RING_MSG_OPENING = 15, /* since minor version 2, of the producer's hello */
 };
 
 struct r3ring_message {
@@ -126,6 +127,13 @@ struct r3ring_hello_producer_message {
 	uint32_t reserved;        /* generation and uuids are the daemon's to set */
 };
 
+/* While the ring's memory takes its time: about once a second, as long as `done` grows. */
+struct r3ring_opening_message {
+	struct r3ring_message head;
+	uint64_t done;  /* bytes that are there */
+	uint64_t bytes; /* of the whole */
+};
+
 struct r3ring_welcome_producer_message {
 	struct r3ring_message head;
 	uint64_t generation;
@@ -186,6 +194,7 @@ R3RING_STATIC_ASSERT(sizeof(struct r3ring_message) == 16, "message layout");
 R3RING_STATIC_ASSERT(sizeof(struct r3ring_channel_name) == 56, "channel name layout");
 R3RING_STATIC_ASSERT(sizeof(struct r3ring_identity_message) == 48, "identity layout");
 R3RING_STATIC_ASSERT(sizeof(struct r3ring_hello_producer_message) == 272, "hello layout");
+R3RING_STATIC_ASSERT(sizeof(struct r3ring_opening_message) == 32, "opening layout");
 R3RING_STATIC_ASSERT(sizeof(struct r3ring_welcome_producer_message) == 176, "welcome layout");
 R3RING_STATIC_ASSERT(sizeof(struct r3ring_hello_reader_message) == 104, "hello layout");
 R3RING_STATIC_ASSERT(sizeof(struct r3ring_segment_message) == 168, "segment layout");

@@ -36,8 +36,9 @@ struct r3ring_segment_options {
 	uint8_t uuid[16];     /* stored in the header */
 	uint64_t first_seq;   /* sequence of the first record; 1 when 0 */
 
-	/* Asked again and again while memory is allocated: false ends it. NULL: not asked. */
-	bool (*carry_on)(void *ctx);
+	/* Asked again and again while memory is allocated, with the bytes that are there:
+	 * false ends it. NULL: not asked. */
+	bool (*carry_on)(void *ctx, uint64_t bytes);
 	void *ctx;
 };
 

@@ -6,11 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/support/container.h"
+#include "tests/support/emulated.h"
 #include "tests/unit/ring_fixture.h"
 
 static char name[64];
@@ -285,10 +287,11 @@ Test(ring_create, what_was_allocated_before_it_was_full_is_free)
 
 /* ---- thought better of -------------------------------------------------- */
 
-static bool carry_on_once(void *ctx)
+static bool carry_on_once(void *ctx, uint64_t bytes)
 {
 	unsigned int *asked = ctx;
 
+	(void)bytes;
 	return (*asked)++ == 0;
 }
 
@@ -302,4 +305,67 @@ Test(ring_create, whoever_waits_for_its_memory_may_end_that)
 	expect_refusal(-ECANCELED, name);
 	cr_expect_eq(asked, 2);
 	cr_expect_lt(shm_open(name, O_RDONLY, 0), 0);
+}
+
+/* ---- as it grows -------------------------------------------------------- */
+
+struct growth {
+	uint64_t bytes;     /* told last */
+	unsigned int grown; /* how often it was more */
+	bool wrong;
+};
+
+/* What is told to be there is. */
+static bool watch(void *ctx, uint64_t bytes)
+{
+	struct growth *growth = ctx;
+	struct stat status;
+	int fd = shm_open(name, O_RDONLY | O_CLOEXEC, 0);
+
+	if (fd < 0 || fstat(fd, &status) || (uint64_t)status.st_blocks * 512 < bytes ||
+	    bytes < growth->bytes)
+		growth->wrong = true;
+	if (fd >= 0)
+		close(fd);
+	growth->grown += bytes > growth->bytes;
+	growth->bytes = bytes;
+	return true;
+}
+
+Test(ring_create, whoever_waits_for_its_memory_sees_it_grow)
+{
+	struct growth growth = {0};
+
+	options.arena_bytes = 32u << 20;
+	options.carry_on = watch;
+	options.ctx = &growth;
+	r3ring_segment_close(create());
+	cr_expect_geq(growth.grown, 3);
+	cr_expect_not(growth.wrong);
+}
+
+static long page_faults(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return usage.ru_minflt;
+}
+
+Test(ring_create, who_writes_into_it_waits_for_no_page)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct r3ring_segment *segment;
+	size_t bytes;
+	uint8_t *arena;
+	long before;
+
+	SKIP_WHERE_EMULATED("page faults of its own");
+	options.arena_bytes = 32u << 20;
+	segment = create();
+	arena = r3ring_segment_arena(segment, &bytes);
+	before = page_faults();
+	memset(arena, 1, bytes);
+	cr_expect_lt(page_faults() - before, (long)(bytes / page / 16 / 4));
+	r3ring_segment_close(segment);
 }
