@@ -50,6 +50,7 @@ int r3ring_book_create(struct r3ring_book **book, const struct r3ring_book_optio
 	made = calloc(1, sizeof(*made));
 	if (!made)
 		return r3ring_error_set(err, -ENOMEM, "no memory for a book");
+	pthread_mutex_init(&made->door, NULL);
 	pthread_mutex_init(&made->lock, NULL);
 	made->shape = options->shape;
 	made->gpus = options->gpus;
@@ -74,6 +75,7 @@ void r3ring_book_destroy(struct r3ring_book *book)
 		book_layer_free(&book->layer[i]);
 	free(book->layer);
 	pthread_mutex_destroy(&book->lock);
+	pthread_mutex_destroy(&book->door);
 	free(book);
 }
 
@@ -95,12 +97,12 @@ int r3ring_book_set_capacity(struct r3ring_book *book, uint32_t layer, uint32_t 
 	if (!choose(layer, book->shape.layers, &layer_first, &layer_end) ||
 	    !choose(gpu, book->gpus, &gpu_first, &gpu_end))
 		return -ERANGE;
-	pthread_mutex_lock(&book->lock);
+	book_lock(book);
 	for (uint32_t i = layer_first; i < layer_end; i++) {
 		for (uint32_t g = gpu_first; g < gpu_end; g++)
 			book->layer[i].room[g] = (uint64_t)tokens * R3RING_DEMAND_TOKEN;
 	}
-	pthread_mutex_unlock(&book->lock);
+	book_unlock(book);
 	return 0;
 }
 
@@ -215,7 +217,7 @@ int r3ring_book_map(struct r3ring_book *book, const struct r3ring_eplb_map *map,
 		return r;
 	layers = calloc(map->layers, sizeof(*layers));
 	r = read_layers(map, layers, err);
-	pthread_mutex_lock(&book->lock);
+	book_lock(book);
 	if (!r && map->epoch < book->stats.epoch)
 		r = r3ring_error_set(err, -ESTALE, "the map is of epoch %llu, the book's of %llu",
 				     (unsigned long long)map->epoch,
@@ -224,30 +226,30 @@ int r3ring_book_map(struct r3ring_book *book, const struct r3ring_eplb_map *map,
 		move_experts(book, i, &layers[i]);
 	if (!r)
 		book->stats.epoch = map->epoch;
-	pthread_mutex_unlock(&book->lock);
+	book_unlock(book);
 	free_layers(layers, map->layers);
 	return r;
 }
 
 void r3ring_book_forget_epoch(struct r3ring_book *book)
 {
-	pthread_mutex_lock(&book->lock);
+	book_lock(book);
 	book->stats.epoch = 0;
-	pthread_mutex_unlock(&book->lock);
+	book_unlock(book);
 }
 
 /* ---- what it holds -------------------------------------------------------- */
 
 void r3ring_book_get_stats(struct r3ring_book *book, struct r3ring_book_stats *stats)
 {
-	pthread_mutex_lock(&book->lock);
+	book_lock(book);
 	*stats = book->stats;
-	pthread_mutex_unlock(&book->lock);
+	book_unlock(book);
 }
 
 void r3ring_book_load(struct r3ring_book *book, uint64_t *gpu_load, uint64_t *expert_load)
 {
-	pthread_mutex_lock(&book->lock);
+	book_lock(book);
 	for (uint32_t i = 0; i < book->shape.layers; i++) {
 		const struct book_layer *layer = &book->layer[i];
 
@@ -257,5 +259,5 @@ void r3ring_book_load(struct r3ring_book *book, uint64_t *gpu_load, uint64_t *ex
 			*expert_load++ =
 				layer->expert[expert].units + layer->spread / book->shape.experts;
 	}
-	pthread_mutex_unlock(&book->lock);
+	book_unlock(book);
 }

@@ -10,6 +10,7 @@
 #include <uthash.h>
 
 #include "consumer/reserve/demand.h"
+#include "consumer/reserve/order.h"
 
 /* One line's worth of what reserving touches. */
 struct book_expert {
@@ -36,18 +37,19 @@ struct reservation {
 	uint64_t expires_ns;
 	bool committed;
 	struct r3ring_demand *demand;
-	UT_hash_handle by_id, by_key;
+	UT_hash_handle by_key;
 	char key[R3RING_TEXT_ID_MAX + 1];
 };
 
 struct r3ring_book {
-	pthread_mutex_t lock;
+	pthread_mutex_t door, lock; /* see book_lock() */
 	struct r3ring_demand_shape shape;
 	uint32_t gpus;
 	uint32_t max_reservations;
 	uint64_t next_id;
 	struct book_layer *layer;
-	struct reservation *ids, *keys; /* the same ones; ids in the order of making */
+	struct order order;
+	struct reservation *keys; /* the same ones */
 	struct r3ring_book_stats stats;
 };
 
@@ -56,6 +58,22 @@ struct book_place {
 	uint32_t layer, gpu;
 	int64_t margin;
 };
+
+/*
+ * Whoever waits for the lock holds the door, so that who goes through all reservations, a few
+ * with the lock at a time, cannot take it again before him.
+ */
+static inline void book_lock(struct r3ring_book *book)
+{
+	pthread_mutex_lock(&book->door);
+	pthread_mutex_lock(&book->lock);
+	pthread_mutex_unlock(&book->door);
+}
+
+static inline void book_unlock(struct r3ring_book *book)
+{
+	pthread_mutex_unlock(&book->lock);
+}
 
 /* Adds a demand to all sums, or takes it away again, exactly. */
 void book_charge(struct r3ring_book *book, const struct r3ring_demand *demand);
@@ -76,6 +94,10 @@ void book_project(struct book_layer *layer, uint32_t experts, uint32_t gpus);
 /* A layer whose experts lie on GPUs in even, contiguous parts. Returns 0 or -ENOMEM. */
 int book_layer_init(struct book_layer *layer, uint32_t experts, uint32_t gpus);
 void book_layer_free(struct book_layer *layer);
+
+/* Takes a reservation out of the book, its demand too, and frees it; @counter is one of the
+ * book's, of how they went. */
+void book_drop(struct r3ring_book *book, struct reservation *reservation, uint64_t *counter);
 
 /* Frees all reservations; for the end. */
 void book_forget_all(struct r3ring_book *book);

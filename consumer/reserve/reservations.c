@@ -9,14 +9,6 @@
 #define HASH_NONFATAL_OOM 1
 #include "consumer/reserve/book.h"
 
-static struct reservation *by_id(struct r3ring_book *book, uint64_t id)
-{
-	struct reservation *found;
-
-	HASH_FIND(by_id, book->ids, &id, sizeof(id), found);
-	return found;
-}
-
 static struct reservation *by_key(struct r3ring_book *book, const char *key)
 {
 	struct reservation *found;
@@ -36,10 +28,9 @@ static void destroy(struct reservation *reservation)
 	free(reservation);
 }
 
-/* Takes it out of the book, its demand too. */
-static void drop(struct r3ring_book *book, struct reservation *reservation, uint64_t *counter)
+void book_drop(struct r3ring_book *book, struct reservation *reservation, uint64_t *counter)
 {
-	HASH_DELETE(by_id, book->ids, reservation);
+	order_remove(&book->order, reservation->id);
 	HASH_DELETE(by_key, book->keys, reservation);
 	book_discharge(book, reservation->demand);
 	book->stats.reservations--;
@@ -51,13 +42,12 @@ static void drop(struct r3ring_book *book, struct reservation *reservation, uint
 
 void book_forget_all(struct r3ring_book *book)
 {
-	struct reservation *reservation, *next;
-
 	HASH_CLEAR(by_key, book->keys);
-	HASH_ITER (by_id, book->ids, reservation, next) {
-		HASH_DELETE(by_id, book->ids, reservation);
-		destroy(reservation);
+	for (uint32_t i = 0; i < book->order.end; i++) {
+		if (book->order.entry[i].reservation)
+			destroy(book->order.entry[i].reservation);
 	}
+	free(book->order.entry);
 }
 
 /* ---- answers -------------------------------------------------------------- */
@@ -99,20 +89,19 @@ static struct reservation *new_reservation(const struct r3ring_reserve_request *
 	return made;
 }
 
-/* Puts it into both tables; false without memory, and then it is in neither. */
+/* Puts it where it is found; false without memory, and then it is nowhere. */
 static bool enter(struct r3ring_book *book, struct reservation *made)
 {
-	unsigned int entered = HASH_CNT(by_id, book->ids);
+	unsigned int entered = HASH_CNT(by_key, book->keys);
 
-	made->id = book->next_id + 1;
-	HASH_ADD(by_id, book->ids, id, sizeof(made->id), made);
-	if (HASH_CNT(by_id, book->ids) == entered)
+	if (order_make_room(&book->order))
 		return false;
 	HASH_ADD_KEYPTR(by_key, book->keys, made->key, strlen(made->key), made);
-	if (HASH_CNT(by_key, book->keys) > entered)
-		return true;
-	HASH_DELETE(by_id, book->ids, made);
-	return false;
+	if (HASH_CNT(by_key, book->keys) == entered)
+		return false;
+	made->id = ++book->next_id;
+	order_append(&book->order, made->id, made);
+	return true;
 }
 
 static int add(struct r3ring_book *book, struct reservation *made,
@@ -128,7 +117,7 @@ static int add(struct r3ring_book *book, struct reservation *made,
 		book_discharge(book, made->demand);
 		return -ENOMEM;
 	}
-	answer->reservation = ++book->next_id;
+	answer->reservation = made->id;
 	book->stats.granted++;
 	book->stats.reservations++;
 	book->stats.bytes += bytes_of(made);
@@ -169,10 +158,10 @@ int r3ring_book_make(struct r3ring_book *book, const struct r3ring_reserve_reque
 	made = new_reservation(request, demand);
 	if (!made)
 		return -ENOMEM;
-	pthread_mutex_lock(&book->lock);
+	book_lock(book);
 	known = by_key(book, request->key);
 	r = known ? again(book, known, request->owner, answer) : make(book, made, answer);
-	pthread_mutex_unlock(&book->lock);
+	book_unlock(book);
 	if (known || r)
 		destroy(made);
 	return r;
@@ -186,15 +175,15 @@ int r3ring_book_ask(struct r3ring_book *book, const struct r3ring_demand *demand
 	*answer = (struct r3ring_reserve_answer){0};
 	if (!demand_shapes_equal(&demand->shape, &book->shape))
 		return -EINVAL;
-	pthread_mutex_lock(&book->lock);
+	book_lock(book);
 	if (!book_has_range(book, demand)) {
-		pthread_mutex_unlock(&book->lock);
+		book_unlock(book);
 		return -ENOBUFS;
 	}
 	book_charge(book, demand);
 	fits = answer_now(book, demand, answer);
 	book_discharge(book, demand);
-	pthread_mutex_unlock(&book->lock);
+	book_unlock(book);
 	return fits ? 0 : -EBUSY;
 }
 
@@ -205,14 +194,14 @@ int r3ring_book_commit(struct r3ring_book *book, uint64_t reservation, uint64_t 
 {
 	struct reservation *found;
 
-	pthread_mutex_lock(&book->lock);
-	found = by_id(book, reservation);
+	book_lock(book);
+	found = order_find(&book->order, reservation);
 	if (found) {
 		book->stats.committed += !found->committed;
 		found->committed = true;
 		found->expires_ns = ttl_ns ? now_ns + ttl_ns : 0;
 	}
-	pthread_mutex_unlock(&book->lock);
+	book_unlock(book);
 	return found ? 0 : -ENOENT;
 }
 
@@ -242,8 +231,8 @@ int r3ring_book_update(struct r3ring_book *book, uint64_t reservation,
 	copy = demand_copy(demand);
 	if (!copy)
 		return -ENOMEM;
-	pthread_mutex_lock(&book->lock);
-	found = by_id(book, reservation);
+	book_lock(book);
+	found = order_find(&book->order, reservation);
 	if (!found) {
 		r = -ENOENT;
 	} else if (!book_has_range(book, copy)) {
@@ -254,7 +243,7 @@ int r3ring_book_update(struct r3ring_book *book, uint64_t reservation,
 		answer->reservation = reservation;
 		answer->existed = true;
 	}
-	pthread_mutex_unlock(&book->lock);
+	book_unlock(book);
 	r3ring_demand_destroy(copy);
 	return r;
 }
@@ -265,11 +254,11 @@ int r3ring_book_free(struct r3ring_book *book, uint64_t reservation)
 {
 	struct reservation *found;
 
-	pthread_mutex_lock(&book->lock);
-	found = by_id(book, reservation);
+	book_lock(book);
+	found = order_find(&book->order, reservation);
 	if (found)
-		drop(book, found, &book->stats.freed);
-	pthread_mutex_unlock(&book->lock);
+		book_drop(book, found, &book->stats.freed);
+	book_unlock(book);
 	return found ? 0 : -ENOENT;
 }
 
@@ -277,72 +266,10 @@ int r3ring_book_ended(struct r3ring_book *book, const char *key)
 {
 	struct reservation *found;
 
-	pthread_mutex_lock(&book->lock);
+	book_lock(book);
 	found = by_key(book, key);
 	if (found)
-		drop(book, found, &book->stats.ended);
-	pthread_mutex_unlock(&book->lock);
+		book_drop(book, found, &book->stats.ended);
+	book_unlock(book);
 	return found ? 0 : -ENOENT;
-}
-
-uint32_t r3ring_book_owner_gone(struct r3ring_book *book, uint64_t owner)
-{
-	struct reservation *reservation, *next;
-	uint32_t count = 0;
-
-	if (!owner)
-		return 0;
-	pthread_mutex_lock(&book->lock);
-	HASH_ITER (by_id, book->ids, reservation, next) {
-		if (reservation->owner == owner) {
-			drop(book, reservation, &book->stats.orphaned);
-			count++;
-		}
-	}
-	pthread_mutex_unlock(&book->lock);
-	return count;
-}
-
-uint32_t r3ring_book_expire(struct r3ring_book *book, uint64_t now_ns)
-{
-	struct reservation *reservation, *next;
-	uint32_t count = 0;
-
-	pthread_mutex_lock(&book->lock);
-	HASH_ITER (by_id, book->ids, reservation, next) {
-		if (reservation->expires_ns && reservation->expires_ns <= now_ns) {
-			drop(book, reservation, &book->stats.expired);
-			count++;
-		}
-	}
-	pthread_mutex_unlock(&book->lock);
-	return count;
-}
-
-/* ---- looking -------------------------------------------------------------- */
-
-uint32_t r3ring_book_list(struct r3ring_book *book, uint64_t after,
-			  struct r3ring_reservation_info *info, uint32_t capacity)
-{
-	struct reservation *reservation, *next;
-	uint32_t count = 0;
-
-	pthread_mutex_lock(&book->lock);
-	HASH_ITER (by_id, book->ids, reservation, next) {
-		if (count == capacity)
-			break;
-		if (reservation->id <= after)
-			continue;
-		info[count] = (struct r3ring_reservation_info){
-			.reservation = reservation->id,
-			.owner = reservation->owner,
-			.expires_ns = reservation->expires_ns,
-			.committed = reservation->committed,
-			.units = reservation->demand->units,
-			.evidence_age_ns = reservation->demand->age_ns,
-		};
-		memcpy(info[count++].key, reservation->key, sizeof(reservation->key));
-	}
-	pthread_mutex_unlock(&book->lock);
-	return count;
 }

@@ -230,8 +230,13 @@ struct r3ring_reservation_info {
 };
 
 /*
- * Up to @capacity reservations in the order of their making, from @after on (0: all).
- * Returns how many were given.
+ * A page of the book: up to @capacity reservations in the order of their making, behind the number
+ * @after (0: from the beginning), whether that is still there or not. Who goes on behind the last
+ * of each page until one has less than @capacity is given each that is there all the while exactly
+ * once; what is made or freed meanwhile may or may not be among them. The lock is held for a few
+ * of them at a time, so that nobody who reserves waits longer than for another who does.
+ * Returns how many were given. What else goes through all (r3ring_book_owner_gone(),
+ * r3ring_book_expire()) does so in the same way.
  */
 R3RING_API uint32_t r3ring_book_list(struct r3ring_book *book, uint64_t after,
 				     struct r3ring_reservation_info *info, uint32_t capacity);

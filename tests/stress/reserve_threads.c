@@ -2,7 +2,8 @@
 /*
  * One book of reservations, eight threads: each makes, commits, updates and frees for an
  * owner of its own, and now and then is gone in the midst of it, whatever it holds; meanwhile
- * maps change and time passes. While all hold still for a moment, and at the end, the book
+ * maps change, and another thread lists the book page by page and finds in it, once each, those
+ * that are there all the time. While all hold still for a moment, and at the end, the book
  * says what the threads know that they hold; when all is freed, nothing is left.
  *
  * usage: reserve_threads [TURNS [SEED]]
@@ -25,6 +26,7 @@
 #define TOP_K 4
 #define GPUS 8
 #define REPLICAS 2
+#define LASTING 50u /* there all the time, of no tokens */
 
 static const struct r3ring_demand_shape shape = {LAYERS, EXPERTS, TOP_K};
 static struct r3ring_book *book;
@@ -184,11 +186,61 @@ static void *move_experts(void *arg)
 	return NULL;
 }
 
+/* In the order of their making. */
+static uint64_t lasting[LASTING];
+static uint32_t lasts;
+
+static void make_lasting(uint32_t count)
+{
+	struct r3ring_reserve_answer answer;
+	struct r3ring_demand *none;
+	char key[32];
+
+	if (r3ring_demand_create(&none, &shape))
+		die("no demand", 0);
+	for (uint32_t i = 0; i < count; i++, lasts++) {
+		snprintf(key, sizeof(key), "lasting/%u", lasts);
+		if (r3ring_book_make(book, &(struct r3ring_reserve_request){.key = key}, none,
+				     &answer))
+			die("one that lasts was refused", lasts);
+		lasting[lasts] = answer.reservation;
+	}
+	r3ring_demand_destroy(none);
+}
+
+static void list_once(void)
+{
+	struct r3ring_reservation_info page[7];
+	uint64_t after = 0;
+	uint32_t count, seen = 0;
+
+	while ((count = r3ring_book_list(book, after, page, 7))) {
+		for (uint32_t i = 0; i < count; i++) {
+			if (page[i].reservation <= after)
+				die("a list goes back", (int64_t)page[i].reservation);
+			after = page[i].reservation;
+			if (seen < lasts && after > lasting[seen])
+				die("a list lacks one that is there", (int64_t)lasting[seen]);
+			seen += seen < lasts && after == lasting[seen];
+		}
+	}
+	if (seen != lasts)
+		die("a list lacks those that are there", (int64_t)lasts - seen);
+}
+
+static void *list_all(void *arg)
+{
+	(void)arg;
+	for (uint64_t turn = 0; turn < turns / ROUNDS / 10; turn++)
+		list_once();
+	return NULL;
+}
+
 /* What the threads hold is what the book holds, to the unit. */
 static void audit(const struct worker *workers)
 {
 	struct r3ring_book_stats stats;
-	uint64_t count = 0, tokens = 0;
+	uint64_t count = lasts, tokens = 0;
 
 	for (uint32_t i = 0; i < THREADS; i++) {
 		for (uint32_t slot = 0; slot < HELD; slot++) {
@@ -224,17 +276,19 @@ static void expect_nothing(void)
 
 static void run_round(struct worker *workers, uint64_t *random)
 {
-	pthread_t mover;
+	pthread_t mover, lister;
 
 	for (uint32_t i = 0; i < THREADS; i++) {
 		if (pthread_create(&workers[i].thread, NULL, work, &workers[i]))
 			die("no thread", i);
 	}
-	if (pthread_create(&mover, NULL, move_experts, random))
+	if (pthread_create(&mover, NULL, move_experts, random) ||
+	    pthread_create(&lister, NULL, list_all, NULL))
 		die("no thread", THREADS);
 	for (uint32_t i = 0; i < THREADS; i++)
 		pthread_join(workers[i].thread, NULL);
 	pthread_join(mover, NULL);
+	pthread_join(lister, NULL);
 }
 
 int main(int argc, char **argv)
@@ -253,6 +307,8 @@ int main(int argc, char **argv)
 	for (uint32_t i = 0; i < THREADS; i++)
 		workers[i] = (struct worker){.number = i, .random = seed + i};
 	for (int round = 0; round < ROUNDS; round++) {
+		/* Between those that the threads made. */
+		make_lasting(round < 2 ? LASTING / 2 : 0);
 		run_round(workers, &random);
 		audit(workers);
 	}
@@ -261,6 +317,10 @@ int main(int argc, char **argv)
 		granted += workers[i].granted;
 		refused += workers[i].refused;
 		deaths += workers[i].deaths;
+	}
+	for (uint32_t i = 0; i < lasts; i++) {
+		if (r3ring_book_free(book, lasting[i]))
+			die("one that lasts was gone", i);
 	}
 	expect_nothing();
 	r3ring_book_destroy(book);

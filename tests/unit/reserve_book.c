@@ -8,85 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <r3ring/reserve.h>
-
-/* Experts 0 and 1 are on GPU 0, 2 and 3 on GPU 1. */
-static const struct r3ring_demand_shape small = {.layers = 2, .experts = 4, .top_k = 1};
-
-static struct r3ring_book *open_book(const struct r3ring_demand_shape *shape, uint32_t gpus,
-				     uint32_t capacity)
-{
-	const struct r3ring_book_options options = {
-		.size = sizeof(options),
-		.shape = *shape,
-		.gpus = gpus,
-		.capacity = capacity,
-	};
-	struct r3ring_error err = {0};
-	struct r3ring_book *book;
-
-	cr_assert_eq(r3ring_book_create(&book, &options, &err), 0, "%s", err.text);
-	return book;
-}
-
-static struct r3ring_demand *demand_for(const struct r3ring_demand_shape *shape,
-					const uint32_t *counts, uint32_t tokens)
-{
-	struct r3ring_demand *demand;
-
-	cr_assert_eq(r3ring_demand_create(&demand, shape), 0);
-	cr_assert_eq(r3ring_demand_predict(demand,
-					   &(struct r3ring_evidence){.counts = counts, .age_ns = 9},
-					   tokens),
-		     0);
-	return demand;
-}
-
-static int make(struct r3ring_book *book, const char *key, uint64_t owner,
-		const struct r3ring_demand *demand, struct r3ring_reserve_answer *answer)
-{
-	return r3ring_book_make(book,
-				&(struct r3ring_reserve_request){
-					.key = key,
-					.owner = owner,
-					.ttl_ns = 100,
-					.now_ns = 1000,
-				},
-				demand, answer);
-}
-
-static void expect_empty(struct r3ring_book *book, uint32_t layers, uint32_t gpus, uint32_t experts)
-{
-	uint64_t *gpu = calloc((size_t)layers * gpus, sizeof(*gpu));
-	uint64_t *expert = calloc((size_t)layers * experts, sizeof(*expert));
-	struct r3ring_book_stats stats;
-
-	memset(gpu, 0xAA, (size_t)layers * gpus * sizeof(*gpu));
-	memset(expert, 0xAA, (size_t)layers * experts * sizeof(*expert));
-	r3ring_book_load(book, gpu, expert);
-	for (size_t i = 0; i < (size_t)layers * gpus; i++)
-		cr_assert_eq(gpu[i], 0);
-	for (size_t i = 0; i < (size_t)layers * experts; i++)
-		cr_assert_eq(expert[i], 0);
-	r3ring_book_get_stats(book, &stats);
-	cr_expect_eq(stats.reservations, 0);
-	cr_expect_eq(stats.committed, 0);
-	cr_expect_eq(stats.units, 0);
-	cr_expect_eq(stats.bytes, 0);
-	free(gpu);
-	free(expert);
-}
+#include "tests/unit/reserve_fixture.h"
 
 /* In layer 1 they weigh 1, 1, 6 and 1: of nine tokens expert 2 gets six. */
 static const uint32_t wants_2[] = {0, 0, 0, 0, 0, 0, 5, 0};
 
 Test(reserve_book, what_fits_is_granted_and_what_does_not_is_told_where_and_how_much)
 {
-	struct r3ring_book *book = open_book(&small, 2, 10);
-	struct r3ring_demand *demand = demand_for(&small, wants_2, 9);
+	struct r3ring_book *book = book_open(&book_small, 2, 10);
+	struct r3ring_demand *demand = book_demand(&book_small, wants_2, 9);
 	struct r3ring_reserve_answer answer;
 
-	cr_expect_eq(make(book, "a", 0, demand, &answer), 0);
+	cr_expect_eq(book_make(book, "a", 0, demand, &answer), 0);
 	cr_expect_eq(answer.layer, 1);
 	cr_expect_eq(answer.gpu, 1);
 	cr_expect_eq(answer.expert, 2);
@@ -94,7 +27,7 @@ Test(reserve_book, what_fits_is_granted_and_what_does_not_is_told_where_and_how_
 	cr_expect_eq(answer.evidence_age_ns, 9);
 	cr_expect_neq(answer.reservation, 0);
 
-	cr_expect_eq(make(book, "b", 0, demand, &answer), -EBUSY);
+	cr_expect_eq(book_make(book, "b", 0, demand, &answer), -EBUSY);
 	cr_expect_eq(answer.reservation, 0);
 	cr_expect_eq(answer.layer, 1);
 	cr_expect_eq(answer.gpu, 1);
@@ -102,27 +35,27 @@ Test(reserve_book, what_fits_is_granted_and_what_does_not_is_told_where_and_how_
 	cr_expect_eq(answer.margin, -4 * (int64_t)R3RING_DEMAND_TOKEN);
 
 	cr_expect_eq(r3ring_book_ended(book, "a"), 0);
-	cr_expect_eq(make(book, "b", 0, demand, &answer), 0, "there is room again");
+	cr_expect_eq(book_make(book, "b", 0, demand, &answer), 0, "there is room again");
 	cr_expect_eq(r3ring_book_free(book, answer.reservation), 0);
-	expect_empty(book, 2, 2, 4);
+	book_expect_empty(book, 2, 2, 4);
 	r3ring_demand_destroy(demand);
 	r3ring_book_destroy(book);
 }
 
 Test(reserve_book, asking_adds_nothing)
 {
-	struct r3ring_book *book = open_book(&small, 2, 10);
-	struct r3ring_demand *demand = demand_for(&small, wants_2, 9);
+	struct r3ring_book *book = book_open(&book_small, 2, 10);
+	struct r3ring_demand *demand = book_demand(&book_small, wants_2, 9);
 	struct r3ring_reserve_answer answer;
 
 	cr_expect_eq(r3ring_book_ask(book, demand, &answer), 0);
 	cr_expect_eq(answer.margin, 3 * (int64_t)R3RING_DEMAND_TOKEN);
 	cr_expect_eq(answer.reservation, 0);
-	expect_empty(book, 2, 2, 4);
+	book_expect_empty(book, 2, 2, 4);
 	cr_expect_eq(r3ring_book_set_capacity(book, 1, 1, 6), 0);
 	cr_expect_eq(r3ring_book_ask(book, demand, &answer), -EBUSY);
 	cr_expect_eq(answer.margin, -1 * (int64_t)R3RING_DEMAND_TOKEN);
-	expect_empty(book, 2, 2, 4);
+	book_expect_empty(book, 2, 2, 4);
 	r3ring_demand_destroy(demand);
 	r3ring_book_destroy(book);
 }
@@ -141,25 +74,25 @@ Test(reserve_book, a_map_moves_what_is_reserved_to_where_the_experts_are_now)
 		.gpus = 2,
 		.map = places,
 	};
-	struct r3ring_book *book = open_book(&small, 2, 10);
-	struct r3ring_demand *demand = demand_for(&small, wants_2, 9);
+	struct r3ring_book *book = book_open(&book_small, 2, 10);
+	struct r3ring_demand *demand = book_demand(&book_small, wants_2, 9);
 	struct r3ring_reserve_answer answer;
 	struct r3ring_error err = {0};
 	uint64_t load[4];
 
-	cr_assert_eq(make(book, "a", 0, demand, &answer), 0);
+	cr_assert_eq(book_make(book, "a", 0, demand, &answer), 0);
 	cr_expect_eq(answer.epoch, 0);
 	cr_assert_eq(r3ring_book_map(book, &map, &err), 0, "%s", err.text);
 	r3ring_book_load(book, load, NULL);
 	/* GPU 0: expert 0 and half of 2. GPU 1: 1, 3 and the other half. */
 	cr_expect_eq(load[2], 4 * R3RING_DEMAND_TOKEN);
 	cr_expect_eq(load[3], 5 * R3RING_DEMAND_TOKEN);
-	cr_expect_eq(make(book, "b", 0, demand, &answer), 0, "now there is room for two");
+	cr_expect_eq(book_make(book, "b", 0, demand, &answer), 0, "now there is room for two");
 	cr_expect_eq(answer.epoch, 3);
 	cr_expect_eq(answer.margin, 0);
 	cr_expect_eq(r3ring_book_ended(book, "a"), 0);
 	cr_expect_eq(r3ring_book_ended(book, "b"), 0);
-	expect_empty(book, 2, 2, 4);
+	book_expect_empty(book, 2, 2, 4);
 	r3ring_demand_destroy(demand);
 	r3ring_book_destroy(book);
 }
@@ -183,7 +116,7 @@ Test(reserve_book, a_map_that_cannot_be_is_refused_and_changes_nothing)
 					    .physical = 4,
 					    .gpus = 2,
 					    .map = places};
-	struct r3ring_book *book = open_book(&small, 2, 10);
+	struct r3ring_book *book = book_open(&book_small, 2, 10);
 	struct r3ring_eplb_map other = map;
 	struct r3ring_book_stats stats;
 
@@ -216,35 +149,35 @@ Test(reserve_book, a_map_that_cannot_be_is_refused_and_changes_nothing)
 
 Test(reserve_book, the_same_key_reserves_once_and_belongs_to_its_owner)
 {
-	struct r3ring_book *book = open_book(&small, 2, 10);
-	struct r3ring_demand *demand = demand_for(&small, wants_2, 9);
+	struct r3ring_book *book = book_open(&book_small, 2, 10);
+	struct r3ring_demand *demand = book_demand(&book_small, wants_2, 9);
 	struct r3ring_reserve_answer first, second;
 
-	cr_expect_eq(make(book, "a", 1, demand, &first), 0);
+	cr_expect_eq(book_make(book, "a", 1, demand, &first), 0);
 	cr_expect_not(first.existed);
-	cr_expect_eq(make(book, "a", 1, demand, &second), 0);
+	cr_expect_eq(book_make(book, "a", 1, demand, &second), 0);
 	cr_expect(second.existed);
 	cr_expect_eq(second.reservation, first.reservation);
 	cr_expect_eq(second.margin, first.margin);
-	cr_expect_eq(make(book, "a", 2, demand, &second), -EEXIST);
+	cr_expect_eq(book_make(book, "a", 2, demand, &second), -EEXIST);
 	cr_expect_eq(second.reservation, 0);
 	cr_expect_eq(r3ring_book_free(book, first.reservation), 0);
 	cr_expect_eq(r3ring_book_free(book, first.reservation), -ENOENT);
-	expect_empty(book, 2, 2, 4);
+	book_expect_empty(book, 2, 2, 4);
 	r3ring_demand_destroy(demand);
 	r3ring_book_destroy(book);
 }
 
 Test(reserve_book, a_reservation_that_is_not_committed_in_time_expires)
 {
-	struct r3ring_book *book = open_book(&small, 2, 100);
-	struct r3ring_demand *demand = demand_for(&small, wants_2, 9);
+	struct r3ring_book *book = book_open(&book_small, 2, 100);
+	struct r3ring_demand *demand = book_demand(&book_small, wants_2, 9);
 	struct r3ring_reserve_answer kept, leased, lost;
 	struct r3ring_book_stats stats;
 
-	cr_assert_eq(make(book, "kept", 0, demand, &kept), 0);
-	cr_assert_eq(make(book, "leased", 0, demand, &leased), 0);
-	cr_assert_eq(make(book, "lost", 0, demand, &lost), 0);
+	cr_assert_eq(book_make(book, "kept", 0, demand, &kept), 0);
+	cr_assert_eq(book_make(book, "leased", 0, demand, &leased), 0);
+	cr_assert_eq(book_make(book, "lost", 0, demand, &lost), 0);
 	cr_expect_eq(r3ring_book_commit(book, kept.reservation, 0, 1050), 0);
 	cr_expect_eq(r3ring_book_commit(book, leased.reservation, 200, 1050), 0);
 	cr_expect_eq(r3ring_book_expire(book, 1099), 0);
@@ -256,23 +189,23 @@ Test(reserve_book, a_reservation_that_is_not_committed_in_time_expires)
 	cr_expect_eq(stats.expired, 2);
 	cr_expect_eq(stats.committed, 1);
 	cr_expect_eq(r3ring_book_free(book, kept.reservation), 0);
-	expect_empty(book, 2, 2, 4);
+	book_expect_empty(book, 2, 2, 4);
 	r3ring_demand_destroy(demand);
 	r3ring_book_destroy(book);
 }
 
 Test(reserve_book, what_a_dead_owner_held_is_freed_and_nothing_else)
 {
-	struct r3ring_book *book = open_book(&small, 2, 100);
-	struct r3ring_demand *demand = demand_for(&small, wants_2, 9);
+	struct r3ring_book *book = book_open(&book_small, 2, 100);
+	struct r3ring_demand *demand = book_demand(&book_small, wants_2, 9);
 	struct r3ring_reserve_answer answer;
 	struct r3ring_reservation_info info[4];
 	struct r3ring_book_stats stats;
 
-	cr_assert_eq(make(book, "a", 1, demand, &answer), 0);
-	cr_assert_eq(make(book, "b", 2, demand, &answer), 0);
-	cr_assert_eq(make(book, "c", 1, demand, &answer), 0);
-	cr_assert_eq(make(book, "d", 0, demand, &answer), 0);
+	cr_assert_eq(book_make(book, "a", 1, demand, &answer), 0);
+	cr_assert_eq(book_make(book, "b", 2, demand, &answer), 0);
+	cr_assert_eq(book_make(book, "c", 1, demand, &answer), 0);
+	cr_assert_eq(book_make(book, "d", 0, demand, &answer), 0);
 	cr_expect_eq(r3ring_book_owner_gone(book, 1), 2);
 	cr_expect_eq(r3ring_book_owner_gone(book, 0), 0, "nobody's are not one owner's");
 	cr_assert_eq(r3ring_book_list(book, 0, info, 4), 2);
@@ -290,12 +223,12 @@ Test(reserve_book, what_a_dead_owner_held_is_freed_and_nothing_else)
 
 Test(reserve_book, a_request_that_runs_may_need_more_than_there_is_and_is_told)
 {
-	struct r3ring_book *book = open_book(&small, 2, 10);
-	struct r3ring_demand *demand = demand_for(&small, wants_2, 9);
-	struct r3ring_demand *more = demand_for(&small, wants_2, 18);
+	struct r3ring_book *book = book_open(&book_small, 2, 10);
+	struct r3ring_demand *demand = book_demand(&book_small, wants_2, 9);
+	struct r3ring_demand *more = book_demand(&book_small, wants_2, 18);
 	struct r3ring_reserve_answer made, answer;
 
-	cr_assert_eq(make(book, "a", 0, demand, &made), 0);
+	cr_assert_eq(book_make(book, "a", 0, demand, &made), 0);
 	cr_expect_eq(r3ring_book_update(book, made.reservation, more, &answer), 0);
 	cr_expect_eq(answer.margin, -4 * (int64_t)R3RING_DEMAND_TOKEN);
 	cr_expect_eq(answer.reservation, made.reservation);
@@ -304,7 +237,7 @@ Test(reserve_book, a_request_that_runs_may_need_more_than_there_is_and_is_told)
 	cr_expect_eq(answer.margin, made.margin);
 	cr_expect_eq(r3ring_book_ended(book, "a"), 0);
 	cr_expect_eq(r3ring_book_ended(book, "a"), -ENOENT);
-	expect_empty(book, 2, 2, 4);
+	book_expect_empty(book, 2, 2, 4);
 	r3ring_demand_destroy(demand);
 	r3ring_demand_destroy(more);
 	r3ring_book_destroy(book);
@@ -313,10 +246,10 @@ Test(reserve_book, a_request_that_runs_may_need_more_than_there_is_and_is_told)
 Test(reserve_book, options_keys_and_shapes_that_cannot_be_are_refused)
 {
 	struct r3ring_book_options options = {
-		.size = sizeof(options), .shape = small, .gpus = 2, .max_reservations = 1};
+		.size = sizeof(options), .shape = book_small, .gpus = 2, .max_reservations = 1};
 	const struct r3ring_demand_shape other = {.layers = 3, .experts = 4, .top_k = 1};
-	struct r3ring_demand *wrong = demand_for(&other, NULL, 1);
-	struct r3ring_demand *none = demand_for(&small, NULL, 0);
+	struct r3ring_demand *wrong = book_demand(&other, NULL, 1);
+	struct r3ring_demand *none = book_demand(&book_small, NULL, 0);
 	struct r3ring_reserve_answer answer;
 	char long_key[R3RING_TEXT_ID_MAX + 2];
 	struct r3ring_error err = {0};
@@ -328,19 +261,19 @@ Test(reserve_book, options_keys_and_shapes_that_cannot_be_are_refused)
 	options.gpus = 2;
 	options.shape.top_k = 5;
 	cr_expect_eq(r3ring_book_create(&book, &options, &err), -EINVAL);
-	options.shape = small;
+	options.shape = book_small;
 	cr_assert_eq(r3ring_book_create(&book, &options, &err), 0);
 	memset(long_key, 'k', sizeof(long_key) - 1);
 	long_key[sizeof(long_key) - 1] = '\0';
-	cr_expect_eq(make(book, "", 0, none, &answer), -EINVAL);
-	cr_expect_eq(make(book, long_key, 0, none, &answer), -EINVAL);
+	cr_expect_eq(book_make(book, "", 0, none, &answer), -EINVAL);
+	cr_expect_eq(book_make(book, long_key, 0, none, &answer), -EINVAL);
 	long_key[R3RING_TEXT_ID_MAX] = '\0';
-	cr_expect_eq(make(book, "a", 0, wrong, &answer), -EINVAL);
+	cr_expect_eq(book_make(book, "a", 0, wrong, &answer), -EINVAL);
 	cr_expect_eq(r3ring_book_ask(book, wrong, &answer), -EINVAL);
 	cr_expect_eq(r3ring_book_set_capacity(book, 2, 0, 1), -ERANGE);
 	cr_expect_eq(r3ring_book_set_capacity(book, 0, 2, 1), -ERANGE);
-	cr_expect_eq(make(book, long_key, 0, none, &answer), 0);
-	cr_expect_eq(make(book, "b", 0, none, &answer), -ENOBUFS, "one is the most here");
+	cr_expect_eq(book_make(book, long_key, 0, none, &answer), 0);
+	cr_expect_eq(book_make(book, "b", 0, none, &answer), -ENOBUFS, "one is the most here");
 	r3ring_demand_destroy(wrong);
 	r3ring_demand_destroy(none);
 	r3ring_book_destroy(book);
@@ -414,7 +347,7 @@ static void expect_fair(struct r3ring_book *book, struct r3ring_demand *const *h
 
 Test(reserve_book, gpus_bear_their_fair_share_under_any_map_and_nothing_stays_behind)
 {
-	struct r3ring_book *book = open_book(&middle, GPUS, R3RING_DEMAND_TOKENS_MAX);
+	struct r3ring_book *book = book_open(&middle, GPUS, R3RING_DEMAND_TOKENS_MAX);
 	struct r3ring_demand *held[HELD] = {NULL};
 	uint16_t map[LAYERS][EXPERTS][REPLICAS];
 	struct r3ring_eplb_map next = {
@@ -445,8 +378,8 @@ Test(reserve_book, gpus_bear_their_fair_share_under_any_map_and_nothing_stays_be
 		} else {
 			for (uint32_t c = 0; c < LAYERS * EXPERTS; c++)
 				counts[c] = (uint32_t)(rand() % 50);
-			held[i] = demand_for(&middle, counts, (uint32_t)(rand() % 64));
-			cr_assert_eq(make(book, key, 0, held[i], &answer), 0);
+			held[i] = book_demand(&middle, counts, (uint32_t)(rand() % 64));
+			cr_assert_eq(book_make(book, key, 0, held[i], &answer), 0);
 		}
 		expect_fair(book, held, map);
 	}
@@ -455,6 +388,6 @@ Test(reserve_book, gpus_bear_their_fair_share_under_any_map_and_nothing_stays_be
 		cr_expect_eq(r3ring_book_ended(book, key), held[i] ? 0 : -ENOENT);
 		r3ring_demand_destroy(held[i]);
 	}
-	expect_empty(book, LAYERS, GPUS, EXPERTS);
+	book_expect_empty(book, LAYERS, GPUS, EXPERTS);
 	r3ring_book_destroy(book);
 }
