@@ -70,15 +70,29 @@ static bool check_key(const char *key, struct http_answer *answer)
 	return false;
 }
 
-/* Who is to be watched; nobody over TCP, where only time tells. */
-static uint64_t owner_of(const struct api *api, const struct http_request *request)
+/* Who is to be watched: 0 over TCP, where only time tells. -ESRCH: it is dead, and hears no
+ * answer. */
+static int find_owner(const struct api *api, const struct http_request *request, uint64_t *owner)
 {
 	pid_t peer = api->owners ? http_peer(request) : 0;
-	uint64_t owner = 0;
 
-	if (peer > 0 && owners_find(api->owners, peer, &owner) < 0)
-		return 0;
-	return owner;
+	*owner = 0;
+	return peer > 0 && owners_find(api->owners, peer, owner) == -ESRCH ? -ESRCH : 0;
+}
+
+static int make_watched(const struct wish *wish, const struct http_request *request,
+			struct r3ring_reserve_request *make, const struct r3ring_demand *demand,
+			struct r3ring_reserve_answer *answer)
+{
+	uint64_t still;
+	int r = find_owner(wish->api, request, &make->owner);
+
+	if (r == 0)
+		r = r3ring_book_make(wish->book, make, demand, answer);
+	/* Its death may have been told before it had anything to be freed. */
+	if (make->owner && (find_owner(wish->api, request, &still) || still != make->owner))
+		r3ring_book_owner_gone(wish->book, make->owner);
+	return r;
 }
 
 void api_reserve(void *context, const struct http_request *request, struct http_answer *answer)
@@ -107,9 +121,8 @@ void api_reserve(void *context, const struct http_request *request, struct http_
 	demand = wish_demand(&wish, answer);
 	if (!demand)
 		return;
-	make.owner = owner_of(api, request);
 	make.ttl_ns = ttl_ms * NS_PER_MS;
-	r = r3ring_book_make(wish.book, &make, demand, &from);
+	r = make_watched(&wish, request, &make, demand, &from);
 	r3ring_demand_destroy(demand);
 	/* Without memory for it the request is of no class when it ends. */
 	if (r == 0 && (wish.labels.class_name || wish.labels.prefix_key))
@@ -211,24 +224,37 @@ static json_t *describe(const struct served *served, const struct r3ring_reserva
 			 wish_visits((int64_t)info->units), "expires_in_ms", left);
 }
 
+/* One more is asked for than is told: whether there is a next page. */
+static void tell_page(const struct wish *wish, uint64_t after, uint32_t limit,
+		      struct http_answer *answer)
+{
+	struct r3ring_reservation_info *info = calloc(limit + 1, sizeof(*info));
+	json_t *list = json_array(), *next;
+	uint32_t found, count;
+
+	if (!info) {
+		json_decref(list);
+		http_refuse(answer, MHD_HTTP_SERVICE_UNAVAILABLE, "no memory");
+		return;
+	}
+	found = r3ring_book_list(wish->book, after, info, limit + 1);
+	count = found < limit ? found : limit;
+	for (uint32_t i = 0; i < count; i++)
+		json_array_append_new(list, describe(wish->served, &info[i]));
+	next = found > limit ? json_u64(info[limit - 1].reservation) : json_null();
+	answer->json = json_pack("{s:o, s:o}", "reservations", list, "next", next);
+	free(info);
+}
+
 void api_reservations(void *context, const struct http_request *request, struct http_answer *answer)
 {
 	struct wish wish = {.served =
 				    api_instance(context, http_query(request, "instance"), answer)};
-	struct r3ring_reservation_info *info;
 	uint64_t after = 0, limit = 100;
-	uint32_t count;
-	json_t *list;
 
 	if (!wish.served || !api_query_number(request, "after", 0, UINT64_MAX, &after, answer) ||
 	    !api_query_number(request, "limit", 1, LIST_MAX, &limit, answer) ||
 	    !wish_find_book(&wish, answer))
 		return;
-	info = calloc(limit, sizeof(*info));
-	list = json_array();
-	count = info ? r3ring_book_list(wish.book, after, info, (uint32_t)limit) : 0;
-	for (uint32_t i = 0; i < count; i++)
-		json_array_append_new(list, describe(wish.served, &info[i]));
-	answer->json = json_pack("{s:o}", "reservations", list);
-	free(info);
+	tell_page(&wish, after, (uint32_t)limit, answer);
 }

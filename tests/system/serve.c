@@ -15,27 +15,6 @@
 
 TestSuite(serve, .init = serve_stage_start, .fini = serve_stage_stop);
 
-/* How many reservations there are, and waits until it is @count. */
-static size_t reservations(void)
-{
-	struct http_reply reply = ask("GET", "/v1/reservations", NULL);
-	size_t count = json_array_size(at(reply.json, "reservations", NULL));
-
-	cr_assert_eq(reply.status, 200);
-	json_decref(reply.json);
-	return count;
-}
-
-static bool reservations_become(size_t count)
-{
-	for (int tries = 0; tries < 6000; tries++) {
-		if (reservations() == count)
-			return true;
-		poll(NULL, 0, 10);
-	}
-	return false;
-}
-
 /* ---- load ----------------------------------------------------------------- */
 
 /* Worked out again by the rule that the engine makes its ids by. */
@@ -87,124 +66,6 @@ Test(serve, an_engine_that_is_not_there_yet_is_waited_for)
 	cr_expect_eq(reply.status, 200);
 	cr_expect_eq(json_array_size(at(reply.json, "instances", NULL)), 2);
 	json_decref(reply.json);
-}
-
-/* ---- reservations --------------------------------------------------------- */
-
-static struct http_reply reserve(const char *key, int tokens, int ttl_ms)
-{
-	char body[256];
-
-	snprintf(body, sizeof(body), "{\"key\": \"%s\", \"tokens\": %d, \"ttl_ms\": %d}", key,
-		 tokens, ttl_ms);
-	return ask("POST", "/v1/reservations", body);
-}
-
-static void expect_reserved(const char *key, int tokens, int ttl_ms, int status)
-{
-	struct http_reply reply = reserve(key, tokens, ttl_ms);
-
-	cr_expect_eq(reply.status, status, "%s: %d", key, reply.status);
-	json_decref(reply.json);
-}
-
-Test(serve, a_reservation_is_granted_once_committed_and_freed)
-{
-	struct http_reply reply;
-	char where[256];
-
-	serve_stage_run(3);
-	reply = reserve("req", 4, 60000);
-	cr_assert_eq(reply.status, 201);
-	cr_expect(json_is_true(at(reply.json, "granted", NULL)));
-	cr_expect_lt(json_number_value(at(reply.json, "tightest", "margin")), 100);
-	snprintf(where, sizeof(where), "/v1/reservations/%s",
-		 json_string_value(at(reply.json, "reservation", NULL)));
-	json_decref(reply.json);
-	expect_reserved("req", 4, 60000, 200);
-	cr_expect_eq(reservations(), 1);
-	reply = ask("PATCH", where, "{\"commit\": true}");
-	cr_expect_eq(reply.status, 200);
-	json_decref(reply.json);
-	reply = ask("PATCH", where, "{\"tokens\": 2}");
-	cr_expect_eq(reply.status, 200);
-	json_decref(reply.json);
-	reply = ask("DELETE", where, NULL);
-	cr_expect_eq(reply.status, 200);
-	json_decref(reply.json);
-	reply = ask("DELETE", where, NULL);
-	cr_expect_eq(reply.status, 404);
-	json_decref(reply.json);
-	cr_expect_eq(reservations(), 0);
-}
-
-Test(serve, what_does_not_fit_is_refused_with_the_place_and_what_is_wanting)
-{
-	struct http_reply reply;
-	json_int_t layer;
-
-	serve_stage_run(3);
-	reply = reserve("large", 1000, 60000);
-	cr_expect_eq(reply.status, 409);
-	cr_expect(json_is_false(at(reply.json, "granted", NULL)));
-	cr_expect_lt(json_number_value(at(reply.json, "tightest", "margin")), 0);
-	/* As the model numbers them. */
-	layer = json_integer_value(at(reply.json, "tightest", "layer"));
-	cr_expect_geq(layer, ENGINE_FIRST_LAYER);
-	cr_expect_lt(layer, ENGINE_FIRST_LAYER + (json_int_t)ENGINE_LAYERS);
-	json_decref(reply.json);
-	cr_expect_eq(reservations(), 0);
-}
-
-Test(serve, a_reservation_that_nobody_commits_expires)
-{
-	serve_stage_run(3);
-	expect_reserved("kept", 1, 3600000, 201);
-	expect_reserved("brief", 1, 1, 201);
-	cr_expect(reservations_become(1));
-}
-
-Test(serve, the_end_of_a_request_frees_what_was_reserved_for_it)
-{
-	const struct r3ring_request info = {.size = sizeof(info), .id = "req-9"};
-	int64_t handle;
-
-	serve_stage_run(1);
-	expect_reserved("req-9", 1, 3600000, 201);
-	expect_reserved("other", 1, 3600000, 201);
-	handle = r3ring_request_begin(stage.tool.engine.producer, &info);
-	cr_assert_gt(handle, 0);
-	engine_step(&stage.tool.engine, handle, 4);
-	r3ring_request_end(stage.tool.engine.producer, handle, R3RING_END_FINISHED, 0, 5);
-	engine_step(&stage.tool.engine, 0, 4);
-	cr_expect(reservations_become(1));
-}
-
-Test(serve, a_killed_clients_reservations_are_freed)
-{
-	int told[2], status;
-	char byte;
-	pid_t pid;
-
-	serve_stage_run(1);
-	expect_reserved("mine", 1, 3600000, 201);
-	cr_assert_eq(pipe(told), 0);
-	pid = fork();
-	if (pid == 0) {
-		struct http_reply reply = reserve("theirs", 1, 3600000);
-
-		byte = reply.status == 201;
-		if (write(told[1], &byte, 1) != 1)
-			_exit(1);
-		for (;;)
-			pause();
-	}
-	cr_assert_eq(read(told[0], &byte, 1), 1);
-	cr_expect_eq(byte, 1);
-	cr_expect_eq(reservations(), 2);
-	kill(pid, SIGKILL);
-	waitpid(pid, &status, 0);
-	cr_expect(reservations_become(1));
 }
 
 /* ---- signatures ------------------------------------------------------------ */
@@ -407,10 +268,14 @@ Test(serve, what_is_asked_wrongly_is_refused_by_name)
 		{"GET", "/v2", NULL, 404, "/v2"},
 	};
 
+	struct http_reply reply;
+
 	serve_stage_run(1);
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
-		struct http_reply reply = ask(wrong[i].method, wrong[i].what, wrong[i].body);
-		const char *text = json_string_value(at(reply.json, "error", "message"));
+		const char *text;
+
+		reply = ask(wrong[i].method, wrong[i].what, wrong[i].body);
+		text = json_string_value(at(reply.json, "error", "message"));
 
 		cr_expect_eq(reply.status, wrong[i].status, "%s %s: %d", wrong[i].what,
 			     wrong[i].body ? wrong[i].body : "", reply.status);
@@ -418,7 +283,9 @@ Test(serve, what_is_asked_wrongly_is_refused_by_name)
 			  wrong[i].text, text ? text : "");
 		json_decref(reply.json);
 	}
-	cr_expect_eq(reservations(), 0);
+	reply = ask("GET", "/v1/reservations", NULL);
+	cr_expect_eq(json_array_size(at(reply.json, "reservations", NULL)), 0);
+	json_decref(reply.json);
 }
 
 Test(serve, without_gpus_or_capacity_nothing_can_be_reserved_and_the_remedy_is_named)
@@ -428,7 +295,7 @@ Test(serve, without_gpus_or_capacity_nothing_can_be_reserved_and_the_remedy_is_n
 	serve_stage_serve((const char *[]){NULL});
 	engine_step(&stage.tool.engine, 0, 4);
 	serve_stage_await(1);
-	reply = reserve("req", 1, 1000);
+	reply = ask("POST", "/v1/reservations", "{\"key\": \"req\"}");
 	cr_expect_eq(reply.status, 503);
 	cr_expect(strstr(json_string_value(at(reply.json, "error", "message")), "--gpus"));
 	json_decref(reply.json);

@@ -108,6 +108,10 @@ Test(serve_curl, what_is_asked_rightly_is_answered_and_all_else_is_refused)
 		{"-X POST", "/v1/score", 400},
 		{"-d 'tokens=1'", "/v1/score", 400},
 		{"-d '{\"tokens\": 1}'", "/v1/score", 200},
+		{"", "/v1/reservations?limit=1001", 400},
+		{"", "/v1/reservations?limit=1&limit=1", 400},
+		{"", "/v1/reservations?after=x", 400},
+		{"", "/v1/reservations", 503},
 		{sends_large, "/v1/score", 413},
 		{sends_pieces, "/v1/score", 413},
 	};
@@ -124,6 +128,53 @@ Test(serve_curl, what_is_asked_rightly_is_answered_and_all_else_is_refused)
 			     asked[i].path, status, asked[i].status);
 	}
 	unlink(large);
+}
+
+/* The body that curl writes out. A new reference. */
+static json_t *fetch(const char *path)
+{
+	char line[512];
+	json_t *json;
+	FILE *out;
+
+	snprintf(line, sizeof(line), "curl -s 'http://%s%s'", address, path);
+	out = popen(line, "r");
+	cr_assert(out);
+	json = json_loadf(out, 0, NULL);
+	pclose(out);
+	cr_assert(json, "%s is answered with no JSON", path);
+	return json;
+}
+
+Test(serve_curl, all_reservations_are_had_page_by_page)
+{
+	char what[128], seen[64] = "";
+	json_int_t after = 0;
+	int pages = 0;
+
+	serve_tcp(NULL);
+	engine_step(&stage.tool.engine, 0, 4);
+	for (int tries = 0; curl("-d '{\"key\": \"a\"}'", "/v1/reservations") != 201; tries++)
+		cr_assert_lt(tries, 1000, "the engine's step is not seen");
+	for (char key = 'b'; key <= 'g'; key++) {
+		snprintf(what, sizeof(what), "-d '{\"key\": \"%c\"}'", key);
+		cr_assert_eq(curl(what, "/v1/reservations"), 201);
+	}
+	do {
+		json_t *page, *one;
+		size_t i;
+
+		snprintf(what, sizeof(what), "/v1/reservations?limit=3&after=%lld",
+			 (long long)after);
+		page = fetch(what);
+		json_array_foreach (json_object_get(page, "reservations"), i, one)
+			strncat(seen, json_string_value(json_object_get(one, "key")), 1);
+		after = json_integer_value(json_object_get(page, "next"));
+		json_decref(page);
+		pages++;
+	} while (after && pages < 10);
+	cr_expect_str_eq(seen, "abcdefg");
+	cr_expect_eq(pages, 3);
 }
 
 Test(serve_curl, without_the_token_only_the_page_is_answered)
