@@ -173,6 +173,19 @@ static bool make_room(struct follower *follower)
 	return true;
 }
 
+static void note_read(struct follower *follower, uint64_t records, uint64_t gaps)
+{
+	struct r3ring_signatures_stats signatures = {0};
+
+	if (follower->signatures)
+		r3ring_signatures_get_stats(follower->signatures, &signatures);
+	pthread_mutex_lock(&follower->lock);
+	follower->status.records += records;
+	follower->status.gaps += gaps;
+	follower->status.signatures = signatures;
+	pthread_mutex_unlock(&follower->lock);
+}
+
 /* Takes what there is. Returns 0, or what the reader said last. */
 static int take_all(struct follower *follower)
 {
@@ -199,10 +212,7 @@ static int take_all(struct follower *follower)
 			r = 1;
 		}
 	}
-	pthread_mutex_lock(&follower->lock);
-	follower->status.records += got;
-	follower->status.gaps += gaps;
-	pthread_mutex_unlock(&follower->lock);
+	note_read(follower, got, gaps);
 	return r;
 }
 

@@ -66,6 +66,7 @@ struct follower_status {
 	uint64_t records;
 	uint64_t gaps;    /* how often records were gone before they were read */
 	bool other_model; /* a channel is of another model than the load: open it anew for that */
+	struct r3ring_signatures_stats signatures; /* all zero without them */
 };
 
 /* Any thread. */

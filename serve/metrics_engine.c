@@ -211,6 +211,48 @@ static void tell_lost(FILE *out, const struct engine *engines, uint32_t count)
 	}
 }
 
+/* A metric of requests that run and of those that have ended. */
+static void tell_both(FILE *out, const char *name, const struct engine *engine, uint64_t live,
+		      uint64_t ended)
+{
+	const char *engine_name = served_name(engine->served);
+
+	metric_count(out, name, METRIC_LABELS({"engine", engine_name}, {"state", "live"}), live);
+	metric_count(out, name, METRIC_LABELS({"engine", engine_name}, {"state", "ended"}), ended);
+}
+
+static void tell_signatures(FILE *out, const struct engine *engines, uint32_t count)
+{
+	metric_begin(out, "r3ring_signatures", METRIC_GAUGE,
+		     "Requests whose routing is kept, by whether they run or have ended.");
+	for (const struct engine *engine = engines; engine < engines + count; engine++)
+		tell_both(out, "r3ring_signatures", engine, engine->status.signatures.live,
+			  engine->status.signatures.ended);
+	metric_begin(out, "r3ring_signatures_evicted_total", METRIC_COUNTER,
+		     "Requests whose routing had to go for others, likewise.");
+	for (const struct engine *engine = engines; engine < engines + count; engine++)
+		tell_both(out, "r3ring_signatures_evicted_total", engine,
+			  engine->status.signatures.evicted, engine->status.signatures.forgotten);
+	metric_begin(out, "r3ring_signature_rows_unkept_total", METRIC_COUNTER,
+		     "Rows of requests that had to go, or found no room.");
+	for (const struct engine *engine = engines; engine < engines + count; engine++)
+		metric_count(out, "r3ring_signature_rows_unkept_total",
+			     METRIC_LABELS({"engine", served_name(engine->served)}),
+			     engine->status.signatures.rows_unkept);
+	metric_begin(out, "r3ring_signature_keys_evicted_total", METRIC_COUNTER,
+		     "Prefix cache keys that were forgotten for want of room.");
+	for (const struct engine *engine = engines; engine < engines + count; engine++)
+		metric_count(out, "r3ring_signature_keys_evicted_total",
+			     METRIC_LABELS({"engine", served_name(engine->served)}),
+			     engine->status.signatures.keys_forgotten);
+	metric_begin(out, "r3ring_signature_bytes", METRIC_GAUGE,
+		     "Memory of requests' routing, with that of rows behind prefix cache keys.");
+	for (const struct engine *engine = engines; engine < engines + count; engine++)
+		metric_count(out, "r3ring_signature_bytes",
+			     METRIC_LABELS({"engine", served_name(engine->served)}),
+			     engine->status.signatures.bytes + engine->status.signatures.key_bytes);
+}
+
 static void tell_ratios(FILE *out, const struct engine *engine)
 {
 	for (uint32_t i = 0; i < engine->layers; i++)
@@ -284,6 +326,7 @@ int metrics_of_engines(FILE *out, struct served *const *served, uint32_t count)
 		tell_state(out, engines, count);
 		tell_cells(out, engines, count);
 		tell_lost(out, engines, count);
+		tell_signatures(out, engines, count);
 		tell_layers(out, engines, count);
 		metric_begin(out, "r3ring_load_latency_seconds", METRIC_HISTOGRAM,
 			     "From a step's end in the ring to the load that has it.");

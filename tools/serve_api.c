@@ -84,6 +84,18 @@ const char *api_state_name(enum follower_state state)
 	return names[state];
 }
 
+/* What is kept of requests' routing, and what had to go. */
+static json_t *signatures_of(const struct r3ring_signatures_stats *stats)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "live",
+			 json_u64(stats->live), "ended", json_u64(stats->ended), "evicted",
+			 json_u64(stats->evicted), "forgotten", json_u64(stats->forgotten),
+			 "rows_unkept", json_u64(stats->rows_unkept), "rows_missing",
+			 json_u64(stats->rows_missing), "keys", json_u64(stats->keys),
+			 "keys_forgotten", json_u64(stats->keys_forgotten), "bytes",
+			 json_u64(stats->bytes), "key_bytes", json_u64(stats->key_bytes));
+}
+
 static json_t *describe(struct served *served)
 {
 	struct follower_status status;
@@ -95,9 +107,10 @@ static json_t *describe(struct served *served)
 		follower_channel_name(served_follower(served), i, name);
 		json_array_append_new(channels, json_string(name));
 	}
-	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "instance", served_name(served), "state",
-			 api_state_name(status.state), "error", status.error, "channels", channels,
-			 "records", json_u64(status.records), "gaps", json_u64(status.gaps));
+	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "instance", served_name(served),
+			 "state", api_state_name(status.state), "error", status.error, "channels",
+			 channels, "records", json_u64(status.records), "gaps",
+			 json_u64(status.gaps), "signatures", signatures_of(&status.signatures));
 }
 
 void api_channels(void *context, const struct http_request *request, struct http_answer *answer)
