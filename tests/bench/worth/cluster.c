@@ -37,6 +37,8 @@ static void spread(const struct cluster *cluster, uint32_t layer, struct layer_v
 			map->map + ((size_t)layer * map->experts + expert) * map->replicas;
 		uint32_t count = visits->expert[expert], replicas = 0;
 
+		if (!count)
+			continue;
 		while (replicas < map->replicas && place[replicas] != R3RING_MISSING)
 			replicas++;
 		for (uint32_t i = 0; i < replicas && i < count; i++) {

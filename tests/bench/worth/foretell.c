@@ -34,54 +34,50 @@ struct score {
 	uint32_t count;
 };
 
-static double probability(const struct r3ring_demand *demand, const struct trace *trace,
-			  uint32_t layer, uint32_t expert)
+struct desk {
+	struct r3ring_demand *demand;
+	uint32_t *next;  /* [cells] visits that came */
+	uint64_t *units; /* [experts] foretold in a layer */
+};
+
+static double probability(const struct trace *trace, uint64_t units)
 {
-	return ((double)r3ring_demand_of(demand, layer, expert) + 0.5) /
-	       ((double)R3RING_DEMAND_TOKEN * NEXT_ROWS * trace->top_k);
+	return ((double)units + 0.5) / ((double)R3RING_DEMAND_TOKEN * NEXT_ROWS * trace->top_k);
 }
 
 /* How many experts are foretold as likelier, of equals those with lower numbers. */
-static uint32_t rank_of(const struct r3ring_demand *demand, const struct trace *trace,
-			uint32_t layer, uint32_t expert)
+static uint32_t rank_of(const uint64_t *units, uint32_t experts, uint32_t expert)
 {
-	uint64_t own = r3ring_demand_of(demand, layer, expert);
 	uint32_t rank = 0;
 
-	for (uint32_t other = 0; other < trace->experts; other++) {
-		uint64_t units = r3ring_demand_of(demand, layer, other);
-
-		rank += units > own || (units == own && other < expert);
-	}
+	for (uint32_t other = 0; other < experts; other++)
+		rank += units[other] > units[expert] ||
+			(units[other] == units[expert] && other < expert);
 	return rank;
 }
 
-static void add_score(const struct r3ring_demand *demand, const struct trace *trace,
-		      const uint32_t *next, struct score *score)
+static void add_score(const struct desk *desk, const struct trace *trace, struct score *score)
 {
 	double bits = 0, hits = 0, visits = 0;
 
 	for (uint32_t layer = 0; layer < trace->layer_count; layer++) {
-		for (uint32_t expert = 0; expert < trace->experts; expert++) {
-			uint32_t count = next[layer * trace->experts + expert];
+		const uint32_t *next = desk->next + layer * trace->experts;
 
-			if (!count)
+		for (uint32_t expert = 0; expert < trace->experts; expert++)
+			desk->units[expert] = r3ring_demand_of(desk->demand, layer, expert);
+		for (uint32_t expert = 0; expert < trace->experts; expert++) {
+			if (!next[expert])
 				continue;
-			bits -= count * log2(probability(demand, trace, layer, expert));
-			visits += count;
-			if (rank_of(demand, trace, layer, expert) < 2 * trace->top_k)
-				hits += count;
+			bits -= next[expert] * log2(probability(trace, desk->units[expert]));
+			visits += next[expert];
+			if (rank_of(desk->units, trace->experts, expert) < 2 * trace->top_k)
+				hits += next[expert];
 		}
 	}
 	score->bits += bits / visits;
 	score->recall += hits / visits;
 	score->count++;
 }
-
-struct desk {
-	struct r3ring_demand *demand;
-	uint32_t *next; /* [cells] */
-};
 
 static int foretell_request(const struct knowledge *knowledge, enum r3ring_predictor predictor,
 			    const struct moment *at, const struct desk *desk, struct score *score)
@@ -96,7 +92,7 @@ static int foretell_request(const struct knowledge *knowledge, enum r3ring_predi
 		return r;
 	memset(desk->next, 0, corpus->cells * sizeof(*desk->next));
 	corpus_count(corpus, at->request, at->row, at->row + NEXT_ROWS, desk->next);
-	add_score(desk->demand, &corpus->trace, desk->next, score);
+	add_score(desk, &corpus->trace, score);
 	return 0;
 }
 
@@ -160,27 +156,33 @@ int foretell(const struct corpus *corpus, uint32_t seeds, json_t *json)
 	const struct r3ring_demand_shape shape = {trace->layer_count, trace->experts, trace->top_k};
 	struct figures bits[PREDICTORS][KNOWN] = {0}, recall[PREDICTORS][KNOWN] = {0};
 	struct score scores[PREDICTORS][KNOWN];
-	struct desk desk = {.next = calloc(corpus->cells, sizeof(uint32_t))};
-	int r = desk.next ? r3ring_demand_create(&desk.demand, &shape) : -ENOMEM;
+	struct desk desk = {.next = calloc(corpus->cells, sizeof(uint32_t)),
+			    .units = calloc(trace->experts, sizeof(uint64_t))};
+	int r = desk.next && desk.units ? r3ring_demand_create(&desk.demand, &shape) : -ENOMEM;
 
 	for (uint64_t seed = 1; !r && seed <= seeds; seed++) {
 		r = foretell_split(corpus, seed, &desk, scores);
 		for (uint32_t i = 0; !r && i < PREDICTORS * KNOWN; i++) {
 			const struct score *score = &scores[i / KNOWN][i % KNOWN];
 
+			if (!score->count)
+				continue;
 			figures_add(&bits[i / KNOWN][i % KNOWN], score->bits / score->count);
 			figures_add(&recall[i / KNOWN][i % KNOWN], score->recall / score->count);
 		}
 	}
 	if (!r)
-		printf("\nforetelling the next %u rows\npredictor  rows   bits a visit      recall "
-		       "of "
-		       "the %u likeliest\n",
+		printf("\nforetelling the next %u rows\n"
+		       "predictor  rows   bits a visit      recall of the %u likeliest\n",
 		       NEXT_ROWS, 2 * trace->top_k);
-	for (uint32_t i = 0; !r && i < PREDICTORS * KNOWN; i++)
-		report(i / KNOWN, i % KNOWN, &bits[i / KNOWN][i % KNOWN],
-		       &recall[i / KNOWN][i % KNOWN], json);
+	/* So long a request may there be none. */
+	for (uint32_t i = 0; !r && i < PREDICTORS * KNOWN; i++) {
+		if (bits[i / KNOWN][i % KNOWN].count)
+			report(i / KNOWN, i % KNOWN, &bits[i / KNOWN][i % KNOWN],
+			       &recall[i / KNOWN][i % KNOWN], json);
+	}
 	r3ring_demand_destroy(desk.demand);
 	free(desk.next);
+	free(desk.units);
 	return r;
 }

@@ -139,22 +139,22 @@ static uint32_t choose_by_book(struct placement *placement, const struct policy 
  * an expert's weights whether one more row wants them or not. */
 static double overlap(struct placement *placement, uint32_t worker)
 {
-	const struct r3ring_demand_shape shape = {
-		placement->cluster->corpus->trace.layer_count,
-		placement->cluster->corpus->trace.experts,
-		placement->cluster->corpus->trace.top_k,
-	};
 	const uint64_t *load = placement->expert_load;
 	double units = 0;
 
 	r3ring_book_load(placement->book[worker], NULL, placement->expert_load);
-	for (uint32_t i = 0; i < shape.layers * shape.experts; i++) {
-		uint64_t own =
-			r3ring_demand_of(placement->demand, i / shape.experts, i % shape.experts);
-
-		units += (double)own * (1 - exp(-(double)load[i] / R3RING_DEMAND_TOKEN));
-	}
+	for (uint32_t i = 0; i < placement->cluster->corpus->cells; i++)
+		units += (double)placement->units[i] *
+			 (1 - exp(-(double)load[i] / R3RING_DEMAND_TOKEN));
 	return units;
+}
+
+static void spell_out(struct placement *placement)
+{
+	const uint32_t experts = placement->cluster->corpus->trace.experts;
+
+	for (uint32_t i = 0; i < placement->cluster->corpus->cells; i++)
+		placement->units[i] = r3ring_demand_of(placement->demand, i / experts, i % experts);
 }
 
 /* Where the request's experts are in use already, of the workers with hardly more to do than
@@ -168,6 +168,7 @@ static uint32_t choose_by_overlap(struct placement *placement, const struct poli
 
 	if (predict(placement, policy, arrival))
 		return least;
+	spell_out(placement);
 	for (uint32_t i = 0; i < cluster->workers; i++) {
 		uint32_t load = load_of(&cluster->worker[i]);
 		double units;
@@ -247,7 +248,8 @@ int placement_open(struct placement *placement, struct cluster *cluster,
 	placement->cluster = cluster;
 	placement->knowledge = knowledge;
 	placement->expert_load = calloc(cluster->corpus->cells, sizeof(*placement->expert_load));
-	if (!placement->expert_load)
+	placement->units = calloc(cluster->corpus->cells, sizeof(*placement->units));
+	if (!placement->expert_load || !placement->units)
 		r = -ENOMEM;
 	for (uint32_t i = 0; !r && i < cluster->workers; i++) {
 		r = r3ring_book_create(&placement->book[i], &options, NULL);
@@ -263,4 +265,5 @@ void placement_close(struct placement *placement)
 		r3ring_book_destroy(placement->book[i]);
 	r3ring_demand_destroy(placement->demand);
 	free(placement->expert_load);
+	free(placement->units);
 }

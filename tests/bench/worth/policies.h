@@ -14,7 +14,8 @@ struct placement {
 	const struct knowledge *knowledge;
 	struct r3ring_book *book[WORKERS_MAX];
 	struct r3ring_demand *demand;
-	uint64_t *expert_load; /* [cells] */
+	uint64_t *expert_load; /* [cells] of a book */
+	uint64_t *units;       /* [cells] of the demand */
 	uint32_t turn;
 };
 
