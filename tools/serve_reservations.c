@@ -46,6 +46,11 @@ static void tell(const struct wish *wish, int r, const struct r3ring_reserve_ans
 	case -EEXIST:
 		http_refuse(answer, MHD_HTTP_FORBIDDEN, "the key is another client's");
 		return;
+	case -ESRCH:
+		http_refuse(answer, MHD_HTTP_BAD_REQUEST,
+			    "the process that opened this connection is dead, and cannot be "
+			    "watched: connect anew");
+		return;
 	case -ENOENT:
 		http_refuse(answer, MHD_HTTP_NOT_FOUND, "there is no such reservation any more");
 		return;
@@ -70,8 +75,7 @@ static bool check_key(const char *key, struct http_answer *answer)
 	return false;
 }
 
-/* Who is to be watched: 0 over TCP, where only time tells. -ESRCH: it is dead, and hears no
- * answer. */
+/* Who is to be watched: 0 over TCP, where only time tells. -ESRCH: it is dead. */
 static int find_owner(const struct api *api, const struct http_request *request, uint64_t *owner)
 {
 	pid_t peer = api->owners ? http_peer(request) : 0;

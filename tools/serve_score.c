@@ -65,14 +65,17 @@ void api_score(void *context, const struct http_request *request, struct http_an
 	    !wish_read(&wish, request->body, answer))
 		return;
 	places = calloc(api->count, sizeof(*places));
-	list = json_array();
-	for (uint32_t i = 0; places && i < api->count; i++) {
+	if (!places) {
+		http_refuse(answer, MHD_HTTP_SERVICE_UNAVAILABLE, "no memory");
+		return;
+	}
+	for (uint32_t i = 0; i < api->count; i++) {
 		places[i].served = api->served[i];
 		ask(wish, &places[i]);
 	}
-	if (places)
-		qsort(places, api->count, sizeof(*places), by_margin);
-	for (uint32_t i = 0; places && i < api->count; i++)
+	qsort(places, api->count, sizeof(*places), by_margin);
+	list = json_array();
+	for (uint32_t i = 0; i < api->count; i++)
 		json_array_append_new(list, describe(&places[i]));
 	answer->json = json_pack("{s:o}", "ranked", list);
 	free(places);

@@ -35,6 +35,19 @@ static bool reservations_become(size_t count)
 	return false;
 }
 
+/* Room at the tightest place for a request that nothing is known of. */
+static double margin_left(void)
+{
+	struct http_reply reply =
+		ask("POST", "/v1/score", "{\"tokens\": 1, \"predictor\": \"uniform\"}");
+	const json_t *first = json_array_get(at(reply.json, "ranked", NULL), 0);
+	double margin = json_number_value(at(first, "tightest", "margin"));
+
+	cr_assert_eq(reply.status, 200);
+	json_decref(reply.json);
+	return margin;
+}
+
 static struct http_reply reserve(const char *key, int tokens, int ttl_ms)
 {
 	char body[256];
@@ -55,6 +68,7 @@ static void expect_reserved(const char *key, int tokens, int ttl_ms, int status)
 Test(serve_reservations, a_reservation_is_granted_once_committed_and_freed)
 {
 	struct http_reply reply;
+	const json_t *only;
 	char where[256];
 
 	serve_stage_run(3);
@@ -72,6 +86,12 @@ Test(serve_reservations, a_reservation_is_granted_once_committed_and_freed)
 	json_decref(reply.json);
 	reply = ask("PATCH", where, "{\"tokens\": 2}");
 	cr_expect_eq(reply.status, 200);
+	json_decref(reply.json);
+	reply = ask("GET", "/v1/reservations", NULL);
+	only = json_array_get(at(reply.json, "reservations", NULL), 0);
+	cr_expect(json_is_true(at(only, "committed", NULL)));
+	cr_expect_float_eq(json_number_value(at(only, "visits", NULL)),
+			   2 * ENGINE_TOP_K * ENGINE_LAYERS, 1e-9);
 	json_decref(reply.json);
 	reply = ask("DELETE", where, NULL);
 	cr_expect_eq(reply.status, 200);
@@ -106,6 +126,65 @@ Test(serve_reservations, a_reservation_that_nobody_commits_expires)
 	expect_reserved("kept", 1, 3600000, 201);
 	expect_reserved("brief", 1, 1, 201);
 	cr_expect(reservations_become(1));
+}
+
+Test(serve_reservations, one_that_is_committed_lasts_as_long_as_was_said_then)
+{
+	char where[128];
+
+	serve_stage_run(1);
+	expect_reserved("req", 1, 3600000, 201);
+	snprintf(where, sizeof(where), "/v1/reservations/%s/1", serve_stage_instance());
+	expect_status("PATCH", where, "{\"commit\": true, \"ttl_ms\": 1}", 200);
+	cr_expect(reservations_become(0));
+	expect_status("PATCH", where, "{\"commit\": true}", 404);
+}
+
+/* A row, and then the end for that reason. */
+static void run_to_end(struct engine *engine, const char *id, uint32_t attempt,
+		       enum r3ring_end_reason reason)
+{
+	const struct r3ring_request info = {.size = sizeof(info), .id = id, .attempt = attempt};
+	int64_t handle = r3ring_request_begin(engine->producer, &info);
+
+	cr_assert_gt(handle, 0);
+	engine_step(engine, handle, 1);
+	r3ring_request_end(engine->producer, handle, reason, attempt, R3RING_UNKNOWN_U32);
+	engine_step(engine, 0, 1);
+}
+
+Test(serve_reservations, a_request_that_is_preempted_keeps_its_reservation_until_it_ends)
+{
+	serve_stage_run(1);
+	expect_reserved("req-9", 1, 3600000, 201);
+	run_to_end(&stage.tool.engine, "req-9", 0, R3RING_END_PREEMPTED);
+	serve_stage_await(3);
+	cr_expect_eq(reservations(), 1);
+	run_to_end(&stage.tool.engine, "req-9", 1, R3RING_END_ABORTED);
+	cr_expect(reservations_become(0));
+}
+
+/* One book for both ranks: a request's two tokens are 2 x 6 visits, half of them a GPU's. */
+Test(serve_reservations, ranks_of_an_engine_share_its_gpus_and_each_frees_what_its_requests_held)
+{
+	struct engine other = {0};
+	struct r3ring_error err;
+
+	serve_stage_run(1);
+	cr_assert_eq(engine_open_rank(&other, stage.tool.daemon.dir, serve_stage_instance(),
+				      (struct engine_rank){.rank = 1}, 64, &err),
+		     0, "%s", err.text);
+	cr_expect_float_eq(margin_left(), 97, 1e-9);
+	expect_reserved("first", 2, 3600000, 201);
+	expect_reserved("second", 2, 3600000, 201);
+	cr_expect_float_eq(margin_left(), 85, 1e-9);
+	run_to_end(&other, "second", 0, R3RING_END_FINISHED);
+	cr_expect(reservations_become(1));
+	cr_expect_float_eq(margin_left(), 91, 1e-9);
+	run_to_end(&stage.tool.engine, "first", 0, R3RING_END_FINISHED);
+	cr_expect(reservations_become(0));
+	cr_expect_float_eq(margin_left(), 97, 1e-9);
+	engine_close(&other);
 }
 
 Test(serve_reservations, the_end_of_a_request_frees_what_was_reserved_for_it)
@@ -153,46 +232,110 @@ Test(serve_reservations, a_killed_clients_reservations_are_freed)
 
 /* ---- clients that die -------------------------------------------------------- */
 
-/* Asks, and is killed before it can hear an answer. */
-static pid_t ask_and_die(int number)
+/* Opens a connection and leaves it to a child, which asks once this process is dead, and tells the
+ * status that it got. */
+static void leave_connection(int told)
 {
-	char text[512], body[128];
-	pid_t pid = fork();
-	int fd, len;
+	int fd = http_dial_path(stage.path), alive[2], status;
+	char byte;
 
-	cr_assert_geq(pid, 0);
-	if (pid)
-		return pid;
-	snprintf(body, sizeof(body), "{\"key\": \"dead-%d\", \"ttl_ms\": 3600000}", number);
-	len = snprintf(text, sizeof(text),
-		       "POST /v1/reservations HTTP/1.1\r\nHost: localhost\r\n"
-		       "Content-Length: %zu\r\n\r\n%s",
-		       strlen(body), body);
-	fd = http_dial_path(stage.path);
-	if (write(fd, text, (size_t)len) == len)
-		kill(getpid(), SIGKILL);
+	if (pipe(alive) || fork())
+		_exit(0);
+	close(alive[1]);
+	if (read(alive[0], &byte, 1) == 0) {
+		struct http_reply reply = http_ask(fd, "POST", "/v1/reservations",
+						   "{\"key\": \"left\", \"ttl_ms\": 3600000}",
+						   NULL);
+
+		status = reply.status;
+		if (write(told, &status, sizeof(status)) == sizeof(status))
+			_exit(0);
+	}
 	_exit(1);
 }
 
-/* Some are dead but not yet buried when they are answered, some are. */
-Test(serve_reservations, a_client_that_dies_while_it_asks_leaves_nothing_behind)
+Test(serve_reservations, nothing_is_reserved_for_a_process_that_is_dead)
 {
-	enum { CLIENTS = 60 };
-	pid_t pid[CLIENTS];
-	int status;
+	int told[2], status = 0, ended;
+	pid_t pid;
 
 	serve_stage_run(1);
 	expect_reserved("mine", 1, 3600000, 201);
-	for (int i = 0; i < CLIENTS; i++) {
-		pid[i] = ask_and_die(i);
-		if (i % 2)
-			waitpid(pid[i], &status, 0);
+	cr_assert_eq(pipe(told), 0);
+	pid = fork();
+	if (pid == 0)
+		leave_connection(told[1]);
+	waitpid(pid, &ended, 0);
+	close(told[1]);
+	cr_assert_eq(read(told[0], &status, sizeof(status)), sizeof(status));
+	close(told[0]);
+	cr_expect_eq(status, 400);
+	cr_expect_eq(reservations(), 1);
+}
+
+/* ---- at work, and killed ------------------------------------------------------- */
+
+/* Makes, commits, changes and frees until it is killed; a byte is written for each grant. */
+static void work(int number, int told)
+{
+	for (uint32_t i = 0;; i++) {
+		char key[32], where[128], byte = 0;
+		struct http_reply reply;
+
+		snprintf(key, sizeof(key), "c%d-%u", number, i);
+		reply = reserve(key, 1 + (int)i % 2, 3600000);
+		if (reply.status == 201) {
+			snprintf(where, sizeof(where), "/v1/reservations/%s",
+				 json_string_value(at(reply.json, "reservation", NULL)));
+			if (write(told, &byte, 1) != 1)
+				_exit(1);
+			if (i % 3 == 1)
+				json_decref(ask("PATCH", where, "{\"commit\": true}").json);
+			if (i % 3 == 2)
+				json_decref(ask("PATCH", where, "{\"tokens\": 3}").json);
+			if (i % 4)
+				json_decref(ask("DELETE", where, NULL).json);
+		}
+		json_decref(reply.json);
 	}
-	for (int i = 0; i < CLIENTS; i += 2)
+}
+
+Test(serve_reservations, clients_that_are_killed_at_work_leave_a_book_that_balances)
+{
+	enum { CLIENTS = 8, GRANTS = 25 };
+	int told[CLIENTS][2], status;
+	pid_t pid[CLIENTS];
+	double before;
+
+	/* What some keep never is too much for others. */
+	serve_stage_serve((const char *[]){"--gpus", "2", "--capacity", "100000", NULL});
+	engine_step(&stage.tool.engine, 0, 4);
+	serve_stage_await(1);
+	expect_reserved("mine", 1, 3600000, 201);
+	before = margin_left();
+	for (int i = 0; i < CLIENTS; i++) {
+		cr_assert_eq(pipe(told[i]), 0);
+		pid[i] = fork();
+		if (pid[i] == 0)
+			work(i, told[i][1]);
+	}
+	for (int i = 0; i < CLIENTS; i++) {
+		/* The first ones die while the others go on. */
+		for (int grants = 0; grants < 2 + GRANTS * i / CLIENTS; grants++) {
+			char byte;
+
+			cr_assert_eq(read(told[i][0], &byte, 1), 1);
+		}
+		kill(pid[i], SIGKILL);
 		waitpid(pid[i], &status, 0);
-	/* Again and again: one of them may be answered only now. */
-	for (int i = 0; i < 50; i++)
-		cr_assert(reservations_become(1));
+		cr_expect(WIFSIGNALED(status));
+	}
+	cr_expect(reservations_become(1));
+	cr_expect_float_eq(margin_left(), before, 1e-9);
+	for (int i = 0; i < CLIENTS; i++) {
+		close(told[i][0]);
+		close(told[i][1]);
+	}
 }
 
 /* ---- page by page -------------------------------------------------------------- */

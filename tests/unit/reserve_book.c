@@ -179,6 +179,8 @@ Test(reserve_book, a_reservation_that_is_not_committed_in_time_expires)
 	cr_assert_eq(book_make(book, "leased", 0, demand, &leased), 0);
 	cr_assert_eq(book_make(book, "lost", 0, demand, &lost), 0);
 	cr_expect_eq(r3ring_book_commit(book, kept.reservation, 0, 1050), 0);
+	cr_expect_eq(r3ring_book_commit(book, kept.reservation, 0, 1050), 0,
+		     "as often as one likes");
 	cr_expect_eq(r3ring_book_commit(book, leased.reservation, 200, 1050), 0);
 	cr_expect_eq(r3ring_book_expire(book, 1099), 0);
 	cr_expect_eq(r3ring_book_expire(book, 1100), 1);
