@@ -133,13 +133,25 @@ static json_t *daemon_object(const struct daemon_picture *picture)
 			 text(picture->version), "uptime_s", json_u64(picture->uptime_s));
 }
 
-static json_t *losses_object(const struct top_losses *losses)
+static json_t *recent_object(const struct losses_recent *recent)
 {
+	return json_pack("{s:o, s:o, s:o}", "steps", json_u64(recent->steps), "steps_lost",
+			 json_u64(recent->lost), "steps_partial", json_u64(recent->partial));
+}
+
+static json_t *losses_object(const struct top_frame *frame)
+{
+	const struct top_losses *losses = frame->losses;
+	struct losses_recent recent;
+
+	top_losses_recent(losses, frame->now_ns, &recent);
 	return json_pack(
-		"{s:b, s:o, s:o, s:o, s:o, s:i}", "anything", top_losses_any(losses), "causes",
-		lost_object(&losses->steps), "steps_partial", json_u64(losses->partial),
+		"{s:b, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o}", "anything", top_losses_any(losses),
+		"causes", lost_object(&losses->steps), "steps_partial", json_u64(losses->partial),
 		"ids_out_of_range", json_u64(losses->out_of_range), "records_of_readers",
-		json_u64(losses->readers_lost), "readers_demoted", (int)losses->readers_demoted);
+		json_u64(losses->readers_lost), "readers_demoted", (int)losses->readers_demoted,
+		"channels_crashed", (int)losses->crashed, "channels_unbound", (int)losses->unbound,
+		"recent", recent_object(&recent));
 }
 
 /* ---- load ------------------------------------------------------------------ */
@@ -226,6 +238,6 @@ json_t *top_json(const struct top_frame *frame, bool counts)
 {
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "time", time_now(), "daemon",
 			 daemon_object(frame->picture), "channels", channels_array(frame), "lost",
-			 losses_object(frame->losses), "followed", follower_object(frame), "load",
+			 losses_object(frame), "followed", follower_object(frame), "load",
 			 load_object(frame->load, counts));
 }
