@@ -48,6 +48,8 @@ static void print_left_out(const struct export_summary *summary)
 		{summary->unfinished, "unfinished (--include unfinished takes them)"},
 		{summary->aborted, "aborted (--include aborted takes them)"},
 		{summary->guessed, "that nobody said the length of (--include guessed takes them)"},
+		{summary->mixed, "that --ends joined of requests that engines ran on their own "
+				 "(--instance takes those of one)"},
 		{summary->other_times, "that ended at other times"},
 	};
 
@@ -108,7 +110,8 @@ static json_t *json_filled(const struct export_summary *summary)
 
 static json_t *json_left_out(const struct export_summary *summary)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "unfinished", json_u64(summary->unfinished),
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "unfinished",
+			 json_u64(summary->unfinished), "mixed", json_u64(summary->mixed),
 			 "aborted", json_u64(summary->aborted), "guessed",
 			 json_u64(summary->guessed), "other_times", json_u64(summary->other_times),
 			 "not_asked", json_u64(summary->not_asked));

@@ -11,6 +11,9 @@
 static const char FATE_ABSENT[] = "is not in the archive";
 static const char FATE_OTHER_TIME[] = "did not end between --since and --until";
 static const char FATE_ABORTED[] = "was aborted: --include aborted takes it";
+static const char FATE_MIXED[] =
+	"was joined of requests that several engines ran on their own (--ends goes by their ids): "
+	"leave --ends out, or choose an engine with --instance";
 static const char FATE_EVICTED[] = "was too large for the memory: raise --max-memory";
 static const char FATE_UNFINISHED[] = "has no end in the archive: --include unfinished takes it";
 static const char FATE_GUESSED[] =
@@ -118,6 +121,8 @@ static const char *fate_of(const struct exporter *exporter,
 
 	if (!in_time(&exporter->options, info->flags, time_ns))
 		return FATE_OTHER_TIME;
+	if (info->flags & R3RING_ASSEMBLED_MIXED)
+		return FATE_MIXED;
 	if (info->flags & R3RING_ASSEMBLED_ABORTED)
 		return include & EXPORT_INCLUDE_ABORTED ? NULL : FATE_ABORTED;
 	if (info->flags & R3RING_ASSEMBLED_EVICTED)
@@ -145,6 +150,7 @@ static void count_fate(struct export_summary *summary, const char *fate, const c
 	summary->aborted += fate == FATE_ABORTED;
 	summary->unfinished += fate == FATE_UNFINISHED;
 	summary->guessed += fate == FATE_GUESSED;
+	summary->mixed += fate == FATE_MIXED;
 	if (fate != FATE_EVICTED)
 		return;
 	summary->evicted++;

@@ -148,9 +148,10 @@ struct export_summary {
 	uint64_t joined;                        /* rows that a next turn supplied */
 	uint64_t turns_forgotten;               /* that waited for a next turn, for want of room */
 	uint64_t unfinished, aborted, guessed, evicted; /* requests left out for it */
-	uint64_t not_asked;                             /* requests of other ids or times */
-	uint64_t other_times;                           /* of these, for their time */
-	uint64_t rowless;                               /* requests written without a row */
+	uint64_t mixed;        /* and since they are of several that engines ran on their own */
+	uint64_t not_asked;    /* requests of other ids or times */
+	uint64_t other_times;  /* of these, for their time */
+	uint64_t rowless;      /* requests written without a row */
 	uint64_t repeated_ids; /* requests of an id that another had before: "ID#2", ... */
 	uint32_t longest;      /* rows that a request has, whatever --positions says */
 	struct export_told repeated, too_large;

@@ -58,6 +58,7 @@ static int say_none(const struct exporter *exporter, struct r3ring_error *err)
 	add(left, summary->unfinished, "unfinished (--include unfinished takes them)");
 	add(left, summary->aborted, "aborted (--include aborted takes them)");
 	add(left, summary->guessed, "of unknown length (--include guessed takes them)");
+	add(left, summary->mixed, "of several requests that engines ran on their own (--ends)");
 	add(left, summary->other_times, "ended at other times (--since, --until)");
 	add(left, stats.rows_unattributed, "rows of requests that nobody announced");
 	add(left, summary->losses.gaps, "places where records were lost");

@@ -219,6 +219,8 @@ struct cell {
 	const uint16_t *ids; /* NULL: missing */
 	const struct row *from;
 	uint8_t cause;
+	bool shared;         /* two channels have ids of it, */
+	bool apart;          /* which are not the same */
 	uint32_t channel[2]; /* of a conflict */
 	uint64_t step[2];
 };
@@ -243,15 +245,22 @@ static bool says_more(uint8_t cause, uint8_t before)
 /* Ids of one more row of the pass; false once the cell is in conflict. */
 static bool cell_add(struct cell *cell, const struct row *row, const uint16_t *ids, size_t bytes)
 {
+	bool same;
+
 	if (!cell->ids) {
 		cell->from = row;
 		cell->ids = ids;
 		cell->cause = 0;
-	} else if (memcmp(cell->ids, ids, bytes)) {
-		cell_conflict(cell, cell->from, row);
-		return false;
+		return true;
 	}
-	return true;
+	same = !memcmp(cell->ids, ids, bytes);
+	if (row_tile(cell->from)->pool->channel != row_tile(row)->pool->channel) {
+		cell->shared = true;
+		cell->apart |= !same;
+	}
+	if (!same)
+		cell_conflict(cell, cell->from, row);
+	return same;
 }
 
 static void cell_read(const struct r3ring_assembled *assembled, const struct chosen *chosen,
@@ -312,6 +321,11 @@ static void note_steps(struct r3ring_assembled_info *info, const struct chosen *
 	}
 }
 
+/* Cells of which two channels have ids. */
+struct overlap {
+	uint64_t shared, apart;
+};
+
 /* A row of one channel that has all layers, and all of them valid. */
 static struct row *whole_row(const struct chosen *chosen)
 {
@@ -323,7 +337,7 @@ static struct row *whole_row(const struct chosen *chosen)
 }
 
 static void count_cells(struct r3ring_assembled *assembled, uint32_t position,
-			const struct chosen *chosen)
+			const struct chosen *chosen, struct overlap *overlap)
 {
 	struct r3ring_assembled_info *info = &assembled->info;
 	struct cell cell;
@@ -332,6 +346,8 @@ static void count_cells(struct r3ring_assembled *assembled, uint32_t position,
 		cell_read(assembled, chosen, layer, &cell);
 		info->cells_valid += cell.ids != NULL;
 		info->cells_missing[cell.cause] += cell.ids == NULL;
+		overlap->shared += cell.shared;
+		overlap->apart += cell.apart;
 		if (cell.cause == R3RING_CAUSE_CONFLICT)
 			note_conflict(info, position, layer, &cell);
 	}
@@ -340,6 +356,7 @@ static void count_cells(struct r3ring_assembled *assembled, uint32_t position,
 void assembled_count(struct r3ring_assembled *assembled)
 {
 	struct r3ring_assembled_info *info = &assembled->info;
+	struct overlap overlap = {0};
 	struct chosen chosen;
 
 	info->cells = (uint64_t)info->tokens * assembled->layers;
@@ -349,8 +366,11 @@ void assembled_count(struct r3ring_assembled *assembled)
 		if (whole_row(&chosen))
 			info->cells_valid += assembled->layers;
 		else
-			count_cells(assembled, position, &chosen);
+			count_cells(assembled, position, &chosen, &overlap);
 	}
+	/* Of one text a few may differ, as two machines round. */
+	if (assembled->joined && overlap.apart > overlap.shared / 2)
+		info->flags |= R3RING_ASSEMBLED_MIXED;
 }
 
 const struct r3ring_assembled_info *r3ring_assembled_get_info(

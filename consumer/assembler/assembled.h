@@ -37,6 +37,7 @@ struct r3ring_assembled {
 	uint64_t bytes;      /* of its rows, */
 	uint64_t *bytes_out; /* and of all that were given out and not freed */
 	enum r3ring_row_policy policy;
+	bool joined;       /* of engines that `min_ends` says have a part of each request */
 	struct pass *pass; /* [passes], by number */
 	uint32_t passes;
 	struct r3ring_layer_entry *layer; /* [layers] */

@@ -17,7 +17,9 @@
  *
  * Requests are known by their text ids. Two that have the same one are kept apart where it
  * can be told: on one channel, on data-parallel ranks, and, unless `min_ends` says that
- * several have a part of each request, on instances.
+ * several have a part of each request, on instances. Channels that `min_ends` had joined and that
+ * differ in their prompts' lengths by more than a token, or in most of the cells that both ran, ran
+ * requests of their own: what is given out is flagged R3RING_ASSEMBLED_MIXED, and is nobody's.
  *
  * A cached span that names block hashes does not tell which of two blocks of one hash was
  * found. Passes under one hash and weight version that differ are in conflict there. Where
@@ -162,6 +164,9 @@ enum r3ring_assembled_flags {
 	R3RING_ASSEMBLED_LENGTH_GUESSED = 1u << 1, /* nobody said how many tokens were kept */
 	R3RING_ASSEMBLED_EVICTED = 1u << 2,
 	R3RING_ASSEMBLED_ABORTED = 1u << 3,
+	R3RING_ASSEMBLED_MIXED = 1u << 4, /* channels that `min_ends` joined ran requests of
+					   * their own with one id: their rows belong to
+					   * different texts */
 };
 
 struct r3ring_conflict {

@@ -181,6 +181,128 @@ Test(assembler_channels, failure_18_prefill_and_decode_of_two_engines_are_joined
 	feed_destroy(&prefill);
 }
 
+/* Two engines of which a request's end must be told by both. */
+static struct feed open_pair(struct feed *one)
+{
+	const struct r3ring_assembler_options options = {.size = sizeof(options), .min_ends = 2};
+	struct feed other;
+
+	feed_create(one, &options);
+	other = feed_channel(one, "decode/0");
+	feed_schema(one);
+	feed_schema(&other);
+	return other;
+}
+
+static uint32_t flags_of_next(struct feed *from)
+{
+	struct r3ring_assembled *got = take(from, "a");
+	const uint32_t flags = r3ring_assembled_get_info(got)->flags;
+
+	r3ring_assembled_free(got);
+	return flags;
+}
+
+Test(assembler_channels, two_engines_own_requests_of_one_id_are_mixed_and_said_to_be)
+{
+	struct feed one, other = open_pair(&one);
+
+	other.salt = 5;
+	feed_begin(&one, 1, "a", 3, 0);
+	feed_begin(&other, 1, "a", 3, 0);
+	run(&one, 1, 1, 0, 3);
+	run(&other, 1, 1, 0, 3);
+	/* What only one has is of that one's text. */
+	run(&other, 1, 2, 3, 1);
+	feed_end(&one, 1, R3RING_END_FINISHED, 0, 4);
+	feed_end(&other, 1, R3RING_END_FINISHED, 0, 5);
+	cr_expect_eq(flags_of_next(&one), R3RING_ASSEMBLED_MIXED);
+	feed_destroy(&one);
+}
+
+Test(assembler_channels, so_are_those_of_two_ranks_of_one_instance)
+{
+	const struct r3ring_assembler_options options = {.size = sizeof(options), .min_ends = 2};
+	struct feed one, other;
+
+	feed_create(&one, &options);
+	other = feed_channel(&one, "test/1");
+	other.salt = 5;
+	feed_schema(&one);
+	feed_schema(&other);
+	feed_begin(&one, 1, "a", 3, 0);
+	feed_begin(&other, 1, "a", 3, 0);
+	run(&one, 1, 1, 0, 3);
+	run(&other, 1, 1, 0, 3);
+	feed_end(&one, 1, R3RING_END_FINISHED, 0, 4);
+	feed_end(&other, 1, R3RING_END_FINISHED, 0, 4);
+	cr_expect_eq(flags_of_next(&one), R3RING_ASSEMBLED_MIXED);
+	feed_destroy(&one);
+}
+
+Test(assembler_channels, a_prefill_of_another_prompt_than_the_decoding_one_s_is_mixed)
+{
+	const struct r3ring_span loaded = rows_of(1, R3RING_SPAN_EXTERNAL, 0, 6);
+	struct feed prefill, decode = open_pair(&prefill);
+
+	feed_begin(&prefill, 3, "a", 4, 0);
+	run(&prefill, 3, 1, 0, 4);
+	feed_end(&prefill, 3, R3RING_END_FINISHED, 0, 4);
+	feed_begin(&decode, 1, "a", 6, 0);
+	feed_whole(&decode, 1, 1, &loaded, 1);
+	run(&decode, 1, 2, 6, 1);
+	feed_end(&decode, 1, R3RING_END_FINISHED, 0, 8);
+	cr_expect_eq(flags_of_next(&prefill), R3RING_ASSEMBLED_MIXED);
+	feed_destroy(&prefill);
+}
+
+/* Keys and values come in blocks; the rest is run again, and comes to the same. */
+Test(assembler_channels, what_the_decoding_engine_runs_again_of_the_prompt_mixes_nothing)
+{
+	struct r3ring_span spans[] = {rows_of(1, R3RING_SPAN_EXTERNAL, 0, 2),
+				      rows_of(1, R3RING_SPAN_COMPUTED, 2, 2)};
+	struct feed prefill, decode = open_pair(&prefill);
+
+	spans[0].rows = 2;
+	spans[1].row = 2;
+	feed_begin(&prefill, 3, "a", 4, 0);
+	run(&prefill, 3, 1, 0, 4);
+	feed_end(&prefill, 3, R3RING_END_FINISHED, 0, 4);
+	feed_begin(&decode, 1, "a", 5, 0);
+	feed_whole(&decode, 1, 4, spans, 2);
+	run(&decode, 1, 2, 4, 1);
+	feed_end(&decode, 1, R3RING_END_FINISHED, 0, 6);
+	cr_expect_eq(flags_of_next(&prefill), 0);
+	feed_destroy(&prefill);
+}
+
+Test(assembler_channels, prefill_and_decode_as_ranks_of_one_instance_are_joined)
+{
+	const struct r3ring_assembler_options options = {.size = sizeof(options), .min_ends = 2};
+	const struct r3ring_span loaded = rows_of(1, R3RING_SPAN_EXTERNAL, 0, 4);
+	struct feed prefill, decode;
+	struct r3ring_assembled *got;
+
+	feed_create(&prefill, &options);
+	decode = feed_channel(&prefill, "test/1");
+	feed_schema(&prefill);
+	feed_schema(&decode);
+	feed_begin(&prefill, 3, "a", 4, 0);
+	run(&prefill, 3, 1, 0, 4);
+	feed_end(&prefill, 3, R3RING_END_FINISHED, 0, 4);
+	feed_begin(&decode, 1, "a", 4, 0);
+	feed_whole(&decode, 1, 1, &loaded, 1);
+	run(&decode, 1, 2, 4, 1);
+	feed_end(&decode, 1, R3RING_END_FINISHED, 0, 6);
+	got = take(&prefill, "a");
+	for (uint32_t position = 0; position < 4; position++)
+		assert_row(got, position, 1, position);
+	assert_row(got, 4, 2, 0);
+	cr_expect_eq(r3ring_assembled_get_info(got)->tokens, 6);
+	r3ring_assembled_free(got);
+	feed_destroy(&prefill);
+}
+
 Test(assembler_channels, a_channel_of_another_model_is_refused)
 {
 	struct r3ring_layer_entry layer = {0};

@@ -82,6 +82,27 @@ Test(export_failures, failure_18_the_prompts_routes_come_from_the_machine_that_r
 	cr_assert(trial_is("routes", 3, 0, 7, 0, 0));
 }
 
+Test(export_failures, requests_of_one_id_that_engines_ran_on_their_own_are_not_written_as_one)
+{
+	const struct r3ring_span prompt = trial_span(1, 0, 3);
+	struct feed other;
+
+	trial.options.min_ends = 2;
+	trial_begin("safetensors");
+	other = feed_channel(&trial.feed, "other/0");
+	other.salt = 4;
+	feed_schema(&other);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct feed *on = i ? &other : &trial.feed;
+
+		feed_begin(on, 1, "a", 3, 0);
+		feed_whole(on, 1, 3, &prompt, 1);
+		feed_end(on, 1, R3RING_END_FINISHED, 0, 4 + i);
+	}
+	trial.options.missing = EXPORT_FILL_MINUS_ONE;
+	trial_refused(-ENOENT, "1 of several requests that engines ran on their own (--ends)");
+}
+
 /* Retracted after a token, and gone on with later: the second attempt's prompt has it. */
 Test(export_failures, failure_22_a_request_that_went_on_later_is_written_whole)
 {
