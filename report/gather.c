@@ -381,6 +381,7 @@ static int check_found(struct gathering *g)
 static int finish(struct gathering *g)
 {
 	struct r3ring_assembler_stats stats;
+	struct r3ring_load_stats load;
 	int r;
 
 	r3ring_assembler_flush(g->assembler);
@@ -389,6 +390,8 @@ static int finish(struct gathering *g)
 		r = take_load(g);
 	r3ring_assembler_get_stats(g->assembler, &stats);
 	g->report->coverage.unattributed = stats.rows_unattributed;
+	r3ring_load_get_stats(g->report->load, &load);
+	g->report->steps_unknown = load.steps_unknown;
 	request_table_sort(&g->report->requests);
 	if (r == 0)
 		r = check_found(g);

@@ -257,6 +257,11 @@ static void facts_of_model(FILE *out, const struct report *report)
 		html_number(out, report->accounts.left_out[i]);
 		fprintf(out, " (%s)", reasons[i]);
 	}
+	if (report->steps_unknown) {
+		fputs("; not counted, as they came in front of a first keyframe: ", out);
+		html_number(out, report->steps_unknown);
+		fputs(" steps", out);
+	}
 	fputs("</dd>\n", out);
 }
 

@@ -60,6 +60,7 @@ struct report {
 	struct r3ring_eplb_map *map; /* the newest that was captured whole; NULL: none */
 	struct r3ring_load *load;
 	struct report_coverage coverage;
+	uint64_t steps_unknown; /* not counted, as they came in front of a first keyframe */
 	struct request_table requests;
 
 	/* Of what is shown: of all steps, or of the requests that were asked for. */

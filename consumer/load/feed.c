@@ -41,6 +41,7 @@ static void new_generation(struct r3ring_load *load, struct load_channel *channe
 	load_maps_end(channel);
 	load_watch_clear(&channel->watch);
 	channel->schema_seen = false;
+	channel->unknown_step = 0;
 	channel->generation = view->generation;
 	channel->seq = 0;
 	channel->units = 0;
@@ -117,6 +118,28 @@ static void tell_unseen(struct r3ring_load *load, struct load_channel *channel)
 		return; /* until there is a step to put it to */
 	channel->unseen = none;
 	load_board_show(load, board);
+}
+
+/* ---- steps that nothing is known of ------------------------------------------ */
+
+void load_note_unknown(struct r3ring_load *load, struct load_channel *channel, uint64_t step)
+{
+	if (step == channel->unknown_step)
+		return;
+	channel->unknown_step = step;
+	load->stats.steps_unknown++;
+}
+
+/* In front of the first SCHEMA that is seen. */
+static void note_early(struct r3ring_load *load, struct load_channel *channel,
+		       const struct r3ring_record *record)
+{
+	if (channel->draft || channel->copy)
+		return;
+	if (record->type == R3RING_STEP)
+		load_note_unknown(load, channel, record->u.step.head.step);
+	else if (record->type == R3RING_LAYER)
+		load_note_unknown(load, channel, record->u.layer.head.step);
 }
 
 /* ---- one record ------------------------------------------------------------------ */
@@ -217,6 +240,8 @@ int load_take_record(struct r3ring_load *load, struct load_channel *channel,
 		r = feed_schema(load, channel, record);
 	else if (channel->schema_seen)
 		r = feed_record(load, channel, view, record, looked);
+	else
+		note_early(load, channel, record);
 	if (!channel->schema_seen)
 		return r;
 	load_steps_settle(load, channel, false);

@@ -195,6 +195,7 @@ struct load_channel {
 	bool schema_seen;
 	uint32_t ended;                  /* read by others: CLOSED, and not begun again */
 	uint64_t generation, seq, units; /* of the last record */
+	uint64_t unknown_step;           /* the newest of which too little is known to be counted */
 	struct r3ring_schema_record schema;
 	struct load_board *board[LOAD_BOARDS]; /* all that were */
 	uint32_t boards;                       /* read by others */
@@ -249,6 +250,8 @@ int load_step_begin(struct r3ring_load *load, struct load_channel *channel,
  */
 bool load_step_look(struct r3ring_load *load, const struct load_channel *channel,
 		    const struct r3ring_record *record);
+/* Counts a step that is none of those that can be; once. feed.c */
+void load_note_unknown(struct r3ring_load *load, struct load_channel *channel, uint64_t step);
 void load_step_layer(struct r3ring_load *load, struct load_channel *channel,
 		     const struct r3ring_record *record, bool looked);
 void load_step_end(struct load_channel *channel, const struct r3ring_record *record);

@@ -210,7 +210,7 @@ void load_step_layer(struct r3ring_load *load, struct load_channel *channel,
 
 	if (!step) {
 		channel->unseen.lost[R3RING_MISSING_GAP] += head->valid_rows;
-		load->stats.steps_unknown++;
+		load_note_unknown(load, channel, head->step);
 		return;
 	}
 	part = part_of(step, record);

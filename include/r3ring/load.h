@@ -136,7 +136,8 @@ R3RING_API int r3ring_load_feed_view(struct r3ring_load *load, uint32_t channel,
 struct r3ring_load_stats {
 	uint64_t records;
 	uint64_t steps;              /* counted, of all channels */
-	uint64_t steps_unknown;      /* of which layers came and whose beginning was not seen */
+	uint64_t steps_unknown;      /* not counted: their beginning was not seen, or no schema
+				      * in front of it */
 	uint64_t steps_late;         /* counted without what they waited for */
 	uint64_t requests_watched;   /* now */
 	uint64_t requests_forgotten; /* for want of room */

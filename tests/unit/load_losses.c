@@ -123,7 +123,23 @@ Test(load_losses, layers_of_a_step_whose_beginning_was_not_seen_are_lost)
 	cr_assert_eq(read_load(0)->accounts.lost[R3RING_MISSING_GAP], 4 * FEED_LAYERS);
 	cr_assert_eq(read_load(0)->steps, 1);
 	r3ring_load_get_stats(load_feed.load, &stats);
-	cr_assert_eq(stats.steps_unknown, FEED_LAYERS);
+	cr_assert_eq(stats.steps_unknown, 1);
+}
+
+Test(load_losses, steps_in_front_of_a_first_schema_are_counted_as_unknown)
+{
+	struct feed late = feed_load_channel(&load_feed, "test/1");
+	struct r3ring_load_stats stats;
+
+	late.seq = 1000;
+	feed_layers(&late, 6, 4, 1, FEED_LAYERS);
+	feed_step_end(&late, 6, -1, 0);
+	feed_whole(&late, 7, 4, NULL, 0);
+	feed_schema(&late);
+	feed_whole(&late, 8, 4, NULL, 0);
+	cr_assert_eq(read_load(1)->accounts.counted, 4 * FEED_LAYERS);
+	r3ring_load_get_stats(load_feed.load, &stats);
+	cr_assert_eq(stats.steps_unknown, 2);
 }
 
 Test(load_losses, a_reader_that_comes_late_has_lost_nothing)

@@ -242,6 +242,35 @@ Test(report_archive, what_was_lost_and_what_was_not_recorded_is_told_by_cause)
 	expect_on_page("not recorded, overrun: 5 records in 1 gaps");
 }
 
+/* The recorder came when the generation's beginning was overwritten. */
+Test(report_archive, steps_in_front_of_a_first_keyframe_are_told)
+{
+	story.absent = true;
+	story_generation(&story, 2);
+	story.absent = false;
+	builder_gap(&builder, 0, 1, 1, ARCHIVE_GAP_LATE);
+	story_step(&story, 1, 0, 2);
+	story_step(&story, 1, 2, 1);
+	story_keyframe(&story);
+	story_request(&story, 2, "b", 3);
+	story_step(&story, 2, 0, 3);
+	story_end(&story, 2, 4);
+	builder_segment_end(&builder, true);
+	cr_assert_eq(read_report(), 0, "%s", err.text);
+	cr_assert_eq(report.accounts.counted, 3 * STORY_LAYERS);
+	cr_assert_eq(report.steps_unknown, 2);
+	expect_on_page("as they came in front of a first keyframe: 2 steps");
+}
+
+Test(report_archive, requests_that_do_not_fit_into_the_memory_are_given_up_and_told)
+{
+	tell();
+	options.max_bytes = 1;
+	cr_assert_eq(read_report(), 0, "%s", err.text);
+	cr_assert_eq(report.coverage.evicted, 2);
+	expect_on_page("2 too large for the memory (<code>--max-memory</code>)");
+}
+
 /* Turns a byte of segment @number round, in its block. */
 static void damage(const char *segment)
 {
