@@ -156,7 +156,12 @@ bool attachment_ready(const struct attachment *attachment, const struct attach_t
 
 int attachment_show(const struct attachment *attachment, uint64_t epoch)
 {
-	return attachment->segment_fd < 0 ? 0 : presence_show(attachment->segment_fd, epoch);
+	int rc = 0;
+
+	if (attachment->segment_fd >= 0)
+		rc = presence_show(attachment->segment_fd, epoch);
+	R3RING_TEST_POINT("reader shown");
+	return rc;
 }
 
 bool attachment_abandoned(const struct attachment *attachment)

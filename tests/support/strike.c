@@ -91,10 +91,12 @@ static const char *const reader_labels[] = {
 	"reader cursor told",
 	"reader waits",
 	"reader woke",
+	"reader shown",
 	"reader registered anew",
 	"reader moved on",
 };
-static const char *const reader_start_labels[] = {"reader asked", "reader attached"};
+static const char *const reader_start_labels[] = {"reader asked", "reader attached",
+						  "reader shown"};
 
 #define LABELS(names)                                                                              \
 	{                                                                                          \
