@@ -70,7 +70,7 @@ Test(ring_open, failure_3_a_reader_can_verify_uuid_generation_and_label)
 	cr_assert_neq(seen->writer_start_time, 0);
 }
 
-Test(ring_open, failure_2_a_process_that_got_the_writers_pid_is_not_taken_for_it)
+Test(ring_open, a_process_that_got_the_writers_pid_is_not_taken_for_it)
 {
 	struct r3ring_segment *segment = NULL;
 

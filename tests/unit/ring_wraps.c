@@ -93,6 +93,56 @@ Test(ring_wraps, a_dead_writers_ring_is_adopted_across_32_bits)
 	r3ring_cursor_close(cursor);
 }
 
+/* As if the dead writer had written so many bytes more before its last record. */
+static void move_positions(uint64_t bytes)
+{
+	struct r3ring_writer_lines *lines = ring.segment->lines;
+	uint64_t tail = r3ring_load_relaxed_u64(&lines->tail_seq);
+	struct r3ring_desc *last = ring_desc(ring.segment, tail);
+
+	last->pos += bytes;
+	last->check = desc_checksum(last);
+	r3ring_store_relaxed_u64(&lines->tail_pos, lines->tail_pos + bytes);
+	r3ring_store_relaxed_u64(&lines->intent_pos, lines->intent_pos + bytes);
+}
+
+static void expect_laps_to_be_read(uint64_t begin_position)
+{
+	struct r3ring_cursor_stats stats;
+	struct r3ring_cursor *cursor;
+
+	start_at(1);
+	ring_fixture_put_many(&ring, 1, 100);
+	move_positions(begin_position);
+	ring_fixture_kill_writer(&ring);
+	ring_fixture_adopt(&ring);
+	cursor = ring_fixture_cursor(&ring, R3RING_LOSSY, R3RING_FROM_OLDEST, 0);
+	ring_fixture_expect(cursor, 1, 100);
+	for (uint64_t seq = 2; seq < 200; seq++) {
+		cr_assert_eq(ring_fixture_put(&ring, ARENA / 16, 1, 0), seq);
+		ring_fixture_expect(cursor, seq, ARENA / 16);
+	}
+	cr_expect_gt(r3ring_writer_position(ring.writer), begin_position + 8 * ARENA);
+	/* And where it is lapped. */
+	ring_fixture_put_many(&ring, 100, ARENA / 16);
+	while (r3ring_cursor_next(cursor, &(struct r3ring_view){0}) != 0)
+		;
+	stats = ring_fixture_account(cursor);
+	cr_expect_gt(stats.lost, 0);
+	cr_expect_eq(stats.got + stats.lost, 299);
+	r3ring_cursor_close(cursor);
+}
+
+Test(ring_wraps, arena_positions_cross_32_bits)
+{
+	expect_laps_to_be_read((1ull << 32) - 4 * ARENA);
+}
+
+Test(ring_wraps, arena_positions_close_to_the_end_of_numbers_are_read_like_any)
+{
+	expect_laps_to_be_read(RING_NUMBER_LIMIT / 2 - 4 * ARENA);
+}
+
 /* Answers each record with a wake-up of its own. */
 static void *put_one_at_a_time(void *arg)
 {
