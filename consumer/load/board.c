@@ -150,10 +150,41 @@ static void ensure_next(struct load_board *board)
 		board->next = claim_place(board);
 }
 
+/* Most steps find the same bucket at the beginning as the image that was here before. */
+static void copy_base(struct load_base *base, const struct load_bucket *bucket, size_t bytes)
+{
+	if (base->version == bucket->version)
+		return;
+	if (!base->counts)
+		base->counts = cells_alloc(bytes);
+	base->version = base->counts ? bucket->version : 0;
+	if (base->counts)
+		memcpy(base->counts, bucket->start, bytes);
+}
+
+static void image_begin(struct load_image *image, const struct load_board *board)
+{
+	const size_t bytes = cells_sum_bytes(&board->shape);
+
+	for (uint32_t i = 0; i < LOAD_WINDOWS; i++) {
+		const struct load_bucket *all;
+
+		all = load_window_begin(&board->window[i], &image->all[i].stretch);
+		copy_base(&image->all[i], all, bytes);
+		image->mixed[i] = board->since.version > all->version;
+		image->since[i].stretch = board->since.stretch;
+		if (image->mixed[i])
+			copy_base(&image->since[i], &board->since, bytes);
+	}
+}
+
 /* Not in place: what was folded may have to be taken back. */
 bool load_board_prepare(struct load_board *board)
 {
 	ensure_next(board);
+	/* Most windows begin with the same bucket when the step has ended: then all is there. */
+	if (board->next && board->ever.steps)
+		image_begin(board->next, board);
 	return board->next && board->now != &board->next->sums;
 }
 
@@ -231,32 +262,9 @@ void load_board_end_epoch(struct load_board *board)
 
 /* ---- showing ------------------------------------------------------------------------ */
 
-/* Most steps find the same bucket at the beginning as the image that was here before. */
-static void copy_base(struct load_base *base, const struct load_bucket *bucket, size_t bytes)
-{
-	if (base->version == bucket->version)
-		return;
-	if (!base->counts)
-		base->counts = cells_alloc(bytes);
-	base->version = base->counts ? bucket->version : 0;
-	if (base->counts)
-		memcpy(base->counts, bucket->start, bytes);
-}
-
 static void image_fill(struct load_image *image, const struct load_board *board)
 {
-	const size_t bytes = cells_sum_bytes(&board->shape);
-
-	for (uint32_t i = 0; i < LOAD_WINDOWS; i++) {
-		const struct load_bucket *all;
-
-		all = load_window_begin(&board->window[i], &image->all[i].stretch);
-		copy_base(&image->all[i], all, bytes);
-		image->mixed[i] = board->since.version > all->version;
-		image->since[i].stretch = board->since.stretch;
-		if (image->mixed[i])
-			copy_base(&image->since[i], &board->since, bytes);
-	}
+	image_begin(image, board);
 	image->weight = board->weight;
 	image->ever = board->ever;
 	image->epoch = board->epoch;

@@ -7,6 +7,8 @@
 #include "tests/bench/channel.h"
 #include "tests/support/engine.h"
 
+const struct bench_model bench_flash = {"DeepSeek-V4-Flash", CHANNEL_LAYERS, 256, 6};
+
 uint64_t bench_channel_cpu_ns(const struct bench_channel *channel)
 {
 	struct timespec used = {0};
@@ -34,35 +36,37 @@ static int open_producer(struct bench_channel *channel, uint64_t buffer_bytes)
 		.runtime_dir = channel->daemon.dir,
 		.instance = engine_instance(channel->daemon.dir, "bench"),
 		.device = "host",
-		.model = "DeepSeek-V4-Flash",
-		.experts = CHANNEL_EXPERTS,
-		.top_k = CHANNEL_TOP_K,
+		.model = channel->model->name,
+		.experts = channel->model->experts,
+		.top_k = (uint16_t)channel->model->top_k,
 		.max_rows = CHANNEL_ROWS,
 		.buffer_bytes = buffer_bytes,
-		.layer_count = CHANNEL_LAYERS,
+		.layer_count = channel->model->layers,
 		.layers = channel->layers,
 	};
 
 	return r3ring_producer_open(&channel->producer, &options, NULL);
 }
 
-struct bench_channel *bench_channel_open(uint64_t buffer_bytes, int *rc)
+struct bench_channel *bench_channel_open(const struct bench_model *model, uint64_t buffer_bytes,
+					 int *rc)
 {
 	struct bench_channel *channel = bench_shared(sizeof(*channel));
 
 	*rc = channel ? bench_unpin() : -ENOMEM;
 	if (*rc)
 		return channel;
+	channel->model = model;
 	test_daemon_start(&channel->daemon, NULL);
 	channel->name = engine_channel(channel->daemon.dir, "bench");
-	channel->ids = calloc((size_t)CHANNEL_ROWS * CHANNEL_TOP_K, sizeof(*channel->ids));
-	for (uint32_t i = 0; i < CHANNEL_LAYERS; i++)
+	channel->ids = calloc((size_t)CHANNEL_ROWS * model->top_k, sizeof(*channel->ids));
+	for (uint32_t i = 0; i < model->layers; i++)
 		channel->layers[i].layer_id = (int32_t)i;
 	*rc = channel->ids ? open_producer(channel, buffer_bytes) : -ENOMEM;
 	return channel;
 }
 
-int64_t bench_channel_begin(const struct bench_channel *channel)
+int64_t bench_channel_begin(const struct bench_channel *channel, uint32_t doorbell_layers)
 {
 	const uint32_t rows = CHANNEL_ROWS;
 	const uint64_t request = 1;
@@ -71,6 +75,7 @@ int64_t bench_channel_begin(const struct bench_channel *channel)
 					 .total_rows = CHANNEL_ROWS,
 					 .row_end = CHANNEL_ROWS,
 					 .valid_end = CHANNEL_ROWS,
+					 .doorbell_layers = doorbell_layers,
 					 .spans = 1,
 					 .span_request = &request,
 					 .span_position = &position,
@@ -84,8 +89,8 @@ void bench_channel_capture(const struct bench_channel *channel, uint32_t layer)
 	const struct r3ring_topk topk = {.ids = channel->ids,
 					 .type = R3RING_INT64,
 					 .rows = CHANNEL_ROWS,
-					 .columns = CHANNEL_TOP_K,
-					 .row_stride = CHANNEL_TOP_K};
+					 .columns = channel->model->top_k,
+					 .row_stride = channel->model->top_k};
 
 	r3ring_capture(channel->producer, (int32_t)layer, &topk, NULL);
 }

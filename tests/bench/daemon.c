@@ -77,7 +77,7 @@ static int read_ends(void *arg)
 
 static int run_one(const struct bench_channel *served, struct run *run, uint64_t begin_ns)
 {
-	int64_t number = bench_channel_begin(served);
+	int64_t number = bench_channel_begin(served, 0);
 
 	for (uint32_t layer = 0; number > 0 && layer < CHANNEL_LAYERS; layer++) {
 		sleep_until(begin_ns + (layer + 1) * LAYER_NS);
@@ -115,7 +115,7 @@ static int run_steps(const struct bench_channel *served, struct run *run)
 static int run_served(struct run *run)
 {
 	int rc;
-	struct bench_channel *served = bench_channel_open(0, &rc);
+	struct bench_channel *served = bench_channel_open(&bench_flash, 0, &rc);
 
 	run->served = served;
 	if (!rc) {
@@ -163,7 +163,7 @@ static int daemon_share(const struct bench_row *row, double *value)
 static int idle_share(const struct bench_row *row, double *value)
 {
 	int rc;
-	struct bench_channel *served = bench_channel_open(0, &rc);
+	struct bench_channel *served = bench_channel_open(&bench_flash, 0, &rc);
 	uint64_t start, cpu;
 
 	(void)row;

@@ -69,7 +69,7 @@ static int run_burst(const struct bed *bed)
 	int64_t step = 0;
 
 	for (uint32_t i = 0; i < BURST; i++) {
-		step = bench_channel_begin(bed->channel);
+		step = bench_channel_begin(bed->channel, 0);
 		if (step < 1)
 			return step < 0 ? (int)step : -EIO;
 		for (uint32_t layer = 0; layer < CHANNEL_LAYERS; layer++)
@@ -126,7 +126,7 @@ static int measure(uint64_t which, double *value)
 	uint64_t cpu = 0, dropped = 0;
 	int rc;
 
-	bed.channel = bench_channel_open(BUFFER_BYTES, &rc);
+	bed.channel = bench_channel_open(&bench_flash, BUFFER_BYTES, &rc);
 	rc = rc ? rc : open_reader(&bed);
 	rc = rc ? rc : start_monitor(&bed, which);
 	rc = rc ? rc : run_bursts(&bed, WARM_UP);

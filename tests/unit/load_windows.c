@@ -247,6 +247,24 @@ Test(load_windows, a_generation_whose_beginning_was_not_read_has_epochs_of_its_o
 	cr_assert_eq(read_load(0)->steps, 2);
 }
 
+Test(load_windows, maps_of_a_former_generation_make_room_before_any_of_this_one)
+{
+	struct r3ring_eplb_map *map = NULL;
+
+	for (uint64_t epoch = 11; epoch <= 14; epoch++)
+		feed_map(&load_feed, epoch, 2, 10, 2, first_map);
+	load_feed.generation = 2;
+	load_feed.seq = 0;
+	feed_schema(&load_feed);
+	for (uint64_t epoch = 1; epoch <= 2; epoch++)
+		feed_map(&load_feed, epoch, 2, 10, 2, first_map);
+	for (uint64_t epoch = 1; epoch <= 2; epoch++) {
+		cr_assert_eq(r3ring_load_map(load_feed.load, 0, epoch, &map), 0);
+		r3ring_eplb_map_free(map);
+	}
+	cr_assert_eq(r3ring_load_map(load_feed.load, 0, 14, &map), -ENOENT);
+}
+
 Test(load_windows, the_newest_four_maps_are_kept_and_a_map_with_contradictions_is_not)
 {
 	uint16_t wrong[LOAD_EXPERTS * 2];
