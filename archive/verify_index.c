@@ -33,7 +33,14 @@ static void give_up(struct verify_index *index, const struct r3ring_error *why)
 	index->store = NULL;
 }
 
-/* While a recorder is at work the index is behind, or not there yet, or being made. */
+static bool is_ours(const struct verify_index *index, const uint8_t uuid[16])
+{
+	return memcmp(uuid, index->reader->uuid, sizeof(index->reader->uuid)) == 0;
+}
+
+/* While a recorder is at work the index is behind, or not there yet, or being made: its
+ * tables are there before it says whose it is. One of another archive the recorder sees,
+ * too, and makes it anew. */
 static void open_store(struct verify_index *index, const char *dir)
 {
 	struct r3ring_error why = {0};
@@ -44,7 +51,12 @@ static void open_store(struct verify_index *index, const char *dir)
 		return;
 	if (!code)
 		code = index_store_get_uuid(index->store, uuid, &why);
-	if (!code && memcmp(uuid, index->reader->uuid, sizeof(uuid)) != 0)
+	if (!code && !is_ours(index, uuid) && index->verified->being_written) {
+		index_store_close(index->store);
+		index->store = NULL;
+		return;
+	}
+	if (!code && !is_ours(index, uuid))
 		code = r3ring_error_set(&why, -EBADMSG,
 					ARCHIVE_INDEX " is of another archive: make it anew with "
 						      "r3ring verify --reindex");

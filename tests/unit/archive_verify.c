@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <sqlite3.h>
@@ -330,6 +331,38 @@ static void change_index(const char *sql)
 	cr_assert_eq(sqlite3_exec(db, sql, NULL, NULL, &why), SQLITE_OK, "%s: %s", sql, why);
 	cr_assert_gt(sqlite3_changes(db), 0, "%s", sql);
 	sqlite3_close(db);
+}
+
+/* Its tables are there first. */
+static void forget_whose_index_it_is(void)
+{
+	change_index("DELETE FROM archive");
+}
+
+Test(archive_verify, an_index_that_says_of_no_archive_that_it_is_its_is_told)
+{
+	tell_all();
+	forget_whose_index_it_is();
+	cr_expect_eq(verify().problems, 1);
+	cr_expect(strstr(problems, "is of another archive"), "%s", problems);
+	builder_close(&builder);
+}
+
+Test(archive_verify, an_index_that_a_recorder_has_begun_to_make_is_no_fault)
+{
+	struct archive_verified verified;
+	int lock;
+
+	tell_all();
+	forget_whose_index_it_is();
+	lock = open(builder_path(&builder, "lock"), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	cr_assert_geq(lock, 0);
+	cr_assert_eq(flock(lock, LOCK_EX), 0);
+	verified = verify();
+	cr_expect(verified.being_written);
+	cr_expect_eq(verified.problems, 0, "%s", problems);
+	close(lock);
+	builder_close(&builder);
 }
 
 Test(archive_verify, finds_any_lie_of_the_index)
