@@ -2,6 +2,7 @@
 /* Registered readers: woken, polled, counted; and what the daemon refuses of them. */
 #include <criterion/criterion.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -94,6 +95,78 @@ Test(registered, no_system_call_wakes_readers_that_keep_up)
 	cr_expect_eq(channel_readers(daemon_a.dir, channel), 1);
 	reader_worker_finish(&worker_a);
 	cr_expect_gt(worker_a.page->seen.stats.now.got, 500 * ENGINE_LAYERS);
+}
+
+/* How often its threads have gone to sleep. */
+static long sleeps_of(pid_t pid)
+{
+	char path[300], line[128];
+	struct dirent *task;
+	long sum = 0, count;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	tasks = opendir(path);
+	cr_assert_not_null(tasks, "%s: %s", path, strerror(errno));
+	while ((task = readdir(tasks))) {
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/proc/%d/task/%s/status", pid, task->d_name);
+		file = task->d_name[0] == '.' ? NULL : fopen(path, "re");
+		while (file && fgets(line, sizeof(line), file)) {
+			if (sscanf(line, "voluntary_ctxt_switches: %ld", &count) == 1)
+				sum += count;
+		}
+		if (file)
+			fclose(file);
+	}
+	closedir(tasks);
+	return sum;
+}
+
+static struct r3ring_segment *open_segment(void)
+{
+	json_t *status = channel_status(daemon_a.dir, channel);
+	const char *name = json_string_value(json_object_get(status, "segment"));
+	struct r3ring_segment *segment = NULL;
+
+	cr_assert_eq(r3ring_segment_open(&segment, name, NULL), 0);
+	json_decref(status);
+	return segment;
+}
+
+/* At most two a second. */
+static void await_heartbeats(const struct r3ring_segment *segment, unsigned int count)
+{
+	uint64_t beat = r3ring_segment_heartbeat(segment);
+
+	for (int i = 0; count && i < 4000; i++) {
+		uint64_t now = r3ring_segment_heartbeat(segment);
+
+		count -= now != beat;
+		beat = now;
+		poll(NULL, 0, 5);
+	}
+	cr_assert_eq(count, 0);
+}
+
+Test(registered, failure_37_an_idle_channel_and_a_sleeping_reader_wake_up_a_few_times_a_second)
+{
+	struct reader_job job = {.options = options()};
+	struct r3ring_segment *segment = open_segment();
+	long daemon_before, reader_before;
+
+	reader_worker_start(&worker_a, &job);
+	engine_step(&engine_a, 0, ROWS);
+	cr_assert(reader_worker_accounts(&worker_a, 1));
+	await_heartbeats(segment, 1);
+	daemon_before = sleeps_of(daemon_a.pid);
+	reader_before = sleeps_of(worker_a.worker.pid);
+	await_heartbeats(segment, 3);
+	cr_expect_leq(sleeps_of(daemon_a.pid) - daemon_before, 60);
+	cr_expect_leq(sleeps_of(worker_a.worker.pid) - reader_before, 60);
+	reader_worker_finish(&worker_a);
+	r3ring_segment_close(segment);
 }
 
 Test(registered, failure_37_a_sleeping_reader_is_woken_for_each_step)
