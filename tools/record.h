@@ -126,7 +126,10 @@ struct record_channels {
 int record_channels_meet(struct record_channels *channels);
 void record_channels_release(struct record_channels *channels);
 
-/* A record, or that records were lost, of the current channel. Return as the archive's calls. */
+/*
+ * A record, or that records were lost, of the current channel. @view may lie where the writer's
+ * next payload goes (archive_writer_room()). Return as the archive's calls.
+ */
 int record_channels_record(struct record_channels *channels, const struct r3ring_view *view);
 int record_channels_gap(struct record_channels *channels, bool corrupt);
 

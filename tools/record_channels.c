@@ -232,28 +232,6 @@ static void tell_demotion(struct record_channels *channels, struct record_channe
 
 /* ---- what comes --------------------------------------------------------- */
 
-/* It was read where those entries will be that come before it. */
-static int record_behind_generation(struct record_channels *channels,
-				    struct record_channel *channel,
-				    const struct r3ring_reader_stats *stats,
-				    const struct r3ring_view *view)
-{
-	struct r3ring_view moved = *view;
-	void *payload = malloc(view->len ? view->len : 1);
-	int r;
-
-	if (!payload)
-		return -ENOMEM;
-	if (view->len)
-		memcpy(payload, view->data, view->len);
-	moved.data = payload;
-	r = begin_generation(channels, channel, stats);
-	if (r == 0)
-		r = archive_writer_record(channels->writer, (uint16_t)channel->index, &moved);
-	free(payload);
-	return r;
-}
-
 static int put_record(struct record_channels *channels, struct record_channel *channel,
 		      const struct r3ring_view *view)
 {
@@ -265,8 +243,9 @@ static int put_record(struct record_channels *channels, struct record_channel *c
 		r = stats_of_current(channels, &stats);
 		if (r)
 			return r;
-		if (!is_present(channel, stats.uuid))
-			return record_behind_generation(channels, channel, &stats, view);
+		r = enter(channels, channel, &stats);
+		if (r)
+			return r;
 	}
 	return archive_writer_record(channels->writer, (uint16_t)channel->index, view);
 }
@@ -282,11 +261,14 @@ static void note_layers(struct record_channels *channels, struct record_channel 
 	record_content_schema(channels->report, current_name(channels), channels->archive, view);
 }
 
-int record_channels_record(struct record_channels *channels, const struct r3ring_view *view)
+static int record(struct record_channels *channels, const struct r3ring_view *view)
 {
-	struct record_channel *channel = current(channels);
-	int r;
+	struct record_channel *channel;
+	int r = record_channels_meet(channels);
 
+	if (r)
+		return r;
+	channel = current(channels);
 	/* Before its place in the archive is given away. */
 	record_content_note(channels->report, view);
 	note_layers(channels, channel, view);
@@ -301,15 +283,50 @@ int record_channels_record(struct record_channels *channels, const struct r3ring
 	return 0;
 }
 
+/* Whether other entries go in front of it: of channels that are new, or of its generation. */
+static bool comes_first(const struct record_channels *channels, const struct r3ring_view *view)
+{
+	const struct record_channel *channel;
+
+	if (r3ring_instance_channels(channels->instance) != channels->count)
+		return true;
+	channel = current(channels);
+	return !channel->read || view->generation != channel->generation || view->seq == 1;
+}
+
+int record_channels_record(struct record_channels *channels, const struct r3ring_view *view)
+{
+	struct r3ring_view moved = *view;
+	void *payload;
+	int r;
+
+	if (!comes_first(channels, view))
+		return record(channels, view);
+	/* It was read where those will be. */
+	payload = malloc(view->len ? view->len : 1);
+	if (!payload)
+		return -ENOMEM;
+	if (view->len)
+		memcpy(payload, view->data, view->len);
+	moved.data = payload;
+	r = record(channels, &moved);
+	free(payload);
+	return r;
+}
+
 int record_channels_gap(struct record_channels *channels, bool corrupt)
 {
-	struct record_channel *channel = current(channels);
+	struct record_channel *channel;
 	struct r3ring_reader_stats stats;
 	struct archive_gap gap = {.cause = ARCHIVE_GAP_LATE};
-	int r = stats_of_current(channels, &stats);
+	int r = record_channels_meet(channels);
 
 	if (r == 0)
-		r = enter(channels, channel, &stats);
+		r = stats_of_current(channels, &stats);
+	if (r)
+		return r;
+	channel = current(channels);
+	r = enter(channels, channel, &stats);
 	if (r)
 		return r;
 	tell_demotion(channels, channel, &stats);

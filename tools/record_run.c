@@ -261,14 +261,14 @@ static int tell_refusal(struct record_loop *loop, int code)
 
 static int take(struct record_loop *loop, int code, const struct r3ring_view *view, uint64_t now)
 {
-	int r = record_channels_meet(&loop->channels);
+	int r;
 
 	loop->wanted = 0;
 	if (code)
 		loop->last_ns = now;
-	if (r == 0 && code == 1)
+	if (code == 1)
 		r = record_channels_record(&loop->channels, view);
-	else if (r == 0)
+	else
 		r = record_channels_gap(&loop->channels, code == -EBADMSG);
 	return r < 0 ? archive_failed(loop, r) : 0;
 }
@@ -276,12 +276,13 @@ static int take(struct record_loop *loop, int code, const struct r3ring_view *vi
 static int read_next(struct record_loop *loop)
 {
 	struct r3ring_view view;
-	size_t capacity;
-	void *room = archive_writer_room(loop->writer, loop->wanted, &capacity);
+	size_t capacity = 0;
 	int r = archive_writer_poll(loop->writer);
+	/* Behind that, which may hand on the block that it would be in. */
+	void *room = r < 0 ? NULL : archive_writer_room(loop->writer, loop->wanted, &capacity);
 	uint64_t now;
 
-	if (r < 0 || !room)
+	if (!room)
 		return archive_failed(loop, r < 0 ? r : -ENOMEM);
 	r = r3ring_instance_read(loop->instance, &view, room, capacity);
 	now = clock_coarse_ns();
