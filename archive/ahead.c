@@ -32,7 +32,7 @@ struct slot {
 	uint8_t *stored, *raw;
 	size_t stored_room, raw_room;
 	const uint8_t *entries;
-	uint64_t records;
+	struct archive_content content;
 };
 
 struct worker {
@@ -108,7 +108,7 @@ static bool read_block(struct slot *slot, ZSTD_DCtx *zstd)
 	if (packed && !decompress(slot, zstd))
 		return false;
 	slot->entries = packed ? slot->raw : slot->stored;
-	return !archive_entries_check(slot->entries, head->raw, head->entries, &slot->records);
+	return !archive_entries_check(slot->entries, head->raw, head->entries, &slot->content);
 }
 
 /* ---- workers ------------------------------------------------------------ */
@@ -322,7 +322,7 @@ static void help_or_wait(struct archive_ahead *ahead)
 
 const uint8_t *archive_ahead_take(struct archive_ahead *ahead, int fd, uint64_t bytes,
 				  uint64_t offset, const struct archive_block_head *head,
-				  uint64_t *records)
+				  struct archive_content *content)
 {
 	const uint8_t *entries = NULL;
 	struct slot *slot;
@@ -336,7 +336,7 @@ const uint8_t *archive_ahead_take(struct archive_ahead *ahead, int fd, uint64_t 
 		ahead->shown = slot->state == WHOLE;
 		if (ahead->shown) {
 			entries = slot->entries;
-			*records = slot->records;
+			*content = slot->content;
 		} else {
 			forget(ahead);
 		}

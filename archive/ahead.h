@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+#include "archive/entry.h"
 #include "archive/format.h"
 
 struct archive_ahead;
@@ -18,13 +19,13 @@ void archive_ahead_destroy(struct archive_ahead *ahead);
 
 /*
  * The entries of the block whose head @head is at @offset of @fd, the file's @bytes long, and
- * how many records they are: they have their hashes and are what archive_entries_check()
+ * what they are: they have their hashes and are what archive_entries_check()
  * takes. There until the next call. Goes on with the blocks behind it.
  * Returns NULL where they are to be read otherwise.
  */
 const uint8_t *archive_ahead_take(struct archive_ahead *ahead, int fd, uint64_t bytes,
 				  uint64_t offset, const struct archive_block_head *head,
-				  uint64_t *records);
+				  struct archive_content *content);
 
 /* Forgets what was read, before the file is closed. */
 void archive_ahead_forget(struct archive_ahead *ahead);

@@ -92,6 +92,7 @@ struct block *blocks_take(struct blocks *blocks)
 	pthread_mutex_unlock(&blocks->lock);
 	block->head = (struct archive_block_head){.magic = ARCHIVE_BLOCK_MAGIC};
 	block->begins_segment = false;
+	block->has_state = false;
 	return block;
 }
 

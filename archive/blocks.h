@@ -33,6 +33,7 @@ struct block {
 
 	struct archive_block_head head; /* raw, entries, flags, records: by who fills */
 	bool begins_segment;
+	bool has_state;   /* as in format.h */
 	uint64_t segment; /* counts segments, for blocks_segment_bytes() */
 
 	/* Under the lock. */

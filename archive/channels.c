@@ -112,3 +112,18 @@ struct archive_channel *archive_channels_get(const struct archive_channels *chan
 {
 	return index < channels->count ? channels->table[index] : NULL;
 }
+
+void archive_channels_doubt(struct archive_channels *channels, bool doubt)
+{
+	for (struct known_channel *known = channels->known; known; known = known->hh.next)
+		known->channel.doubt = doubt && known->channel.said_in;
+}
+
+struct archive_channel *archive_channels_doubtful(struct archive_channels *channels)
+{
+	struct known_channel *known = channels->known;
+
+	while (known && !known->channel.doubt)
+		known = known->hh.next;
+	return known ? &known->channel : NULL;
+}

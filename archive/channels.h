@@ -6,6 +6,7 @@
 #ifndef ARCHIVE_CHANNELS_H
 #define ARCHIVE_CHANNELS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "archive/format.h"
@@ -19,6 +20,8 @@ struct archive_channel {
 	uint64_t generation;
 	uint8_t uuid[16];
 	uint64_t seq; /* of its last record or the end of its last gap, as far as it was read */
+	bool closed;  /* that was CLOSED */
+	bool doubt;   /* what may have been behind that cannot be read */
 };
 
 struct archive_channels *archive_channels_create(void); /* NULL: no memory */
@@ -33,6 +36,12 @@ void archive_channels_forget(struct archive_channels *channels);
  */
 int archive_channels_declare(struct archive_channels *channels, uint16_t index, const char *name,
 			     uint32_t bytes);
+
+/* Something could not be read, that may have been of any of them; or they begin anew. */
+void archive_channels_doubt(struct archive_channels *channels, bool doubt);
+
+/* The first one in doubt; NULL: none is. */
+struct archive_channel *archive_channels_doubtful(struct archive_channels *channels);
 
 /* Channel @index of the segment; NULL: it was not declared. Valid until destroy. */
 struct archive_channel *archive_channels_get(const struct archive_channels *channels,

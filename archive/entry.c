@@ -16,6 +16,13 @@ uint64_t archive_entry_bytes(const struct archive_entry *entry)
 	return sizeof(*entry) + (entry->bytes + (uint64_t)PADDING - 1) / PADDING * PADDING;
 }
 
+bool archive_entry_is_state(const struct archive_entry *entry)
+{
+	return (entry->flags & ARCHIVE_ENTRY_REPEATED) ||
+	       (entry->kind != ARCHIVE_RECORD && entry->kind != ARCHIVE_SKIPPED &&
+		entry->kind != ARCHIVE_GAP);
+}
+
 static bool gap_possible(const struct archive_entry *entry, const uint8_t *payload)
 {
 	struct archive_gap gap;
@@ -78,11 +85,11 @@ static bool possible(const struct archive_entry *entry, const uint8_t *payload)
 }
 
 const char *archive_entries_check(const uint8_t *bytes, uint32_t size, uint32_t count,
-				  uint64_t *records)
+				  struct archive_content *content)
 {
 	uint32_t at = 0;
 
-	*records = 0;
+	*content = (struct archive_content){0};
 	for (uint32_t i = 0; i < count; i++) {
 		struct archive_entry entry;
 		const uint8_t *payload;
@@ -98,7 +105,8 @@ const char *archive_entries_check(const uint8_t *bytes, uint32_t size, uint32_t 
 		if (!possible(&entry, payload) ||
 		    !archive_all_zero(payload + entry.bytes, whole - sizeof(entry) - entry.bytes))
 			return "has an entry that no r3ring of this format writes";
-		*records += is_record(&entry) && !is_repeated(&entry);
+		content->records += is_record(&entry) && !is_repeated(&entry);
+		content->state |= archive_entry_is_state(&entry);
 		at += (uint32_t)whole;
 	}
 	return at == size ? NULL : "has more bytes than its entries";

@@ -29,6 +29,10 @@
  * (removes, where it has no READY). It then begins another segment, whose first entry is
  * RESUMED, as it does after one that ended in good order.
  *
+ * State, in what follows, is every entry that others are read by: CHANNEL, GENERATION, READY,
+ * RESUMED, and all that is said again. A block's head says which block before it has some: so
+ * who meets a damaged one knows whether those behind it can be read without it.
+ *
  * Segments are made, and their heads synced, when all before is on the disk: only the
  * newest can be other than whole after a power loss. A later block of it whose `synced`
  * is not below the first that is broken tells damage from that.
@@ -41,7 +45,7 @@
 #include <r3ring/abi.h>
 
 #define ARCHIVE_MAGIC "R3RINGAR"
-#define ARCHIVE_VERSION 1u
+#define ARCHIVE_VERSION 2u
 #define ARCHIVE_BLOCK_MAGIC 0x4B423352u /* "R3BK" */
 #define ARCHIVE_ALIGN 64u               /* of heads and blocks in a segment */
 /* Entries of a block, before compression; a larger record has a block of its own. */
@@ -89,15 +93,16 @@ struct archive_block_head {
 	uint32_t stored; /* bytes behind this head, then zeros up to ARCHIVE_ALIGN */
 	uint32_t raw;    /* bytes of its entries */
 	uint32_t entries;
-	uint32_t reserved;
-	/* RECORD and SKIPPED of the archive up to and including this block, without those
-	 * repeated. */
-	uint64_t records;
+	uint32_t own;           /* RECORD and SKIPPED in it, without those repeated; version 1: 0 */
+	uint64_t records;       /* likewise, of the archive up to and including this block */
 	uint64_t time_ns;       /* CLOCK_REALTIME when it was written */
 	uint64_t previous_hash; /* head_hash of the block before, 0: there is none */
 	uint64_t synced;        /* number of the newest block known to be on the disk by then */
 	uint64_t stored_hash;   /* XXH3 of the stored bytes */
-	uint64_t reserved1[6];
+	/* Number of the newest block before it, of its segment, that has state; 0: none, and so
+	 * in version 1. */
+	uint64_t state;
+	uint64_t reserved1[5];
 	uint64_t head_hash; /* XXH3 of all above */
 };
 
@@ -142,6 +147,8 @@ enum archive_gap_cause {
 	ARCHIVE_GAP_CORRUPT = 3,  /* the ring's content was refused */
 	ARCHIVE_GAP_STOPPED = 4,  /* overwritten, or gone with their ring, while no recorder ran */
 	ARCHIVE_GAP_UNSYNCED = 5, /* had been written, and went with a crash */
+	ARCHIVE_GAP_DAMAGED = 6,  /* of readers alone: in what cannot be read of the archive */
+	ARCHIVE_GAP_CAUSES,
 };
 
 /* Records [from_seq, to_seq] of the channel's generation. lost == 0: how many is unknown,

@@ -24,15 +24,28 @@ struct indexing {
 static int take_segment(struct indexing *ix, const struct archive_listed *listed,
 			struct archive_progress *progress, struct r3ring_error *why)
 {
+	const struct archive_segment *open = &ix->reader->segment;
 	struct archive_item item;
-	int code = archive_reader_seek(ix->reader, listed->number, why);
+	struct r3ring_error passed = {0};
+	bool damaged = false;
+	int code = archive_reader_seek(ix->reader, listed->number, &passed);
 
 	index_tally_segment(ix->tally);
 	*progress = (struct archive_progress){.number = listed->number, .bytes = listed->bytes};
+	*why = passed;
 	if (code)
 		return code;
-	while ((code = archive_reader_next(ix->reader, &item, why)) == 1 &&
-	       item.place.segment == listed->number) {
+	for (;;) {
+		code = archive_reader_next(ix->reader, &item, &passed);
+		if (code < 0 && !why->code)
+			*why = passed;
+		/* Damage behind which the segment goes on. */
+		if (code == -EBADMSG && open->fd >= 0 && open->number == listed->number) {
+			damaged = true;
+			continue;
+		}
+		if (code != 1 || item.place.segment != listed->number)
+			break;
 		if (index_tally_take(ix->tally, &item))
 			return r3ring_error_set(why, -ENOMEM, "no memory for the index");
 	}
@@ -41,6 +54,8 @@ static int take_segment(struct indexing *ix, const struct archive_listed *listed
 	else if (ix->reader->left.number == listed->number)
 		*progress = ix->reader->left;
 	/* What follows it is looked at when it is its turn. */
+	if (damaged && (code >= 0 || code == -EBADMSG))
+		return -EBADMSG;
 	return code > 0 || progress->whole ? 0 : code;
 }
 

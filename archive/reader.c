@@ -16,6 +16,7 @@
 #include "archive/reader.h"
 #include "archive/reader_internal.h"
 #include "archive/segment.h"
+#include "archive/skip.h"
 
 /* What a recorder has under way at the end of its segment at most. */
 #define IN_FLIGHT_MAX (64ull << 20)
@@ -82,9 +83,10 @@ static void leave(struct archive_reader *reader)
 	note_passed(reader);
 }
 
-/* Damage, told in @err: goes on behind it. */
+/* Damage, told in @err: goes on with the next segment. */
 static int give_up(struct archive_reader *reader)
 {
+	archive_channels_doubt(reader->channels, true);
 	if (reader->segment.fd >= 0) {
 		reader->damaged = archive_unread_of(&reader->segment);
 		archive_unread_add(&reader->unread, &reader->damaged);
@@ -93,6 +95,18 @@ static int give_up(struct archive_reader *reader)
 		note_passed(reader);
 	}
 	reader->whole = false;
+	reader->broken = true;
+	reader->looked_again = false;
+	return -EBADMSG;
+}
+
+/* The same of a block, behind which the segment may be gone on with. */
+static int give_up_block(struct archive_reader *reader)
+{
+	if (!archive_segment_skip(&reader->segment, &reader->damaged))
+		return give_up(reader);
+	archive_channels_doubt(reader->channels, true);
+	archive_unread_add(&reader->unread, &reader->damaged);
 	reader->broken = true;
 	reader->looked_again = false;
 	return -EBADMSG;
@@ -111,7 +125,7 @@ static int judge_end(struct archive_reader *reader)
 	if (near && archive_is_being_written(reader->dir_fd))
 		return 0;
 	if (reader->looked_again)
-		return give_up(reader);
+		return reader->segment.fd >= 0 ? give_up_block(reader) : give_up(reader);
 	reader->looked_again = true;
 	return AGAIN;
 }
@@ -193,7 +207,7 @@ static void begin_segment(struct archive_reader *reader)
 	if (reader->whole)
 		segment->chain.records = reader->chain.records;
 	segment->chain.records_known = reader->whole || segment->number == 1;
-	reader->continued = reader->whole;
+	reader->continued = reader->whole && !reader->broken;
 	reader->resuming = reader->broken;
 	reader->after = segment->number;
 	reader->whole = reader->broken = reader->looked_again = reader->ready = false;
@@ -311,7 +325,7 @@ static int next_block(struct archive_reader *reader, struct r3ring_error *err)
 	case -EBADMSG:
 		if (!reader->segment.closed && !list(reader, NULL) && is_newest(reader))
 			return judge_end(reader);
-		return give_up(reader);
+		return give_up_block(reader);
 	default:
 		return code;
 	}
@@ -326,15 +340,18 @@ int archive_reader_next(struct archive_reader *reader, struct archive_item *item
 
 	reader->damaged = (struct archive_unread){0};
 	while (code == AGAIN) {
-		if (reader->gap_owed || reader->entries_left)
+		if (reader->gap_owed || reader->entries_left) {
 			code = archive_reader_take(reader, item, err);
-		else if (reader->segment.fd >= 0)
+			if (code == -EBADMSG)
+				give_up(reader);
+		} else if (reader->segment.fd >= 0) {
 			code = next_block(reader, err);
-		else
+		} else {
 			code = next_segment(reader, err);
+		}
 	}
-	if (code == -EBADMSG && reader->segment.fd >= 0)
-		give_up(reader);
+	if (code == 0 && !archive_is_being_written(reader->dir_fd))
+		code = archive_reader_take_rest(reader, item);
 	if (code == -EBADMSG)
 		archive_unread_tell(&reader->damaged, err);
 	return code;
@@ -443,6 +460,7 @@ int archive_reader_seek(struct archive_reader *reader, uint64_t number, struct r
 	reader->anywhere = true;
 	reader->headless = false;
 	reader->whole = reader->broken = reader->gap_owed = false;
+	archive_channels_doubt(reader->channels, false);
 	note_passed(reader);
 	return 0;
 }
@@ -463,4 +481,9 @@ void archive_reader_get_extent(const struct archive_reader *reader, struct archi
 uint64_t archive_reader_passed(const struct archive_reader *reader)
 {
 	return reader->passed + (reader->segment.fd >= 0 ? reader->segment.offset : 0);
+}
+
+const struct archive_unread *archive_reader_unread(const struct archive_reader *reader)
+{
+	return &reader->unread;
 }

@@ -66,9 +66,12 @@ void archive_reader_read_ahead(struct archive_reader *reader);
  * Payloads are what the ring gave, which need not be what r3ring_record_decode() takes.
  *
  * Returns 1, 0 (the end; while a recorder is at work there may be more later), -EBADMSG
- * (damage, @err says where and what; the next call goes on with the next segment, where
- * each channel that lost records, or of which that is not known, has a GAP of cause
- * ARCHIVE_GAP_CORRUPT behind its GENERATION), -ENOMEM, -EIO.
+ * (damage, @err says where and what, and how much is not read; the next call goes on behind it,
+ * with a later block of the segment or the next segment), -ENOMEM, -EIO.
+ *
+ * Each channel that lost records by that, or of which it is not known, then has a GAP of cause
+ * ARCHIVE_GAP_DAMAGED: in front of its next entry, behind its GENERATION where that begins a
+ * segment, or at the end.
  *
  * That the newest segment has no end is damage, too, unless a recorder is at work; and so is
  * that segments are missing, at the beginning (unless its recorder removed the oldest), in the
@@ -88,6 +91,10 @@ struct archive_extent {
 };
 
 void archive_reader_get_extent(const struct archive_reader *reader, struct archive_extent *extent);
+
+/* What damage kept from being read up to now (archive/unread.h); until close. */
+struct archive_unread;
+const struct archive_unread *archive_reader_unread(const struct archive_reader *reader);
 
 /* Bytes of segments passed so far, for progress; at the end those of all. */
 uint64_t archive_reader_passed(const struct archive_reader *reader);

@@ -43,7 +43,7 @@ struct archive_reader {
 
 	struct archive_segment segment; /* open while its blocks are read */
 	bool ready;                     /* what it says again is over */
-	bool continued;                 /* the one before it was read to its end */
+	bool continued;                 /* all that is before it was read */
 	bool resuming;                  /* behind damage */
 	bool keep_repeated;             /* gives what is said again also where nobody needs it */
 	bool gap_owed;
@@ -56,6 +56,10 @@ struct archive_reader {
 /* The next entry of the block: returns 1, 2 (it is not to be given), -EBADMSG or -ENOMEM. */
 int archive_reader_take(struct archive_reader *reader, struct archive_item *item,
 			struct r3ring_error *err);
+
+/* At the end of all: a gap of a channel of which something may have been in what could not be
+ * read. Returns 1, or 0: there is none more. */
+int archive_reader_take_rest(struct archive_reader *reader, struct archive_item *item);
 
 /* Of the segment that is open, else of the one that was left last. */
 struct archive_progress archive_reader_progress(const struct archive_reader *reader);

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <r3ring/record.h>
+
 #include "archive/entry.h"
 #include "archive/reader_internal.h"
 
@@ -59,7 +61,7 @@ static void owe_gap(struct archive_reader *reader, const struct archive_channel 
 
 	if (same && channel->seq == said->seq)
 		return;
-	item.u.gap = (struct archive_gap){.cause = ARCHIVE_GAP_CORRUPT};
+	item.u.gap = (struct archive_gap){.cause = ARCHIVE_GAP_DAMAGED};
 	if (same) {
 		item.u.gap.lost = said->seq - channel->seq;
 		item.u.gap.from_seq = channel->seq + 1;
@@ -69,6 +71,83 @@ static void owe_gap(struct archive_reader *reader, const struct archive_channel 
 	item.repeated = 0;
 	reader->owed = item;
 	reader->gap_owed = true;
+}
+
+/* Records from the channel's next on, up to @end; 0: how many is not known. */
+static void fill_in_gap(const struct archive_reader *reader, struct archive_channel *channel,
+			uint64_t end, struct archive_item *item)
+{
+	const struct archive_entry entry = {.kind = ARCHIVE_GAP};
+
+	fill_in(reader, &entry, channel, item);
+	item->u.gap = (struct archive_gap){
+		.lost = end ? end - channel->seq : 0,
+		.from_seq = channel->seq + 1,
+		.to_seq = end,
+		.cause = ARCHIVE_GAP_DAMAGED,
+	};
+	if (end)
+		channel->seq = end;
+}
+
+/* Sequence of the first record that the entry tells of; 0: of none. */
+static uint64_t first_seq(const struct archive_entry *entry, const uint8_t *payload)
+{
+	struct archive_gap gap;
+
+	if (entry->kind != ARCHIVE_GAP)
+		return entry->seq;
+	memcpy(&gap, payload, sizeof(gap));
+	return gap.from_seq;
+}
+
+/*
+ * The first entry of a channel behind blocks that are not read, in its generation: what is
+ * missing in front of it. Returns 1 (@item is a gap, and the entry is still to be taken), 0,
+ * or -EBADMSG.
+ */
+static int settle_doubt(struct archive_reader *reader, struct archive_channel *channel,
+			const struct archive_entry *entry, const uint8_t *payload,
+			struct archive_item *item, struct r3ring_error *err)
+{
+	bool ends = entry->kind == ARCHIVE_GENERATION; /* the one before */
+	uint64_t first = ends ? 0 : first_seq(entry, payload);
+
+	channel->doubt = false;
+	if (!ends && first <= channel->seq)
+		return refuse(reader, err, "goes back behind what was read of its channel");
+	if (ends ? channel->closed : first == channel->seq + 1)
+		return 0;
+	fill_in_gap(reader, channel, ends ? 0 : first - 1, item);
+	return 1;
+}
+
+/* The channel of an entry that settles what is in doubt of it; NULL: it does not. */
+static struct archive_channel *doubtful(const struct archive_reader *reader,
+					const struct archive_entry *entry)
+{
+	struct archive_channel *channel;
+
+	if (entry->flags & ARCHIVE_ENTRY_REPEATED || entry->kind == ARCHIVE_CHANNEL ||
+	    entry->kind == ARCHIVE_READY || entry->kind == ARCHIVE_RESUMED)
+		return NULL;
+	channel = archive_channels_get(reader->channels, entry->channel);
+	return channel && channel->doubt && channel->said_in == reader->segment.number ? channel
+										       : NULL;
+}
+
+int archive_reader_take_rest(struct archive_reader *reader, struct archive_item *item)
+{
+	struct archive_channel *channel;
+
+	while ((channel = archive_channels_doubtful(reader->channels))) {
+		channel->doubt = false;
+		if (channel->closed)
+			continue;
+		fill_in_gap(reader, channel, 0, item);
+		return 1;
+	}
+	return 0;
 }
 
 /* ---- entries ----------------------------------------------------------- */
@@ -87,6 +166,8 @@ static void take_generation(struct archive_reader *reader, struct archive_channe
 	channel->generation = said->generation;
 	memcpy(channel->uuid, said->uuid, sizeof(channel->uuid));
 	channel->said_in = reader->segment.number;
+	channel->closed = said->closed;
+	channel->doubt = false;
 }
 
 static int take_content(struct archive_reader *reader, const struct archive_entry *entry,
@@ -102,8 +183,10 @@ static int take_content(struct archive_reader *reader, const struct archive_entr
 	case ARCHIVE_SKIPPED:
 		if (channel->said_in != reader->segment.number)
 			return refuse(reader, err, "a record in front of its generation");
-		if (!item->repeated)
+		if (!item->repeated) {
 			channel->seq = entry->seq;
+			channel->closed = entry->type == R3RING_CLOSED;
+		}
 		fill_in_view(entry, payload, &item->view);
 		if (entry->kind == ARCHIVE_SKIPPED)
 			item->u.kept = (struct archive_kept){reader->segment.head.layer_first,
@@ -111,6 +194,7 @@ static int take_content(struct archive_reader *reader, const struct archive_entr
 		return 1;
 	case ARCHIVE_GAP:
 		memcpy(&item->u.gap, payload, sizeof(item->u.gap));
+		channel->closed = false;
 		if (item->u.gap.lost)
 			channel->seq = item->u.gap.to_seq;
 		return 1;
@@ -186,6 +270,7 @@ int archive_reader_take(struct archive_reader *reader, struct archive_item *item
 	struct archive_item taken = {0};
 	struct archive_entry entry;
 	const uint8_t *payload = reader->segment.entries + reader->at + sizeof(entry);
+	struct archive_channel *channel;
 	int code;
 
 	if (reader->gap_owed) {
@@ -194,6 +279,10 @@ int archive_reader_take(struct archive_reader *reader, struct archive_item *item
 		return 1;
 	}
 	memcpy(&entry, payload - sizeof(entry), sizeof(entry));
+	channel = doubtful(reader, &entry);
+	code = channel ? settle_doubt(reader, channel, &entry, payload, item, err) : 0;
+	if (code)
+		return code;
 	code = take(reader, &entry, payload, &taken, err);
 	if (code < 0)
 		return code;

@@ -198,15 +198,32 @@ static int refuse_block(const struct archive_segment *segment, struct r3ring_err
 			      "block %" PRIu64 " %s", segment->chain.number, what);
 }
 
-static int check_block_head(const struct archive_segment *segment,
-			    const struct archive_block_head *block, struct r3ring_error *err)
+/* Behind its hash: whether a recorder may have written it. */
+bool archive_segment_block_possible(const struct archive_segment *segment,
+				    const struct archive_block_head *block)
 {
 	static const uint32_t known = ARCHIVE_BLOCK_ZSTD | ARCHIVE_BLOCK_LAST | ARCHIVE_BLOCK_MORE;
 	static const uint32_t end = ARCHIVE_BLOCK_LAST | ARCHIVE_BLOCK_MORE;
 	bool compressed = block->flags & ARCHIVE_BLOCK_ZSTD;
 
-	if (!archive_block_intact(block) ||
+	if ((block->flags & ~known) || (block->flags & end) == ARCHIVE_BLOCK_MORE ||
+	    block->raw > ARCHIVE_RAW_MAX || block->raw % 8 ||
+	    block->entries > block->raw / sizeof(struct archive_entry) ||
+	    block->own > block->entries || block->own > block->records ||
+	    (compressed ? block->raw / ZSTD_RATIO_MAX > block->stored
+			: block->raw != block->stored) ||
 	    !archive_all_zero(block->reserved1, sizeof(block->reserved1)))
+		return false;
+	if (segment->head.version < 2)
+		return !block->own && !block->state;
+	return !block->state ||
+	       (block->state >= segment->head.first_block && block->state < block->number);
+}
+
+static int check_block_head(const struct archive_segment *segment,
+			    const struct archive_block_head *block, struct r3ring_error *err)
+{
+	if (!archive_block_intact(block))
 		return refuse_block(segment, err,
 				    "has a head that does not have its hash: damaged");
 	if (block->number != segment->chain.number || block->previous_hash != segment->chain.hash)
@@ -214,12 +231,13 @@ static int check_block_head(const struct archive_segment *segment,
 			segment, err,
 			"is not there: another one is in its place, so blocks were left "
 			"out or exchanged");
-	if ((block->flags & ~known) || (block->flags & end) == ARCHIVE_BLOCK_MORE ||
-	    block->reserved || block->raw > ARCHIVE_RAW_MAX || block->raw % 8 ||
-	    block->entries > block->raw / sizeof(struct archive_entry) ||
-	    (compressed ? block->raw / ZSTD_RATIO_MAX > block->stored
-			: block->raw != block->stored))
+	if (!archive_segment_block_possible(segment, block))
 		return refuse_block(segment, err, "has a head that says what no r3ring writes");
+	if (segment->head.version >= 2 && block->state != segment->chain.state)
+		return archive_refuse(err, -EBADMSG, segment->number, segment->offset,
+				      "block %" PRIu64 " says that block %" PRIu64
+				      " is the newest with state, but it is %" PRIu64,
+				      block->number, block->state, segment->chain.state);
 	return 0;
 }
 
@@ -301,11 +319,16 @@ static int decompress(struct archive_segment *segment, const struct archive_bloc
 }
 
 static int check_records(const struct archive_segment *segment,
-			 const struct archive_block_head *block, uint64_t records,
+			 const struct archive_block_head *block, uint32_t records,
 			 struct r3ring_error *err)
 {
 	uint64_t before = segment->chain.records;
 
+	if (segment->head.version >= 2 && block->own != records)
+		return archive_refuse(err, -EBADMSG, segment->number, segment->offset,
+				      "block %" PRIu64
+				      " says that it has %u records, but it has %u",
+				      block->number, block->own, records);
 	if (!segment->chain.records_known && block->records >= records)
 		before = block->records - records;
 	if (block->records == before + records)
@@ -317,19 +340,18 @@ static int check_records(const struct archive_segment *segment,
 }
 
 static int read_entries(struct archive_segment *segment, const struct archive_block_head *block,
-			struct r3ring_error *err)
+			struct archive_content *content, struct r3ring_error *err)
 {
-	uint64_t records;
 	const uint8_t *entries = NULL;
 	const char *what;
 	int code;
 
 	if (segment->ahead)
 		entries = archive_ahead_take(segment->ahead, segment->fd, segment->bytes,
-					     segment->offset, block, &records);
+					     segment->offset, block, content);
 	if (entries) {
 		segment->entries = entries;
-		return check_records(segment, block, records, err);
+		return check_records(segment, block, content->records, err);
 	}
 	code = read_stored(segment, block, err);
 	if (code)
@@ -340,9 +362,9 @@ static int read_entries(struct archive_segment *segment, const struct archive_bl
 		segment->entries = segment->stored.bytes;
 	if (code)
 		return code;
-	what = archive_entries_check(segment->entries, block->raw, block->entries, &records);
+	what = archive_entries_check(segment->entries, block->raw, block->entries, content);
 	return what ? refuse_block(segment, err, what)
-		    : check_records(segment, block, records, err);
+		    : check_records(segment, block, content->records, err);
 }
 
 static int read_end(struct archive_segment *segment, struct r3ring_error *err)
@@ -359,6 +381,7 @@ static int read_end(struct archive_segment *segment, struct r3ring_error *err)
 int archive_segment_next(struct archive_segment *segment, struct r3ring_error *err)
 {
 	struct archive_block_head block = {0};
+	struct archive_content content;
 	int code;
 
 	if (segment->closed)
@@ -366,7 +389,7 @@ int archive_segment_next(struct archive_segment *segment, struct r3ring_error *e
 	code = read_head(segment, &block, err);
 	if (code <= 0)
 		return code;
-	code = read_entries(segment, &block, err);
+	code = read_entries(segment, &block, &content, err);
 	if (code == -ENOMEM)
 		return r3ring_error_set(err, code, "no memory for a block of %u bytes", block.raw);
 	if (code)
@@ -376,9 +399,11 @@ int archive_segment_next(struct archive_segment *segment, struct r3ring_error *e
 	segment->block = block;
 	segment->closed = block.flags & ARCHIVE_BLOCK_LAST;
 	segment->more = block.flags & ARCHIVE_BLOCK_MORE;
-	segment->chain = (struct archive_chain){.number = block.number + 1,
-						.hash = block.head_hash,
-						.records = block.records,
-						.records_known = true};
+	segment->chain =
+		(struct archive_chain){.number = block.number + 1,
+				       .hash = block.head_hash,
+				       .records = block.records,
+				       .records_known = true,
+				       .state = content.state ? block.number : block.state};
 	return 1;
 }

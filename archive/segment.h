@@ -24,6 +24,7 @@ struct archive_chain {
 	uint64_t hash;      /* of the block before it; 0: none */
 	uint64_t records;   /* up to and including that */
 	bool records_known; /* else the first block is believed */
+	uint64_t state;     /* number of the newest block of the segment that has some; 0: none */
 };
 
 /* Room that is used again for every block. */
@@ -71,6 +72,10 @@ void archive_segment_free(struct archive_segment *segment);
  * -ENOMEM, or the errno of reading; nothing is changed then.
  */
 int archive_segment_next(struct archive_segment *segment, struct r3ring_error *err);
+
+/* Whether a whole head of a block is one that a recorder of the segment's version writes. */
+bool archive_segment_block_possible(const struct archive_segment *segment,
+				    const struct archive_block_head *block);
 
 /* "segment 00000002.r3seg, byte 4096: ..." with what is said by @format; returns @code. */
 int archive_refuse(struct r3ring_error *err, int code, uint64_t number, uint64_t offset,

@@ -20,15 +20,18 @@ static void seal(struct store *store, struct block *block)
 {
 	struct archive_block_head *head = &block->head;
 
-	store->given.records += head->records;
+	store->given.records += head->own;
 	head->records = store->given.records;
 	head->number = ++store->given.block;
+	head->state = store->given.state;
 	head->time_ns = clock_real_ns();
 	head->previous_hash = store->given.hash;
 	head->synced = store->synced_block;
 	archive_block_seal(head);
 	store->given.hash = head->head_hash;
 	store->given.flags = head->flags;
+	if (block->has_state)
+		store->given.state = head->number;
 	block->left = (uint32_t)archive_block_span(head);
 	block->offset = store->offset;
 	store->offset += block->left;
@@ -76,6 +79,7 @@ static void note_written(void *ctx, const struct block *block)
 		.hash = block->head.head_hash,
 		.records = block->head.records,
 		.flags = block->head.flags,
+		.state = block->has_state ? block->head.number : block->head.state,
 	};
 	store->written_to = block->offset + archive_block_span(&block->head);
 	pthread_mutex_lock(&store->lock);

@@ -21,6 +21,7 @@ struct store_chain {
 	uint64_t hash;  /* its head_hash */
 	uint64_t records;
 	uint32_t flags; /* its own */
+	uint64_t state; /* number of the newest one of its segment that has some, 0: none */
 };
 
 /* The newest mark of a segment's end. */

@@ -11,14 +11,14 @@
 static bool count_before(const struct store *store, uint64_t number, uint64_t *before)
 {
 	struct archive_segment segment = {.fd = -1};
-	uint64_t records;
+	struct archive_content content;
 	bool read = archive_segment_open(&segment, store->dir_fd, number, NULL) == 0 &&
 		    archive_segment_next(&segment, NULL) == 1 &&
 		    !archive_entries_check(segment.entries, segment.block.raw,
-					   segment.block.entries, &records);
+					   segment.block.entries, &content);
 
 	if (read)
-		*before = segment.block.records - records;
+		*before = segment.block.records - content.records;
 	archive_segment_free(&segment);
 	return read;
 }

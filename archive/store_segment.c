@@ -183,6 +183,7 @@ static int write_head(struct store *store, uint64_t number)
 		return count < 0 ? -errno : -ENOSPC;
 	store->offset = sizeof(head);
 	store->written_to = sizeof(head);
+	store->given.state = store->written.state = 0;
 	/* Whatever the policy: blocks without a head are damage, blocks without a name none. */
 	return fdatasync(store->fd) < 0 || fsync(store->dir_fd) < 0 ? -errno : 0;
 }
@@ -220,6 +221,7 @@ static int write_last(struct store *store, uint32_t flags)
 		.number = store->written.block + 1,
 		.records = store->written.records,
 		.previous_hash = store->written.hash,
+		.state = store->written.state,
 		.synced = store->synced_block,
 		.stored_hash = archive_hash("", 0),
 	};

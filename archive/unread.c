@@ -40,7 +40,10 @@ struct archive_unread archive_unread_of(const struct archive_segment *segment)
 	while (offset < segment->bytes && read_head(segment, &chain, offset, &head)) {
 		unread.blocks++;
 		unread.records += records_of(&chain, &head);
-		chain = (struct archive_chain){head.number + 1, head.head_hash, head.records, true};
+		chain = (struct archive_chain){.number = head.number + 1,
+					       .hash = head.head_hash,
+					       .records = head.records,
+					       .records_known = true};
 		offset += archive_block_span(&head);
 	}
 	unread.unsized = !sized || offset < segment->bytes;
@@ -55,16 +58,24 @@ void archive_unread_add(struct archive_unread *to, const struct archive_unread *
 	to->unsized += from->unsized;
 }
 
+static const char *where_to(const struct archive_unread *unread, char place[static 32])
+{
+	if (!unread->goes_on)
+		return "the segment's end";
+	snprintf(place, 32, "byte %" PRIu64, unread->goes_on);
+	return place;
+}
+
 void archive_unread_tell(const struct archive_unread *unread, struct r3ring_error *err)
 {
 	size_t used = err ? strlen(err->text) : 0;
+	char place[32];
 
 	if (!err || !unread->bytes)
 		return;
 	used += (size_t)snprintf(err->text + used, sizeof(err->text) - used,
-				 "; nothing is read from there to the segment's end, %" PRIu64
-				 " bytes",
-				 unread->bytes);
+				 "; nothing is read from there to %s, %" PRIu64 " bytes",
+				 where_to(unread, place), unread->bytes);
 	if (used >= sizeof(err->text))
 		return;
 	if (unread->records)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What lies behind damage in a segment, and is not read: as far as its heads say. */
+/* What is not read of a segment for damage: as far as its heads say. */
 #ifndef ARCHIVE_UNREAD_H
 #define ARCHIVE_UNREAD_H
 
@@ -14,6 +14,7 @@ struct archive_unread {
 	uint64_t blocks;  /* whose heads are whole and in their place, from the damage on */
 	uint64_t records; /* that they say they have, without those repeated; at least */
 	uint64_t unsized; /* places with bytes behind them of which not even that is known */
+	uint64_t goes_on; /* offset in the segment at which reading does; 0: it does not */
 };
 
 /* From where the segment was read to up to its end. */

@@ -35,7 +35,7 @@ const char *archive_gap_cause_name(uint32_t cause)
 	static const char *const names[] = {
 		[ARCHIVE_GAP_LATE] = "late",         [ARCHIVE_GAP_OVERRUN] = "overrun",
 		[ARCHIVE_GAP_CORRUPT] = "corrupt",   [ARCHIVE_GAP_STOPPED] = "stopped",
-		[ARCHIVE_GAP_UNSYNCED] = "unsynced",
+		[ARCHIVE_GAP_UNSYNCED] = "unsynced", [ARCHIVE_GAP_DAMAGED] = "damaged",
 	};
 
 	return cause && cause < sizeof(names) / sizeof(names[0]) ? names[cause] : "?";
@@ -135,6 +135,7 @@ static int take(struct verifying *v, const struct archive_item *item)
 static void take_damage(struct verifying *v, const char *text)
 {
 	tell(v, text);
+	verify_index_damage(v->index);
 	for (uint32_t i = 0; i < v->count; i++)
 		account_interrupt(&v->accounts[i]);
 }

@@ -20,7 +20,7 @@ struct archive_verified {
 	uint8_t uuid[16];
 	uint64_t first_segment, last_segment, segments, blocks;
 	uint64_t bytes;               /* of all segments */
-	struct archive_unread unread; /* behind damage; in no other figure here */
+	struct archive_unread unread; /* for damage; in no figure here but gaps */
 	uint64_t ring_bytes;          /* payloads of its records, as they were in the rings */
 	uint64_t channels, generations;
 	uint64_t records[R3RING_RECORD_TYPES]; /* by type; 0: of types not known */
@@ -31,8 +31,8 @@ struct archive_verified {
 	uint64_t layer_rows; /* tokens x layers that are there */
 	uint64_t requests_begun, requests_ended;
 	uint64_t lost_steps[R3RING_CAUSE_COUNT], lost_rows[R3RING_CAUSE_COUNT]; /* by LOST */
-	uint64_t gaps[ARCHIVE_GAP_UNSYNCED + 1];                                /* by cause */
-	uint64_t gap_records[ARCHIVE_GAP_UNSYNCED + 1]; /* of known number */
+	uint64_t gaps[ARCHIVE_GAP_CAUSES];                                      /* by cause */
+	uint64_t gap_records[ARCHIVE_GAP_CAUSES]; /* of known number */
 	uint64_t gaps_unsized;
 	uint64_t resumed;   /* how often a recorder went on */
 	uint64_t cut_bytes; /* that were not whole then */

@@ -16,6 +16,7 @@ struct verify_index {
 	struct index_store *store; /* NULL: there is none that could be compared */
 	struct index_tally *tally;
 	uint64_t segment; /* that the tally is of; 0: none yet */
+	uint64_t damaged; /* the newest one of which not all could be read */
 	bool standalone;  /* nobody has read the one before */
 };
 
@@ -147,7 +148,8 @@ static int compare(struct verify_index *index)
 	struct r3ring_error why = {0};
 	int code = 0;
 
-	if (!index->store || at == listing->count || listing->segments[at].number != index->segment)
+	if (!index->store || index->damaged == index->segment || at == listing->count ||
+	    listing->segments[at].number != index->segment)
 		return 0;
 	if (is_current(index, &listing->segments[at])) {
 		code = compare_segment(index, &why);
@@ -178,6 +180,11 @@ static int begin_segment(struct verify_index *index, uint64_t number)
 	index_tally_segment(index->tally);
 	index->segment = number;
 	return code;
+}
+
+void verify_index_damage(struct verify_index *index)
+{
+	index->damaged = index->reader->after;
 }
 
 int verify_index_take(struct verify_index *index, const struct archive_item *item)

@@ -15,6 +15,9 @@ struct verify_index *verify_index_open(const char *dir, const struct archive_rea
 void verify_index_close(struct verify_index *index);
 
 /* Takes the next entry. Returns 0 or -ENOMEM. */
+/* Something of the segment that is read cannot be: it is not compared. */
+void verify_index_damage(struct verify_index *index);
+
 int verify_index_take(struct verify_index *index, const struct archive_item *item);
 
 /* No more come: compares the last segment, and looks for segments that are missing, in the

@@ -227,9 +227,9 @@ static void end(struct archive_writer *writer)
 	int code = 0;
 
 	/* An archive without entries has a segment, too: it was recorded, and there was nothing. */
-	if (writer->block || !writer->segment_over || !writer->records)
-		writer_block(writer, 0, &code);
-	if (writer->block)
+	if (!writer->block && writer->segment_over && !writer->records)
+		writer_block(writer, 0, false, &code);
+	if (writer->block && writer->block->head.entries)
 		writer_hand_on(writer, true);
 }
 
@@ -267,7 +267,7 @@ int archive_writer_channel(struct archive_writer *writer, const char *name)
 	if (known != UINT32_MAX)
 		return (int)known;
 	/* A segment that begins here does not say it again. */
-	if (!writer_block(writer, strlen(name), &r))
+	if (!writer_block(writer, strlen(name), true, &r))
 		return r;
 	index = channel_states_add(&writer->states, name, strlen(name));
 	if (index < 0)
@@ -353,7 +353,7 @@ int archive_writer_record(struct archive_writer *writer, uint16_t channel,
 void *archive_writer_room(struct archive_writer *writer, uint32_t bytes, size_t *capacity)
 {
 	int code;
-	const struct block *block = writer_block(writer, bytes, &code);
+	const struct block *block = writer_block(writer, bytes, false, &code);
 	size_t used;
 
 	if (!block)

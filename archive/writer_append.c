@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "archive/block.h"
+#include "archive/entry.h"
 #include "archive/writer_internal.h"
 #include "channel/clock.h"
 
@@ -34,9 +35,10 @@ void writer_hand_on(struct archive_writer *writer, bool last)
 	blocks_give(&writer->blocks, block);
 }
 
-static bool has_room(const struct block *block, uint64_t span)
+static bool takes(const struct block *block, uint64_t span, bool state)
 {
-	return block->head.raw + span <= block->capacity;
+	return block->head.raw + span <= block->capacity &&
+	       (block->has_state == state || !block->head.entries);
 }
 
 static int take_block(struct archive_writer *writer, uint64_t span)
@@ -65,28 +67,28 @@ static int begin_segment(struct archive_writer *writer)
 	return r;
 }
 
-static int make_room(struct archive_writer *writer, uint64_t span)
+static int make_room(struct archive_writer *writer, uint64_t span, bool state)
 {
 	int r = 0;
 
-	if (writer->block && !has_room(writer->block, span))
+	if (writer->block && !takes(writer->block, span, state))
 		writer_hand_on(writer, false);
 	if (!writer->block && writer->segment_over)
 		r = begin_segment(writer);
-	if (r == 0 && writer->block && !has_room(writer->block, span))
+	if (r == 0 && writer->block && !takes(writer->block, span, state))
 		writer_hand_on(writer, false);
 	if (r == 0 && !writer->block)
 		r = take_block(writer, span);
 	return r;
 }
 
-struct block *writer_block(struct archive_writer *writer, uint64_t payload, int *code)
+struct block *writer_block(struct archive_writer *writer, uint64_t payload, bool state, int *code)
 {
 	*code = store_failed(&writer->store);
 	if (*code == 0 && payload > ARCHIVE_RECORD_MAX)
 		*code = -EMSGSIZE;
 	if (*code == 0)
-		*code = make_room(writer, entry_span(payload));
+		*code = make_room(writer, entry_span(payload), state);
 	return *code ? NULL : writer->block;
 }
 
@@ -104,7 +106,7 @@ int writer_append(struct archive_writer *writer, const struct entry_spec *spec)
 	uint8_t *place;
 	int code;
 
-	block = writer_block(writer, head->bytes, &code);
+	block = writer_block(writer, head->bytes, archive_entry_is_state(head), &code);
 	if (!block)
 		return code;
 	place = writer_place(block);
@@ -115,8 +117,9 @@ int writer_append(struct archive_writer *writer, const struct entry_spec *spec)
 	memset(place + head->bytes, 0, span - sizeof(*head) - head->bytes);
 	block->head.raw += (uint32_t)span;
 	block->head.entries++;
+	block->has_state |= archive_entry_is_state(head);
 	if (is_counted(head)) {
-		block->head.records++;
+		block->head.own++;
 		writer->records++;
 	}
 	return 0;

@@ -35,8 +35,10 @@ struct entry_spec {
 /*
  * A block with room for an entry of @payload bytes: the present one or the next, or NULL
  * and *@code. Begins a segment where it is time.
+ * @state: as in format.h; such entries and others are in blocks of their own, so that damage of
+ *         what is large does not hide what follows.
  */
-struct block *writer_block(struct archive_writer *writer, uint64_t payload, int *code);
+struct block *writer_block(struct archive_writer *writer, uint64_t payload, bool state, int *code);
 
 /* Where its next entry goes. */
 uint8_t *writer_place(const struct block *block);

@@ -76,7 +76,7 @@ static uint64_t gaps(const struct report *report)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t cause = ARCHIVE_GAP_LATE; cause <= ARCHIVE_GAP_UNSYNCED; cause++)
+	for (uint32_t cause = ARCHIVE_GAP_LATE; cause < ARCHIVE_GAP_CAUSES; cause++)
 		sum += report->counts.gaps[cause];
 	return sum;
 }
@@ -102,8 +102,8 @@ static void state_of_losses(FILE *out, const struct report *report)
 	html_number(out, gaps(report));
 	fputs(" gaps in what was recorded", out);
 	if (report->problems)
-		fputs(", as far as the archive could be read; what damage hides is not in these "
-		      "figures",
+		fputs(", as far as the archive could be read; of what damage hides only the "
+		      "gaps are in these figures",
 		      out);
 	fputs(". <a href=\"#coverage\">By cause</a></p>\n", out);
 }
@@ -126,7 +126,7 @@ static void unread(FILE *out, const struct archive_unread *unread)
 {
 	if (!unread->bytes)
 		return;
-	fputs(" Behind damage ", out);
+	fputs(" For damage ", out);
 	html_number(out, unread->bytes);
 	fputs(" bytes were not read, with ", out);
 	if (!unread->records) {

@@ -111,7 +111,7 @@ static void lost_by_channel(FILE *out, const struct archive_verified *counts)
 		fputs(" rows)", out);
 		separator = "; ";
 	}
-	for (uint32_t cause = ARCHIVE_GAP_LATE; cause <= ARCHIVE_GAP_UNSYNCED; cause++) {
+	for (uint32_t cause = ARCHIVE_GAP_LATE; cause < ARCHIVE_GAP_CAUSES; cause++) {
 		if (!counts->gaps[cause])
 			continue;
 		fprintf(out, "%snot recorded, %s: ", separator, archive_gap_cause_name(cause));

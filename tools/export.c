@@ -31,7 +31,8 @@ static const char options_usage[] =
 	"                        earlier than TIME\n"
 	"  --instance NAME       only what this engine ran\n"
 	"  --include WHAT        also unfinished, aborted or guessed (nobody said how many tokens\n"
-	"                        were kept) ones; may be given several times\n"
+	"                        were kept) ones, or what can be read of a damaged archive:\n"
+	"                        damaged; may be given several times\n"
 	"which rows:\n"
 	"  --layers A:B          model layers A to B-1\n"
 	"  --positions A:B       positions A to B-1 of each request\n"
@@ -155,8 +156,10 @@ static int parse_include(const char *value, uint32_t *include)
 		*include |= EXPORT_INCLUDE_ABORTED;
 	else if (!strcmp(value, "guessed"))
 		*include |= EXPORT_INCLUDE_GUESSED;
+	else if (!strcmp(value, "damaged"))
+		*include |= EXPORT_INCLUDE_DAMAGED;
 	else
-		return refuse("--include", value, "unfinished, aborted or guessed");
+		return refuse("--include", value, "unfinished, aborted, guessed or damaged");
 	return 0;
 }
 

@@ -66,9 +66,24 @@ static void print_rotated(const struct export_rotated *rotated)
 			rotated->segments, time_text(from, rotated->from_ns));
 }
 
+static void print_damage(const struct export_damage *damage)
+{
+	if (!damage->places)
+		return;
+	fprintf(stderr,
+		"  the archive is damaged in %" PRIu64 " places, for which %" PRIu64
+		" bytes are not read",
+		damage->places, damage->bytes);
+	if (damage->records || !damage->unsized)
+		fprintf(stderr, " with %s%" PRIu64 " records", damage->unsized ? "at least " : "",
+			damage->records);
+	fprintf(stderr, "; the first: %s\n", damage->first);
+}
+
 void export_print_losses(const struct export_losses *losses)
 {
 	print_rotated(&losses->rotated);
+	print_damage(&losses->damage);
 	if (!losses->gaps)
 		return;
 	fprintf(stderr,
@@ -122,16 +137,26 @@ static json_t *json_rotated(const struct export_rotated *rotated)
 			 json_u64(rotated->from_ns));
 }
 
+static json_t *json_damage(const struct export_damage *damage)
+{
+	if (!damage->places)
+		return json_null();
+	return json_pack("{s:o, s:o, s:o, s:b, s:o}", "places", json_u64(damage->places), "bytes",
+			 json_u64(damage->bytes), "records", json_u64(damage->records), "more",
+			 damage->unsized != 0, "first",
+			 json_text(damage->first, strlen(damage->first)));
+}
+
 json_t *export_json_losses(const struct export_losses *losses)
 {
 	json_t *told = json_array();
 
 	for (uint32_t i = 0; told && i < losses->told; i++)
 		json_array_append_new(told, json_gap(&losses->gap[i]));
-	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "gaps", json_u64(losses->gaps), "records",
-			 json_u64(losses->records), "gaps_of_unknown_size",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "gaps", json_u64(losses->gaps),
+			 "records", json_u64(losses->records), "gaps_of_unknown_size",
 			 json_u64(losses->unsized), "told", told, "rotated_out",
-			 json_rotated(&losses->rotated));
+			 json_rotated(&losses->rotated), "damage", json_damage(&losses->damage));
 }
 
 json_t *export_json_repeated(const struct export_summary *summary)

@@ -98,7 +98,7 @@ static void print_losses(FILE *out, const struct archive_verified *v)
 	if (separator[0] == ',')
 		fputc('\n', out);
 	separator = "  not recorded:";
-	for (uint32_t cause = ARCHIVE_GAP_LATE; cause <= ARCHIVE_GAP_UNSYNCED; cause++) {
+	for (uint32_t cause = ARCHIVE_GAP_LATE; cause < ARCHIVE_GAP_CAUSES; cause++) {
 		if (!v->gaps[cause])
 			continue;
 		fprintf(out, "%s %s %" PRIu64 " records in %" PRIu64 " gaps", separator,
@@ -115,7 +115,9 @@ static void print_unread(FILE *out, const struct archive_unread *unread)
 {
 	if (!unread->bytes)
 		return;
-	fprintf(out, "  not read behind damage, and in no figure here: %" PRIu64 " bytes with ",
+	fprintf(out,
+		"  not read for damage, and but for gaps in no figure here: %" PRIu64
+		" bytes with ",
 		unread->bytes);
 	if (unread->records)
 		fprintf(out, "%s%" PRIu64 " records\n", unread->unsized ? "at least " : "",
@@ -175,7 +177,7 @@ static json_t *gaps_json(const struct archive_verified *v)
 {
 	json_t *object = json_object();
 
-	for (uint32_t cause = ARCHIVE_GAP_LATE; object && cause <= ARCHIVE_GAP_UNSYNCED; cause++) {
+	for (uint32_t cause = ARCHIVE_GAP_LATE; object && cause < ARCHIVE_GAP_CAUSES; cause++) {
 		if (v->gaps[cause])
 			json_object_set_new(object, archive_gap_cause_name(cause),
 					    json_pack("{s:o, s:o}", "gaps",

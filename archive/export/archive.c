@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An archive, from its first entry to its last. */
 #include <errno.h>
+#include <stdio.h>
 
 #include "archive/export/export.h"
 #include "archive/export/own.h"
+#include "archive/unread.h"
 
 #define PROGRESS_BYTES (8u << 20)
 
@@ -15,13 +17,33 @@ static int damaged(const char *dir, int rc, struct r3ring_error *err)
 		return rc;
 	return r3ring_error_set(err, rc,
 				"%.400s; a damaged archive is not exported: 'r3ring verify %s' "
-				"says what is wrong with it",
+				"says what is wrong with it, --include damaged takes the rest",
 				why.text, dir);
 }
 
-static int feed_all(struct exporter *exporter, struct archive_reader *reader,
+/* Passes over damage where @damage is to be told; as archive_reader_next(). */
+static int read_next(struct exporter *exporter, struct archive_reader *reader,
+		     struct archive_item *item, struct export_damage *damage,
+		     struct r3ring_error *err)
+{
+	const struct archive_unread *unread = archive_reader_unread(reader);
+	int rc;
+
+	while ((rc = archive_reader_next(reader, item, err)) == -EBADMSG && damage) {
+		if (!damage->places++)
+			snprintf(damage->first, sizeof(damage->first), "%s", err->text);
+		damage->bytes = unread->bytes;
+		damage->records = unread->records;
+		damage->unsized = unread->unsized;
+		export_note_damage(exporter, damage);
+	}
+	return rc;
+}
+
+static int feed_all(struct exporter *exporter, struct archive_reader *reader, bool include_damaged,
 		    export_progress_fn progress, void *ctx, struct r3ring_error *err)
 {
+	struct export_damage damage = {0};
 	struct archive_extent extent;
 	struct archive_item item;
 	uint64_t told = 0;
@@ -29,7 +51,8 @@ static int feed_all(struct exporter *exporter, struct archive_reader *reader,
 
 	archive_reader_read_ahead(reader);
 	archive_reader_get_extent(reader, &extent);
-	while ((rc = archive_reader_next(reader, &item, err)) == 1) {
+	while ((rc = read_next(exporter, reader, &item, include_damaged ? &damage : NULL, err)) ==
+	       1) {
 		uint64_t passed = archive_reader_passed(reader);
 
 		rc = export_feed(exporter, &item, err);
@@ -57,7 +80,8 @@ int export_archive(const char *dir, const struct export_options *options,
 		return rc;
 	rc = archive_reader_open(&reader, dir, err);
 	if (!rc) {
-		rc = feed_all(exporter, reader, progress, ctx, err);
+		rc = feed_all(exporter, reader, options->include & EXPORT_INCLUDE_DAMAGED, progress,
+			      ctx, err);
 		archive_reader_close(reader);
 	}
 	if (!rc)

@@ -354,6 +354,11 @@ int export_feed(struct exporter *exporter, const struct archive_item *item,
 	return 0;
 }
 
+void export_note_damage(struct exporter *exporter, const struct export_damage *damage)
+{
+	exporter->summary.losses.damage = *damage;
+}
+
 /* ---- the end ------------------------------------------------------------ */
 
 uint64_t export_summary_filled(const struct export_summary *summary)

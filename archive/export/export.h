@@ -59,6 +59,7 @@ enum export_include {
 	EXPORT_INCLUDE_UNFINISHED = 1u << 0, /* no end was seen */
 	EXPORT_INCLUDE_ABORTED = 1u << 1,
 	EXPORT_INCLUDE_GUESSED = 1u << 2, /* nobody said how many tokens were kept */
+	EXPORT_INCLUDE_DAMAGED = 1u << 3, /* what can be read of a damaged archive */
 };
 
 /* Names as on command lines; "" for a value that has none. */
@@ -117,8 +118,16 @@ struct export_rotated {
 	uint64_t from_ns;  /* of the first block that is there, CLOCK_REALTIME */
 };
 
+/* What could not be read; the records are those of gaps, too. */
+struct export_damage {
+	uint64_t places, bytes, records;
+	uint64_t unsized; /* places of which it is not known how many records they are */
+	char first[R3RING_ERROR_TEXT]; /* in words; "" for none */
+};
+
 /* Requests that began and ended in one of these places left no trace. */
 struct export_losses {
+	struct export_damage damage;
 	struct export_rotated rotated;
 	uint64_t gaps, records;
 	uint64_t unsized; /* gaps of which it is not known how many records they are */
@@ -203,6 +212,9 @@ int export_feed(struct exporter *exporter, const struct archive_item *item,
 int export_finish(struct exporter *exporter, struct export_summary *summary,
 		  struct r3ring_error *err);
 
+/* The archive's next entries could not be read: what was lost by all such places up to now. */
+void export_note_damage(struct exporter *exporter, const struct export_damage *damage);
+
 /* Without a successful finish nothing is left of the output. NULL is fine. */
 void export_close(struct exporter *exporter);
 
@@ -220,7 +232,7 @@ typedef void (*export_progress_fn)(void *ctx, uint64_t bytes, uint64_t of);
  * @progress: NULL: nobody is told.
  *
  * Returns as export_finish(), and as archive_reader_open() and archive_reader_next():
- * a damaged archive is not exported; -EINVAL where the output is a file of the archive's own.
+ * a damaged archive is not exported unless EXPORT_INCLUDE_DAMAGED says so; -EINVAL where the output is a file of the archive's own.
  */
 int export_archive(const char *dir, const struct export_options *options,
 		   export_progress_fn progress, void *ctx, struct export_summary *summary,

@@ -16,6 +16,7 @@ static void tell(struct archive_builder *builder, int level)
 	builder_segment(builder);
 	builder_ready(builder);
 	story_begin(&story, builder, 0, "small/0");
+	builder_block(builder, 0);
 	story_request(&story, 1, "a", 4);
 	story_step(&story, 1, 0, 4);
 	story_keyframe(&story);

@@ -74,7 +74,8 @@ static void clean_up(void)
 
 void builder_open(struct archive_builder *builder, int level)
 {
-	*builder = (struct archive_builder){.level = level, .time_ns = 1764460800000000000u};
+	*builder = (struct archive_builder){
+		.level = level, .version = 2, .time_ns = 1764460800000000000u};
 	snprintf(builder->dir, sizeof(builder->dir), "/tmp/r3ring-archive-%d-XXXXXX", getpid());
 	must(mkdtemp(builder->dir), "mkdtemp");
 	memcpy(builder->uuid, "0123456789abcdef", 16);
@@ -103,7 +104,7 @@ void builder_segment(struct archive_builder *builder)
 {
 	struct archive_segment_head head = {
 		.magic = "R3RINGAR",
-		.version = 1,
+		.version = builder->version,
 		.bytes = SEGMENT_HEAD,
 		.number = ++builder->segment,
 		.created_ns = builder->time_ns,
@@ -118,6 +119,7 @@ void builder_segment(struct archive_builder *builder)
 	memcpy(head.uuid, builder->uuid, sizeof(head.uuid));
 	head.hash = hash(&head, HASHED);
 	builder->file.len = 0;
+	builder->state_block = 0;
 	put(&builder->file, &head, sizeof(head));
 }
 
@@ -130,8 +132,12 @@ void builder_entry(struct archive_builder *builder, struct archive_entry entry, 
 	put_zeros(&builder->block_entries, 8);
 	builder->entries++;
 	if ((entry.kind == ARCHIVE_RECORD || entry.kind == ARCHIVE_SKIPPED) &&
-	    !(entry.flags & ARCHIVE_ENTRY_REPEATED))
+	    !(entry.flags & ARCHIVE_ENTRY_REPEATED)) {
 		builder->records++;
+		builder->own++;
+	} else if (entry.kind != ARCHIVE_GAP) {
+		builder->state = true;
+	}
 }
 
 /* The entries as they are stored; whether compressed. */
@@ -171,6 +177,14 @@ void builder_block(struct archive_builder *builder, uint32_t flags)
 		.stored_hash = hash(stored.at, stored.len),
 	};
 
+	if (builder->version > 1) {
+		head.own = builder->own;
+		head.state = builder->state_block;
+	}
+	if (builder->state)
+		builder->state_block = head.number;
+	builder->state = false;
+	builder->own = 0;
 	head.head_hash = builder->previous_hash = hash(&head, HASHED);
 	put(&builder->file, &head, sizeof(head));
 	put(&builder->file, stored.at, stored.len);

@@ -21,12 +21,16 @@ struct builder_bytes {
 struct archive_builder {
 	char dir[64]; /* removed, with what is in it, by builder_close() and at the end */
 	uint8_t uuid[16];
-	int level; /* zstd's for blocks; 0: none */
+	int level;        /* zstd's for blocks; 0: none */
+	uint32_t version; /* of the format: 2, or what is set behind builder_open() */
 	uint32_t segment_flags;
 	uint32_t layer_end; /* layers from it on are left out; 0: none */
 	uint64_t time_ns;
 
 	uint64_t segment, block, previous_hash, records;
+	uint64_t state_block;      /* the newest of the segment with entries that others need */
+	uint32_t own;              /* records of the block */
+	bool state;                /* it has such entries */
 	struct builder_bytes file; /* the segment so far */
 	struct builder_bytes block_entries;
 	uint32_t entries;

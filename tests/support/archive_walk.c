@@ -32,6 +32,7 @@ struct walk_channels {
 	bool ready; /* in this segment */
 	struct archive_block_head last;
 	uint32_t last_flags;
+	uint64_t state; /* number of the newest block of this segment that has some */
 };
 
 static void __attribute__((format(printf, 2, 3)))
@@ -170,9 +171,23 @@ static void walk_entry(struct archive_walk *walk, struct walked_entry *entry)
 
 /* ---- blocks ------------------------------------------------------------- */
 
+static void check_state(struct archive_walk *walk, const struct archive_block_head *head,
+			uint32_t records, bool state)
+{
+	if (head->own != records || head->state != walk->channels->state)
+		wrong(walk, "block %llu: %u records behind state in %llu, and it says %u and %llu",
+		      (unsigned long long)head->number, records,
+		      (unsigned long long)walk->channels->state, head->own,
+		      (unsigned long long)head->state);
+	if (state)
+		walk->channels->state = head->number;
+}
+
 static void walk_entries(struct archive_walk *walk, const struct walked_block *block)
 {
 	size_t at = 0;
+	uint32_t records = 0;
+	bool state = false;
 
 	for (uint32_t i = 0; i < block->head.entries && !walk->problem[0]; i++) {
 		struct walked_entry entry = {
@@ -189,6 +204,11 @@ static void walk_entries(struct archive_walk *walk, const struct walked_block *b
 			wrong(walk, "entry %u of block %llu does not fit", i,
 			      (unsigned long long)block->head.number);
 		at = padded;
+		if (entry.head.flags & ARCHIVE_ENTRY_REPEATED ||
+		    (entry.head.kind != ARCHIVE_RECORD && entry.head.kind != ARCHIVE_SKIPPED))
+			state |= entry.head.kind != ARCHIVE_GAP;
+		else
+			records++;
 		if (!walk->problem[0])
 			walk_entry(walk, &entry);
 		walk->entries = grown(walk->entries, walk->entry_count, sizeof(*walk->entries));
@@ -197,6 +217,7 @@ static void walk_entries(struct archive_walk *walk, const struct walked_block *b
 	if (at != block->head.raw)
 		wrong(walk, "block %llu has more than its entries",
 		      (unsigned long long)block->head.number);
+	check_state(walk, &block->head, records, state);
 }
 
 static void unpack(struct archive_walk *walk, struct walked_block *block, const uint8_t *stored)
@@ -285,6 +306,7 @@ static void walk_segment(struct archive_walk *walk, const uint8_t *file, size_t 
 					    head->previous_hash != walk->channels->last.head_hash))
 		wrong(walk, "segment %u does not follow", number);
 	walk->channels->ready = false;
+	walk->channels->state = 0;
 	for (unsigned int i = 0; i < CHANNELS; i++)
 		walk->channels->channel[i].said = false;
 	for (at = head->bytes; at < bytes && !walk->problem[0];)

@@ -95,8 +95,10 @@ Test(archive_hostile, heads_of_blocks_are_looked_at_behind_their_hash)
 	expect_refused(BLOCK(entries), 4, 4, "more bytes than its entries");
 	expect_refused(BLOCK(entries), 6, 4, "fewer entries");
 	expect_refused(BLOCK(entries), UINT32_MAX, 4, "what no r3ring writes");
-	expect_refused(BLOCK(reserved), 1, 4, "what no r3ring writes");
-	expect_refused(BLOCK(reserved1), 1, 8, "does not have its hash");
+	expect_refused(BLOCK(own), 0, 4, "says that it has 0 records, but it has 1");
+	expect_refused(BLOCK(own), 9, 4, "what no r3ring writes");
+	expect_refused(BLOCK(state), 1, 8, "what no r3ring writes");
+	expect_refused(BLOCK(reserved1), 1, 8, "what no r3ring writes");
 	expect_refused(BLOCK(records), 2, 8, "says that there are 2 records");
 	builder_close(&builder);
 }

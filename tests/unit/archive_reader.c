@@ -218,11 +218,11 @@ Test(archive_reader, refuses_a_later_format_by_its_number)
 	story_begin(&story, &builder, 0, "small/0");
 	builder_segment_end(&builder, true);
 	bytes = builder_read(builder_path(&builder, "00000001.r3seg"));
-	bytes.at[offsetof(struct archive_segment_head, version)] = 2;
+	bytes.at[offsetof(struct archive_segment_head, version)] = 3;
 	builder_reseal(bytes.at, bytes.len);
 	builder_write(builder_path(&builder, "00000001.r3seg"), bytes.at, bytes.len);
 	free(bytes.at);
-	expect_refused(-EPROTO, "format 2");
+	expect_refused(-EPROTO, "format 3");
 	builder_close(&builder);
 }
 

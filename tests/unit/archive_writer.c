@@ -87,11 +87,11 @@ Test(archive_writer, what_does_not_shrink_is_stored_as_it_is)
 	cr_assert_eq(archive_fixture_close(&archive), 0);
 	archive_walk(&walk, archive.dir);
 	cr_assert_str_eq(walk.problem, "");
-	cr_assert_eq(walk.block_count, 2, "it, and the end mark");
-	cr_assert_eq(walk.blocks[0].head.flags, 0);
-	cr_assert_eq(walk.blocks[1].head.flags, ARCHIVE_BLOCK_LAST);
-	cr_assert_eq(walk.blocks[1].head.raw, 0);
-	cr_assert_eq(walk.blocks[0].head.stored, walk.blocks[0].head.raw);
+	cr_assert_eq(walk.block_count, 3, "its channel and generation, it, and the end mark");
+	cr_assert_eq(walk.blocks[1].head.flags, 0);
+	cr_assert_eq(walk.blocks[2].head.flags, ARCHIVE_BLOCK_LAST);
+	cr_assert_eq(walk.blocks[2].head.raw, 0);
+	cr_assert_eq(walk.blocks[1].head.stored, walk.blocks[1].head.raw);
 	free(noise);
 }
 
