@@ -182,6 +182,7 @@ static void release_extent(struct drain *drain, const struct lane_step *lane)
 /* As the producer says it, if that is one. */
 static enum r3ring_cause dropped_cause(uint32_t cause)
 {
+	cause &= ~LANE_CAUSE_MAP_UNKNOWN;
 	if (cause == R3RING_CAUSE_NONE || cause > R3RING_CAUSE_CONFLICT)
 		return R3RING_CAUSE_BUFFER_FULL;
 	return (enum r3ring_cause)cause;
@@ -191,9 +192,8 @@ static enum r3ring_cause dropped_cause(uint32_t cause)
 static void say_dropped(struct drain *drain, const struct r3ring_record *record, uint32_t cause)
 {
 	struct r3ring_record dropped = *record;
-	bool unknown = false;
+	bool unknown = cause & LANE_CAUSE_MAP_UNKNOWN;
 
-	cause = dropped_cause(cause);
 	dropped.u.step.head.flags |= R3RING_STEP_DROPPED;
 	if (publish_step(&drain->publisher, &dropped) < 0) {
 		dropped.u.step.head.spans = 0;
@@ -201,7 +201,7 @@ static void say_dropped(struct drain *drain, const struct r3ring_record *record,
 		drain_check(drain, publish_step(&drain->publisher, &dropped), "STEP");
 		unknown = true;
 	}
-	say_step_lost(drain, &record->u.step.head, (enum r3ring_cause)cause, unknown);
+	say_step_lost(drain, &record->u.step.head, dropped_cause(cause), unknown);
 }
 
 /* ---- the end ------------------------------------------------------------ */

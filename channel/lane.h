@@ -54,12 +54,15 @@ struct lane_gap {
 	uint64_t too_big_rows;
 };
 
+/* In the `cause` of a dropped step: it had spans, which nobody knows. */
+#define LANE_CAUSE_MAP_UNKNOWN (1u << 31)
+
 /* What the daemon needs to know of a step besides its STEP record. */
 struct lane_step {
 	uint64_t rows_before;   /* valid rows of this rank begun before this step */
 	uint64_t extent_offset; /* EXTENT_NONE: dropped */
 	uint32_t slot;
-	uint32_t cause;      /* enum r3ring_cause of the drop, 0 otherwise */
+	uint32_t cause;      /* enum r3ring_cause of the drop, and the flag above; 0 otherwise */
 	uint64_t extent_end; /* buffer position behind the extent, for accounts */
 	uint64_t extents;    /* taken so far, this one included: extents_released, once it is */
 	struct lane_gap gap; /* since the entry before */

@@ -12,6 +12,7 @@
 #include <test_point.h>
 
 #include "channel/clock.h"
+#include "producer/lose.h"
 #include "producer/producer.h"
 #include "producer/token_map.h"
 
@@ -63,6 +64,7 @@ struct announcement {
 	uint32_t valid_rows;
 	uint32_t cause; /* of the drop, 0: none */
 	bool silent;    /* no record can say it */
+	uint32_t flags; /* of the drop: LANE_CAUSE_MAP_UNKNOWN */
 	struct extent extent;
 };
 
@@ -96,7 +98,7 @@ static void submit(struct r3ring_producer *producer, const struct announcement *
 		.rows_before = producer->rows,
 		.extent_offset = a->cause ? EXTENT_NONE : a->extent.offset,
 		.slot = a->cause ? 0 : a->extent.slot,
-		.cause = a->cause,
+		.cause = a->cause | a->flags,
 		.extent_end = a->cause ? 0 : a->extent.end,
 		.extents = producer->extents.taken,
 		.gap = producer->gap,
@@ -316,7 +318,6 @@ static int refuse_too_big(struct r3ring_producer *producer, const struct r3ring_
 		.cause = R3RING_CAUSE_TOO_BIG,
 		.silent = map_bytes > map_most || step->total_rows > R3RING_ROWS_MAX,
 	};
-
 	const char *fault = announce(producer, &a, step);
 
 	if (fault)
@@ -333,10 +334,34 @@ static int refuse_too_big(struct r3ring_producer *producer, const struct r3ring_
 				    a.number, map_bytes, map_most);
 }
 
+static bool too_long(const struct r3ring_producer *producer, const struct r3ring_step *step)
+{
+	return STEP_HEAD_BYTES + token_map_bytes(step) > lane_largest(producer->steps.bytes);
+}
+
 static bool too_big(const struct r3ring_producer *producer, const struct r3ring_step *step)
 {
-	return step->total_rows > producer->max_rows ||
-	       STEP_HEAD_BYTES + token_map_bytes(step) > lane_largest(producer->steps.bytes);
+	return step->total_rows > producer->max_rows || too_long(producer, step);
+}
+
+int producer_lose_step(struct r3ring_producer *producer, const struct r3ring_step *step,
+		       enum r3ring_cause cause, enum producer_lost_map map)
+{
+	struct announcement a = {
+		.cause = cause,
+		.silent = map == PRODUCER_MAP_MERGED || too_long(producer, step),
+		.flags = map == PRODUCER_MAP_UNKNOWN ? LANE_CAUSE_MAP_UNKNOWN : 0,
+	};
+	const char *fault;
+	int ret;
+
+	if (!producer_is_own(producer))
+		return -ESTALE;
+	ret = prepare(producer, step, NULL);
+	if (ret)
+		return ret;
+	fault = announce(producer, &a, step);
+	return fault ? refuse(producer, step, fault) : 0;
 }
 
 int64_t r3ring_step_begin(struct r3ring_producer *producer, const struct r3ring_step *step,

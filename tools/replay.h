@@ -38,7 +38,13 @@ struct replay_report {
 	uint64_t requests; /* begun */
 	uint64_t steps, rows, layer_rows;
 	uint64_t lost_steps, lost_rows; /* announced as lost: the archive does not have them */
-	uint64_t gaps;                  /* places where the recorder lost records */
+	uint64_t late, late_records;    /* generations without their first records */
+	uint64_t missed_generations;    /* of which the archive has no schema */
+	uint64_t gaps;                  /* places where records were lost: */
+	uint64_t gap_records;           /* so many, */
+	uint64_t gaps_unsized;          /* and here nobody knows how many */
+	uint64_t skipped;               /* LAYER records that --layers left out */
+	uint64_t unfinished;            /* requests without an end */
 	uint64_t missing_layers;        /* of steps that are not whole in the archive */
 	uint64_t out_of_range;          /* ids that were no experts: they are missing now */
 	uint64_t unreadable;            /* records that this version cannot decode */
@@ -103,6 +109,9 @@ int replay_step_rows(struct replay_step *step, const struct r3ring_record *recor
 struct replay_handles;
 int replay_step_map(struct replay_step *step, const struct replay_handles *handles,
 		    struct r3ring_step *map);
+/* All of the step as step_begin() takes it; likewise. */
+int replay_step_say(struct replay_step *step, const struct replay_handles *handles,
+		    struct r3ring_step *said);
 
 /* ---- handles ----------------------------------------------------------- */
 
@@ -112,6 +121,9 @@ bool replay_handle_known(const struct replay_handles *handles, uint64_t old);
 /* @handles: NULL at first. Returns 0 or -ENOMEM. */
 int replay_handle_add(struct replay_handles **handles, uint64_t old, uint64_t handle);
 void replay_handle_remove(struct replay_handles **handles, uint64_t old);
+/* Its request has ended; rows of it may still come. */
+void replay_handle_end(struct replay_handles *handles, uint64_t old);
+uint64_t replay_handles_live(const struct replay_handles *handles);
 void replay_handles_free(struct replay_handles **handles);
 
 /* ---- how far the daemon is --------------------------------------------- */

@@ -46,17 +46,17 @@ bool replay_stopped(const struct replay_channel *channel)
 
 /* ---- generations ------------------------------------------------------- */
 
+/* Beyond those that are announced as lost. */
 static void count_drops(struct replay_channel *channel)
 {
+	struct replay_report *report = channel->shared->report;
 	struct r3ring_producer_stats stats;
 
 	r3ring_producer_get_stats(channel->producer, &stats);
-	for (uint32_t cause = 0; cause < R3RING_CAUSE_COUNT; cause++) {
-		/* Those are the steps that the archive does not have. */
-		if (cause != R3RING_CAUSE_TOO_BIG)
-			channel->shared->report->dropped_steps += stats.dropped_steps[cause];
-	}
-	channel->shared->report->dropped_steps += stats.undelivered_steps;
+	for (uint32_t cause = 0; cause < R3RING_CAUSE_COUNT; cause++)
+		report->dropped_steps += stats.dropped_steps[cause];
+	report->dropped_steps += stats.undelivered_steps;
+	report->dropped_steps -= channel->announced;
 }
 
 static void end_generation(struct replay_channel *channel)
@@ -71,13 +71,15 @@ static void end_generation(struct replay_channel *channel)
 	replay_handles_free(&channel->handles);
 	replay_side_free(channel);
 	free(channel->layers);
+	free(channel->captured);
 	channel->layers = NULL;
+	channel->captured = NULL;
 	channel->step.head.step = 0;
 	channel->newest = channel->number = channel->runs = 0;
-	channel->lost_to = channel->lost_rows = 0;
+	channel->announced = channel->ahead = 0;
 	memset(channel->under_way, 0, sizeof(channel->under_way));
 	memset(channel->numbers, 0, sizeof(channel->numbers));
-	channel->doubt = channel->late_begin = false;
+	channel->doubt = channel->step_doubt = channel->late_begin = false;
 }
 
 void replay_channel_destroy(struct replay_channel *channel)
@@ -91,14 +93,27 @@ void replay_channel_destroy(struct replay_channel *channel)
 	free(channel);
 }
 
+/* The generation had records, and the archive does not say of what: it is not replayed, and
+ * the next one begins by saying that something was lost. */
+static void note_missed(struct replay_channel *channel)
+{
+	if (!channel->doubt)
+		return;
+	channel->missed = true;
+	channel->shared->report->missed_generations++;
+}
+
 /* All that was submitted is told before the producer goes. */
 int replay_channel_finish(struct replay_channel *channel)
 {
 	uint64_t newest;
 	int code = 0;
 
-	if (!channel->producer)
+	if (!channel->producer) {
+		note_missed(channel);
 		return 0;
+	}
+	channel->shared->report->unfinished += replay_handles_live(channel->handles);
 	if (channel->step.head.step)
 		code = replay_run_step(channel, NULL);
 	if (!code)
@@ -116,6 +131,9 @@ static int take_generation(struct replay_channel *channel, const struct archive_
 
 	if (channel->begun && memcmp(channel->uuid, said->uuid, sizeof(said->uuid)) == 0)
 		return 0;
+	/* Behind damage: how the one before ended is not known. */
+	if (channel->begun && item->repeated)
+		replay_doubt(channel);
 	code = replay_channel_finish(channel);
 	if (code)
 		return code;
@@ -123,7 +141,20 @@ static int take_generation(struct replay_channel *channel, const struct archive_
 	memcpy(channel->uuid, said->uuid, sizeof(said->uuid));
 	channel->begun = true;
 	channel->late_begin = said->seq > 0;
+	channel->doubt = channel->late_begin || channel->missed;
+	channel->shared->report->late += said->seq > 0;
+	channel->shared->report->late_records += said->seq;
 	return 0;
+}
+
+static void take_gap(struct replay_channel *channel, const struct archive_gap *gap)
+{
+	struct replay_report *report = channel->shared->report;
+
+	replay_doubt(channel);
+	report->gaps++;
+	report->gap_records += gap->lost;
+	report->gaps_unsized += !gap->lost;
 }
 
 /* ---- opening ----------------------------------------------------------- */
@@ -181,7 +212,8 @@ static int take_schema(struct replay_channel *channel, const struct r3ring_recor
 	if (channel->producer)
 		return 0;
 	channel->layers = calloc(head->layers + 1u, sizeof(*channel->layers));
-	if (!channel->layers)
+	channel->captured = calloc(head->layers + 1u, sizeof(*channel->captured));
+	if (!channel->layers || !channel->captured)
 		return replay_no_memory(channel);
 	for (uint32_t i = 0; i < head->layers; i++) {
 		channel->layers[i] = record->u.schema.layers[i];
@@ -245,21 +277,6 @@ static int take_end(struct replay_channel *channel, const struct r3ring_record *
 			       is_open(channel, record->u.step_end.head.step) ? record : NULL);
 }
 
-static int take_lost(struct replay_channel *channel, const struct r3ring_lost_record *lost)
-{
-	int code = 0;
-
-	if (lost->steps && channel->step.head.step && lost->to_step >= channel->step.head.step)
-		code = replay_run_step(channel, NULL);
-	if (lost->to_step > channel->newest) {
-		channel->lost_rows += lost->rows;
-		channel->lost_to = lost->to_step;
-	} else {
-		channel->doubt |= lost->spans_unknown != 0;
-	}
-	return code;
-}
-
 static int take_decoded(struct replay_channel *channel, const struct archive_item *item,
 			const struct r3ring_record *record)
 {
@@ -280,7 +297,7 @@ static int take_decoded(struct replay_channel *channel, const struct archive_ite
 	case R3RING_STEP_END:
 		return take_end(channel, record);
 	case R3RING_LOST:
-		return take_lost(channel, &record->u.lost);
+		return replay_take_lost(channel, &record->u.lost);
 	case R3RING_REQUEST:
 	case R3RING_EPLB:
 	case R3RING_KEY_COPY:
@@ -299,8 +316,10 @@ int replay_channel_take(struct replay_channel *channel, const struct archive_ite
 	case ARCHIVE_GENERATION:
 		return take_generation(channel, item);
 	case ARCHIVE_GAP:
-		channel->doubt = true;
-		channel->shared->report->gaps++;
+		take_gap(channel, &item->u.gap);
+		return 0;
+	case ARCHIVE_SKIPPED:
+		channel->shared->report->skipped++;
 		return 0;
 	case ARCHIVE_RECORD:
 		code = r3ring_record_decode(&record, item->view.type, item->view.data,
@@ -308,7 +327,7 @@ int replay_channel_take(struct replay_channel *channel, const struct archive_ite
 		if (!code)
 			return take_decoded(channel, item, &record);
 		channel->shared->report->unreadable++;
-		channel->doubt = true;
+		replay_doubt(channel);
 		return 0;
 	default:
 		return 0;

@@ -39,6 +39,7 @@ struct replay_channel {
 	struct r3ring_schema_record schema;
 	struct r3ring_layer_entry *layers; /* [schema.layers] */
 	struct bound_layer *bound;         /* likewise */
+	uint32_t *captured;                /* likewise: rows of the step at work */
 
 	struct replay_handles *handles;
 	struct replay_side *sides, **last_side;
@@ -48,15 +49,17 @@ struct replay_channel {
 	int32_t *wide;           /* ids of a part, where they do not fit int16 */
 	size_t wide_room;
 
-	uint64_t newest; /* step of the archive that was run or lost last; 0: none */
-	uint64_t number; /* of the newest new step */
-	uint64_t runs;   /* steps run, of which the newest have these numbers: */
+	uint64_t newest;    /* step of the archive that was run or lost last; 0: none */
+	uint64_t number;    /* of the newest new step */
+	uint64_t announced; /* new steps that were announced as lost */
+	uint64_t runs;      /* steps run, of which the newest have these numbers: */
 	uint64_t under_way[REPLAY_WINDOW];
 	struct replay_number numbers[REPLAY_NUMBERS]; /* by old number */
-	uint64_t lost_to;                             /* told by LOST, and */
-	uint64_t lost_rows; /* of steps that are still to be announced as lost */
-	bool late_begin;    /* the archive begins in the middle of the generation */
-	bool doubt;         /* what was lost may have been keys */
+	uint64_t ahead;  /* steps lost behind the newest whose old numbers are not known */
+	bool late_begin; /* the archive begins in the middle of the generation */
+	bool missed;     /* nothing was told of one before it, or of its end */
+	bool doubt;      /* something was lost behind the newest step, and keys with it */
+	bool step_doubt; /* or since the step that is open began */
 };
 
 /* "NAME: why", the producer's words where there are any; returns @code. */
@@ -82,7 +85,24 @@ void replay_unbind(struct replay_channel *channel);
  * then nobody knows which of its layers are whole, and none is captured. */
 int replay_run_step(struct replay_channel *channel, const struct r3ring_record *end);
 
-/* Announces as lost what was lost behind the newest step. */
+/* The step that was open has its number; what waited for it goes behind it. */
+int replay_step_over(struct replay_channel *channel);
+
+/* ---- losses ------------------------------------------------------------ */
+
+/* Something was lost here that may have been of any step, request or key. */
+void replay_doubt(struct replay_channel *channel);
+
+/* A new step with so many rows was announced as lost. */
+void replay_note_lost(struct replay_channel *channel, uint64_t rows);
+
+/* Announces what was lost: in front of step @step; of a number that is not known, now; at
+ * the generation's end. */
+int replay_lose_up_to(struct replay_channel *channel, uint64_t step);
+int replay_lose_doubt(struct replay_channel *channel);
 int replay_lose_rest(struct replay_channel *channel);
+
+/* A LOST record. */
+int replay_take_lost(struct replay_channel *channel, const struct r3ring_lost_record *lost);
 
 #endif

@@ -13,6 +13,7 @@
 struct replay_handles {
 	UT_hash_handle hh;
 	uint64_t old, handle;
+	bool ended;
 };
 
 static struct replay_handles *find(const struct replay_handles *handles, uint64_t old)
@@ -60,6 +61,23 @@ void replay_handle_remove(struct replay_handles **handles, uint64_t old)
 		return;
 	HASH_DEL(*handles, found);
 	free(found);
+}
+
+void replay_handle_end(struct replay_handles *handles, uint64_t old)
+{
+	struct replay_handles *found = find(handles, old);
+
+	if (found)
+		found->ended = true;
+}
+
+uint64_t replay_handles_live(const struct replay_handles *handles)
+{
+	uint64_t live = 0;
+
+	for (; handles; handles = handles->hh.next)
+		live += !handles->ended;
+	return live;
 }
 
 void replay_handles_free(struct replay_handles **handles)

@@ -108,6 +108,8 @@ static int end_request(struct replay_channel *channel, const struct r3ring_recor
 			channel->producer, (int64_t)replay_handle(channel->handles, head->handle),
 			(enum r3ring_end_reason)head->reason, head->attempt, head->accepted_tokens);
 	} while (try_again(channel, code, &tries));
+	if (head->reason != R3RING_END_PREEMPTED)
+		replay_handle_end(channel->handles, head->handle);
 	return judge(channel, "the end of a request", code);
 }
 
@@ -164,13 +166,22 @@ static int send_spans(struct replay_channel *channel, const struct r3ring_record
 	return judge(channel, "spans of an earlier step", code);
 }
 
+/* Who has ended is not told any more what was lost: that comes first. */
+static int send_request(struct replay_channel *channel, const struct r3ring_record *record)
+{
+	int code;
+
+	if (record->u.request.head.event == R3RING_REQUEST_BEGIN)
+		return begin_request(channel, record);
+	code = replay_lose_doubt(channel);
+	return code ? code : end_request(channel, record);
+}
+
 static int send(struct replay_channel *channel, const struct r3ring_record *record)
 {
 	switch (record->type) {
 	case R3RING_REQUEST:
-		if (record->u.request.head.event == R3RING_REQUEST_BEGIN)
-			return begin_request(channel, record);
-		return end_request(channel, record);
+		return send_request(channel, record);
 	case R3RING_EPLB:
 		return send_map(channel, record);
 	case R3RING_KEY_COPY:
@@ -243,5 +254,9 @@ int replay_side_take(struct replay_channel *channel, const struct archive_item *
 {
 	if (is_known(channel, item, record))
 		return 0;
+	/* Known from a keyframe only: what it did before is not here. */
+	if (item->view.flags & R3RING_DESC_REPEATED && record->type == R3RING_REQUEST &&
+	    is_wanted(channel, record->u.request.id, record->u.request.head.id_len))
+		replay_doubt(channel);
 	return channel->step.head.step ? keep(channel, &item->view) : send(channel, record);
 }

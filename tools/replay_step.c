@@ -187,3 +187,22 @@ int replay_step_map(struct replay_step *step, const struct replay_handles *handl
 	map->key = step->keys;
 	return 0;
 }
+
+int replay_step_say(struct replay_step *step, const struct replay_handles *handles,
+		    struct r3ring_step *said)
+{
+	const struct r3ring_step_record *head = &step->head;
+
+	*said = (struct r3ring_step){
+		.size = sizeof(*said),
+		.total_rows = head->total_rows,
+		.row_begin = head->row_begin,
+		.row_end = head->row_end,
+		.valid_end = head->valid_end,
+		.flags = head->flags &
+			 (R3RING_STEP_WARMUP | R3RING_STEP_GRAPH | R3RING_STEP_SPANS_FOLLOW),
+		.weight_version = head->weight_version,
+		.eplb_epoch = head->eplb_epoch,
+	};
+	return replay_step_map(step, handles, said);
+}

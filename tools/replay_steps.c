@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* r3ring replay: running steps, and losing those that the archive does not have. */
+/* r3ring replay: running steps. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,51 +17,6 @@ static int wait_for_room(struct replay_channel *channel)
 	return r3ring_error_set(channel->shared->err, code,
 				"%s: the daemon does not take its steps any more: %s",
 				channel->name, strerror(-code));
-}
-
-/* A step that the archive does not have: too big, so that it is announced as lost, and
- * what it may have done to a prefix cache as not known. */
-static int lose_step(struct replay_channel *channel, uint64_t rows)
-{
-	const uint32_t most = channel->schema.max_rows + 1;
-	const uint32_t valid = rows < most ? (uint32_t)rows : most;
-	const struct r3ring_step step = {
-		.size = sizeof(step),
-		.total_rows = most,
-		.row_end = valid,
-		.valid_end = valid,
-	};
-	int64_t code = r3ring_step_begin(channel->producer, &step, NULL);
-
-	if (code != -EMSGSIZE)
-		return replay_fail(channel, code < 0 ? (int)code : -EINVAL);
-	channel->number++;
-	channel->shared->report->lost_steps++;
-	channel->shared->report->lost_rows += valid;
-	return 0;
-}
-
-/* What was lost in front of step @step of the archive. */
-static int lose_up_to(struct replay_channel *channel, uint64_t step)
-{
-	const uint32_t most = channel->schema.max_rows + 1;
-	bool doubt = channel->doubt;
-	int code = 0;
-
-	if (!channel->newest && channel->late_begin)
-		channel->newest = step - 1;
-	for (; !code && channel->newest + 1 < step; channel->newest++) {
-		uint64_t rows = channel->lost_rows < most ? channel->lost_rows : most;
-
-		code = lose_step(channel, rows);
-		channel->lost_rows -= rows;
-		doubt = false;
-	}
-	if (!code && doubt && channel->newest)
-		code = lose_step(channel, 0);
-	channel->doubt = channel->late_begin = false;
-	channel->lost_rows = 0;
-	return code;
 }
 
 static bool is_missing(const struct r3ring_record *end, const struct r3ring_layer_record *layer)
@@ -132,13 +87,32 @@ static int capture_rows(struct replay_channel *channel)
 	return code ? replay_fail(channel, code) : 0;
 }
 
+/* Layers of which rows were not captured. */
+static uint32_t count_missing(struct replay_channel *channel, const struct r3ring_record *end)
+{
+	const struct replay_step *step = &channel->step;
+	const uint32_t rows = step->head.row_end - step->head.row_begin;
+	uint32_t missing = 0;
+
+	memset(channel->captured, 0, channel->schema.layers * sizeof(*channel->captured));
+	for (size_t i = 0; i < step->part_count; i++) {
+		const struct r3ring_layer_record *head = &step->parts[i].head;
+
+		if (head->layer_index < channel->schema.layers && !is_missing(end, head))
+			channel->captured[head->layer_index] += head->rows;
+	}
+	for (uint32_t layer = 0; layer < channel->schema.layers; layer++)
+		missing += channel->captured[layer] < rows;
+	return missing;
+}
+
 /* @end: NULL where the archive does not have it; then nobody knows which layers are whole. */
 static int capture(struct replay_channel *channel, const struct r3ring_record *end)
 {
 	const struct replay_step *step = &channel->step;
 	int code = 0;
 
-	channel->shared->report->missing_layers += end ? end->u.step_end.head.missing
+	channel->shared->report->missing_layers += end ? count_missing(channel, end)
 						       : channel->schema.layers;
 	if (!end)
 		return 0;
@@ -153,29 +127,18 @@ static int capture(struct replay_channel *channel, const struct r3ring_record *e
 static int begin_step(struct replay_channel *channel)
 {
 	const struct r3ring_step_record *head = &channel->step.head;
-	struct r3ring_step step = {
-		.size = sizeof(step),
-		.total_rows = head->total_rows,
-		.row_begin = head->row_begin,
-		.row_end = head->row_end,
-		.valid_end = head->valid_end,
-		.flags = head->flags &
-			 (R3RING_STEP_WARMUP | R3RING_STEP_GRAPH | R3RING_STEP_SPANS_FOLLOW),
-		.weight_version = head->weight_version,
-		.eplb_epoch = head->eplb_epoch,
-	};
+	struct r3ring_step step;
 	int64_t number;
+	int code = replay_step_say(&channel->step, channel->handles, &step);
 
-	if (replay_step_map(&channel->step, channel->handles, &step))
+	if (code)
 		return replay_no_memory(channel);
 	number = r3ring_step_begin(channel->producer, &step, NULL);
-	channel->number++;
-	if (number < 0 && number != -EMSGSIZE)
-		return replay_fail(channel, (int)number);
-	channel->shared->report->lost_steps += number < 0;
-	channel->shared->report->lost_rows += number < 0 ? r3ring_step_valid_rows(head) : 0;
+	if (number == -EMSGSIZE)
+		replay_note_lost(channel, r3ring_step_valid_rows(head));
 	if (number < 0)
-		return 0;
+		return number == -EMSGSIZE ? 0 : replay_fail(channel, (int)number);
+	channel->number++;
 	channel->under_way[channel->runs++ % REPLAY_WINDOW] = channel->number;
 	channel->shared->report->steps++;
 	channel->shared->report->rows += r3ring_step_valid_rows(head);
@@ -189,17 +152,9 @@ static int end_step(struct replay_channel *channel)
 	return code ? replay_fail(channel, code) : 0;
 }
 
-static void note_number(struct replay_channel *channel, uint64_t old)
-{
-	struct replay_number *known = &channel->numbers[old % REPLAY_NUMBERS];
-
-	*known = (struct replay_number){.old = old, .new = channel->number};
-}
-
 int replay_run_step(struct replay_channel *channel, const struct r3ring_record *end)
 {
-	uint64_t step = channel->step.head.step;
-	int code = lose_up_to(channel, step);
+	int code = replay_lose_up_to(channel, channel->step.head.step);
 
 	if (!code)
 		code = wait_for_room(channel);
@@ -210,17 +165,18 @@ int replay_run_step(struct replay_channel *channel, const struct r3ring_record *
 		if (!code)
 			code = end_step(channel);
 	}
-	if (code)
-		return code;
-	note_number(channel, step);
-	channel->newest = step;
-	channel->step.head.step = 0;
-	return replay_side_flush(channel);
+	return code ? code : replay_step_over(channel);
 }
 
-int replay_lose_rest(struct replay_channel *channel)
+int replay_step_over(struct replay_channel *channel)
 {
-	uint64_t last = channel->lost_to > channel->newest ? channel->lost_to : channel->newest;
+	const uint64_t old = channel->step.head.step;
 
-	return lose_up_to(channel, last + 1);
+	channel->numbers[old % REPLAY_NUMBERS] =
+		(struct replay_number){.old = old, .new = channel->number};
+	channel->newest = old;
+	channel->step.head.step = 0;
+	channel->doubt |= channel->step_doubt;
+	channel->step_doubt = false;
+	return replay_side_flush(channel);
 }
