@@ -13,6 +13,8 @@
 #include <r3ring/reader.h>
 #include <r3ring/signature.h>
 
+#include "monitor/tail.h"
+
 struct follower;
 
 /* For who wants to know more than load and signatures; the follower's thread calls. */
@@ -52,19 +54,10 @@ void follower_close(struct follower *follower);
 
 const char *follower_name(const struct follower *follower);
 
-enum follower_state {
-	FOLLOWER_WAITING, /* no daemon, or it has no such instance */
-	FOLLOWER_LIVE,
-	FOLLOWER_SILENT, /* no sign of life from any of its channels */
-};
-
 struct follower_status {
-	enum follower_state state;
-	char error[R3RING_ERROR_TEXT]; /* why it waits, "" otherwise */
+	struct tail_status tail;
 	uint32_t channels;
 	uint32_t expert_ranks; /* size of the expert parallelism, as a schema said; 0: none did */
-	uint64_t records;
-	uint64_t gaps;    /* how often records were gone before they were read */
 	bool other_model; /* a channel is of another model than the load: open it anew for that */
 	struct r3ring_signatures_stats signatures; /* all zero without them */
 };

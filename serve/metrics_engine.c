@@ -142,21 +142,21 @@ static void tell_state(FILE *out, const struct engine *engines, uint32_t count)
 	for (const struct engine *engine = engines; engine < engines + count; engine++) {
 		metric_count(out, "r3ring_engine_live",
 			     METRIC_LABELS({"engine", served_name(engine->served)}),
-			     engine->status.state == FOLLOWER_LIVE);
+			     engine->status.tail.state == TAIL_LIVE);
 	}
 	metric_begin(out, "r3ring_engine_records_total", METRIC_COUNTER,
 		     "Records of the engine that were read here.");
 	for (const struct engine *engine = engines; engine < engines + count; engine++) {
 		metric_count(out, "r3ring_engine_records_total",
 			     METRIC_LABELS({"engine", served_name(engine->served)}),
-			     engine->status.records);
+			     engine->status.tail.records);
 	}
 	metric_begin(out, "r3ring_engine_gaps_total", METRIC_COUNTER,
 		     "Times that records were gone before they were read here.");
 	for (const struct engine *engine = engines; engine < engines + count; engine++) {
 		metric_count(out, "r3ring_engine_gaps_total",
 			     METRIC_LABELS({"engine", served_name(engine->served)}),
-			     engine->status.gaps);
+			     engine->status.tail.gaps);
 	}
 }
 

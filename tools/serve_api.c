@@ -73,12 +73,12 @@ void api_about(void *context, const struct http_request *request, struct http_an
 
 /* ---- instances ------------------------------------------------------------ */
 
-const char *api_state_name(enum follower_state state)
+const char *api_state_name(enum tail_state state)
 {
 	static const char *const names[] = {
-		[FOLLOWER_WAITING] = "waiting",
-		[FOLLOWER_LIVE] = "live",
-		[FOLLOWER_SILENT] = "silent",
+		[TAIL_WAITING] = "waiting",
+		[TAIL_LIVE] = "live",
+		[TAIL_SILENT] = "silent",
 	};
 
 	return names[state];
@@ -108,9 +108,10 @@ static json_t *describe(struct served *served)
 		json_array_append_new(channels, json_string(name));
 	}
 	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "instance", served_name(served),
-			 "state", api_state_name(status.state), "error", status.error, "channels",
-			 channels, "records", json_u64(status.records), "gaps",
-			 json_u64(status.gaps), "signatures", signatures_of(&status.signatures));
+			 "state", api_state_name(status.tail.state), "error", status.tail.error,
+			 "channels", channels, "records", json_u64(status.tail.records), "gaps",
+			 json_u64(status.tail.gaps), "signatures",
+			 signatures_of(&status.signatures));
 }
 
 void api_channels(void *context, const struct http_request *request, struct http_answer *answer)

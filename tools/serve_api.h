@@ -43,7 +43,7 @@ struct served *api_instance(const struct api *api, const char *name, struct http
 bool api_window(const struct http_request *request, enum r3ring_load_over *over,
 		struct http_answer *answer);
 
-const char *api_state_name(enum follower_state state);
+const char *api_state_name(enum tail_state state);
 
 /* ---- fields of a body (serve_fields.c) ------------------------------------ */
 

@@ -72,8 +72,8 @@ static void add_state(const struct events *events, json_t *data)
 	struct follower_status status;
 
 	follower_get_status(follower_of(events), &status);
-	json_object_set_new(data, "state", json_string(api_state_name(status.state)));
-	json_object_set_new(data, "error", json_string(status.error));
+	json_object_set_new(data, "state", json_string(api_state_name(status.tail.state)));
+	json_object_set_new(data, "error", json_string(status.tail.error));
 }
 
 /* ---- GPUs ----------------------------------------------------------------- */

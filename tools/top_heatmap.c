@@ -195,8 +195,8 @@ static void draw_absence(const struct top_frame *frame, struct top_space *space)
 	struct flow flow = {.indent = 2};
 	const char *what = "no step was seen yet";
 
-	if (frame->follower.state == FOLLOWER_WAITING && frame->follower.error[0])
-		what = frame->follower.error;
+	if (frame->follower.tail.state == TAIL_WAITING && frame->follower.tail.error[0])
+		what = frame->follower.tail.error;
 	else if (!frame->instance[0])
 		what = "no engine is there yet; it will be shown as soon as one is";
 	flow_add(&flow, GRID_FAINT, "no load to show: %s", what);
