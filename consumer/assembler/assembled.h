@@ -34,6 +34,7 @@ struct layer_map {
 struct r3ring_assembled {
 	struct r3ring_assembled *next;
 	struct request *request;
+	bool looked;         /* it lives on: it is its assembler's */
 	uint64_t bytes;      /* of its rows, */
 	uint64_t *bytes_out; /* and of all that were given out and not freed */
 	enum r3ring_row_policy policy;
@@ -46,6 +47,10 @@ struct r3ring_assembled {
 	uint32_t maps;
 	struct r3ring_assembled_info info;
 };
+
+/* Of a request as it stands; NULL without memory. Who makes it says whose it is. */
+struct r3ring_assembled *assembled_make(struct r3ring_assembler *assembler, struct request *request,
+					uint32_t flags);
 
 /* Fills the accounts in info: cells, causes, conflicts, steps. */
 void assembled_count(struct r3ring_assembled *assembled);

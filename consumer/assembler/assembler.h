@@ -10,6 +10,7 @@
  *	place_again.c  and others, when spans come later than that
  *	ends.c      how far attempts were run, by what all ranks know
  *	give.c      a request that is ready: which rows count, and their union
+ *	look.c      a request that lives, as it stands
  *	compare.c   whether two passes agree
  *	rows.c row_pages.c fill.c requests.c keys.c    what they work on
  *

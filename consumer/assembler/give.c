@@ -242,29 +242,51 @@ static uint64_t bytes_of(const struct request *request)
 	return bytes;
 }
 
-void request_give(struct r3ring_assembler *assembler, struct request *request, uint32_t flags)
+/* All but the request. */
+static void assembled_free(struct r3ring_assembled *assembled)
+{
+	for (uint32_t i = 0; i < assembled->maps; i++)
+		free(assembled->map[i].to_row);
+	free(assembled->map);
+	free(assembled->layer);
+	free(assembled->pass);
+	free(assembled);
+}
+
+struct r3ring_assembled *assembled_make(struct r3ring_assembler *assembler, struct request *request,
+					uint32_t flags)
 {
 	struct r3ring_assembled *assembled = calloc(1, sizeof(*assembled));
 
-	if (!assembled) {
-		request_free(request);
-		return;
-	}
-	request_trim(assembler, request);
+	if (!assembled)
+		return NULL;
 	assembled->request = request;
-	assembled->bytes = bytes_of(request);
-	assembled->bytes_out = &assembler->bytes_out;
-	assembler->bytes_out += assembled->bytes;
 	assembled->policy = assembler->options.policy;
 	assembled->joined = assembler->options.min_ends > 0;
 	if (passes_find(assembler, assembled) < 0 || maps_find(assembler, assembled) < 0 ||
 	    maps_fill(assembled) < 0) {
-		r3ring_assembled_free(assembled);
-		return;
+		assembled_free(assembled);
+		return NULL;
 	}
 	if (assembled->joined && prompts_differ(request))
 		flags |= R3RING_ASSEMBLED_MIXED;
 	info_fill(assembled, assembler, flags);
+	return assembled;
+}
+
+void request_give(struct r3ring_assembler *assembler, struct request *request, uint32_t flags)
+{
+	struct r3ring_assembled *assembled;
+
+	request_trim(assembler, request);
+	assembled = assembled_make(assembler, request, flags);
+	if (!assembled) {
+		request_free(request);
+		return;
+	}
+	assembled->bytes = bytes_of(request);
+	assembled->bytes_out = &assembler->bytes_out;
+	assembler->bytes_out += assembled->bytes;
 	if (assembler->given_last)
 		assembler->given_last->next = assembled;
 	else
@@ -290,12 +312,9 @@ void r3ring_assembled_free(struct r3ring_assembled *assembled)
 {
 	if (!assembled)
 		return;
-	*assembled->bytes_out -= assembled->bytes;
-	for (uint32_t i = 0; i < assembled->maps; i++)
-		free(assembled->map[i].to_row);
-	free(assembled->map);
-	free(assembled->layer);
-	free(assembled->pass);
-	request_free(assembled->request);
-	free(assembled);
+	if (!assembled->looked) {
+		*assembled->bytes_out -= assembled->bytes;
+		request_free(assembled->request);
+	}
+	assembled_free(assembled);
 }

@@ -449,7 +449,8 @@ void requests_make_room(struct r3ring_assembler *assembler)
 	rows_make_room(assembler);
 	if (has_room(assembler))
 		return;
-	if (assembler->onlooker.ctx && keys_make_room(assembler))
+	if ((assembler->onlooker.ctx || assembler->options.keys_go_first) &&
+	    keys_make_room(assembler))
 		return;
 	if (assembler->all) {
 		assembler->stats.requests_evicted++;

@@ -71,15 +71,18 @@ enum r3ring_row_policy {
 struct r3ring_assembler_options {
 	size_t size; /* sizeof(struct r3ring_assembler_options) */
 	enum r3ring_row_policy policy;
-	uint32_t max_tokens; /* positions of a request; 0: 2^20 */
-	uint64_t max_bytes;  /* of rows held; 0: 1 GiB. Beyond it the request that has been
+	uint32_t max_tokens;    /* positions of a request; 0: 2^20 */
+	uint64_t max_bytes;     /* of rows held; 0: 1 GiB. Beyond it the request that has been
 			      * quiet longest is given out as EVICTED */
-	uint64_t max_keys;   /* prefix cache keys held; 0: 2^16. Beyond it the one not used
+	uint64_t max_keys;      /* prefix cache keys held; 0: 2^16. Beyond it the one not used
 			      * for longest is forgotten, and counted */
-	uint32_t late_steps; /* steps that one waits for spans that follow; 0: 64 */
-	uint32_t min_ends;   /* channels that must tell of a request's end before it is given
+	uint32_t late_steps;    /* steps that one waits for spans that follow; 0: 64 */
+	uint32_t min_ends;      /* channels that must tell of a request's end before it is given
 			      * out; 0: pipeline stages x sequence and context shards, by the
 			      * schema. Disaggregated prefill and decode: the sum of both */
+	uint32_t keys_go_first; /* 1: beyond max_bytes prefix cache keys are forgotten before a
+				 * request is given out; positions that are found in the cache
+				 * later are missing, R3RING_MISSING_UNKNOWN_KEY */
 };
 
 /*
@@ -205,6 +208,30 @@ struct r3ring_assembled_info {
  * assembler's thread. */
 R3RING_API struct r3ring_assembled *r3ring_assembler_take(struct r3ring_assembler *assembler);
 R3RING_API void r3ring_assembled_free(struct r3ring_assembled *assembled);
+
+/*
+ * Looks at a request that lives: what is known of it as of the records that were fed, flagged
+ * UNFINISHED. Steps that have not ended, or wait for spans, are not in it yet. It goes on as if
+ * nobody had looked.
+ *
+ * @id:        its text id. Of several that have it the one of which something was said last.
+ * @assembled: receives it; untouched on failure. The caller frees it, before anything is fed,
+ *             flushed or destroyed.
+ *
+ * Returns 0, -ENOENT (no such request lives), -ENOMEM. The assembler's thread.
+ */
+R3RING_API int r3ring_assembler_look(struct r3ring_assembler *assembler, const char *id,
+				     struct r3ring_assembled **assembled);
+
+/*
+ * The ids of requests that live, those of which something was said last before the others.
+ *
+ * @ids: receives [@most] at most; each is valid until something is fed, flushed or destroyed.
+ *
+ * Returns how many it received, or -ENOMEM. The assembler's thread.
+ */
+R3RING_API int r3ring_assembler_live(const struct r3ring_assembler *assembler, const char **ids,
+				     uint32_t most);
 
 /* Valid until it is freed. */
 R3RING_API const struct r3ring_assembled_info *r3ring_assembled_get_info(
