@@ -10,6 +10,7 @@
 struct frame {
 	struct history_entry entry;
 	double unit;
+	struct gpus *gpus; /* NULL: not known */
 };
 
 struct history {
@@ -35,14 +36,21 @@ int history_create(struct history **history, size_t max_bytes)
 	return 0;
 }
 
+static void free_frames(struct history *history)
+{
+	for (uint32_t i = 0; i < history->capacity; i++)
+		free(history->frame[i].gpus);
+	free(history->layer);
+	free(history->codes);
+	free(history->frame);
+}
+
 void history_destroy(struct history *history)
 {
 	if (!history)
 		return;
 	pthread_mutex_destroy(&history->lock);
-	free(history->layer);
-	free(history->codes);
-	free(history->frame);
+	free_frames(history);
 	free(history);
 }
 
@@ -89,9 +97,7 @@ static int take_shape(struct history *history, const struct r3ring_load_info *in
 	}
 	for (uint32_t i = 0; i < info->layers; i++)
 		layer[i] = info->layer[i].layer_id;
-	free(history->layer);
-	free(history->codes);
-	free(history->frame);
+	free_frames(history);
 	history->layer = layer;
 	history->codes = codes;
 	history->frame = frame;
@@ -121,20 +127,25 @@ static void measure(const struct r3ring_load_info *info, struct history_entry *e
 	}
 }
 
-static void put(struct history *history, const struct r3ring_load_info *info, int64_t time_ms)
+static void put(struct history *history, const struct r3ring_load_info *info,
+		const struct gpus *gpus, int64_t time_ms)
 {
 	uint64_t id = ++history->newest;
 	struct frame *frame = &history->frame[id % history->capacity];
 	uint8_t *codes = history->codes + id % history->capacity * cells_of(history);
 
+	free(frame->gpus);
 	*frame = (struct frame){.entry = {.id = id, .time_ms = time_ms}};
+	if (gpus && gpus->count <= HISTORY_GPUS_MAX)
+		frame->gpus = gpus_copy(gpus);
 	measure(info, &frame->entry);
 	frame->unit = code8_encode(info->counts, cells_of(history), codes);
 	if (history->used < history->capacity)
 		history->used++;
 }
 
-int history_add(struct history *history, const struct r3ring_load_info *info, int64_t time_ms)
+int history_add(struct history *history, const struct r3ring_load_info *info,
+		const struct gpus *gpus, int64_t time_ms)
 {
 	int r = 0;
 
@@ -142,7 +153,7 @@ int history_add(struct history *history, const struct r3ring_load_info *info, in
 	if (!same_shape(history, info))
 		r = take_shape(history, info);
 	if (r == 0)
-		put(history, info, time_ms);
+		put(history, info, gpus, time_ms);
 	pthread_mutex_unlock(&history->lock);
 	return r;
 }
@@ -178,6 +189,7 @@ static int copy_frame(const struct history *history, uint64_t id, struct history
 	memcpy(picture->codes, history->codes + place * cells, cells);
 	picture->entry = history->frame[place].entry;
 	picture->unit = history->frame[place].unit;
+	picture->gpus = gpus_copy(history->frame[place].gpus);
 	picture->layers = history->layers;
 	picture->experts = history->experts;
 	return 0;
@@ -201,5 +213,6 @@ void history_picture_free(struct history_picture *picture)
 {
 	free(picture->layer);
 	free(picture->codes);
+	free(picture->gpus);
 	*picture = (struct history_picture){0};
 }

@@ -11,7 +11,10 @@
 
 #include <r3ring/load.h>
 
+#include "monitor/gpus.h"
+
 #define HISTORY_FRAMES_MAX 600u
+#define HISTORY_GPUS_MAX 1024u
 
 struct history;
 
@@ -31,7 +34,8 @@ struct history_picture {
 	uint32_t layers, experts;
 	int32_t *layer; /* [layers] model layer numbers */
 	double unit;
-	uint8_t *codes; /* [layers][experts] */
+	uint8_t *codes;    /* [layers][experts] */
+	struct gpus *gpus; /* NULL: no EPLB map was known then */
 };
 
 /*
@@ -47,10 +51,13 @@ void history_destroy(struct history *history);
  * Adds a frame. One of another shape than those before is of another model: they go.
  *
  * @info: what was counted since the frame before.
+ * @gpus: what the EPLB map of its newest step makes of that; copied, up to
+ *        HISTORY_GPUS_MAX of them. NULL: none is known.
  *
  * Returns 0 or -ENOMEM: the frame is not there.
  */
-int history_add(struct history *history, const struct r3ring_load_info *info, int64_t time_ms);
+int history_add(struct history *history, const struct r3ring_load_info *info,
+		const struct gpus *gpus, int64_t time_ms);
 
 /* Fills in what there is behind frame @after, the oldest first; returns how many. */
 uint32_t history_list(struct history *history, uint64_t after, struct history_entry *entries,

@@ -32,13 +32,31 @@ static int64_t time_ms(void)
 	return (int64_t)(clock_real_ns() / NS_PER_MS);
 }
 
+/* By the map that the newest step ran with. */
+static struct gpus *measure_gpus(const struct engine *engine, const struct r3ring_load_info *info)
+{
+	struct r3ring_eplb_map *map = NULL;
+	struct gpus *gpus;
+
+	if (info->epoch)
+		r3ring_load_map(follower_load(served_follower(engine->served)), R3RING_LOAD_MERGED,
+				info->epoch, &map);
+	gpus = gpus_measure(map, info);
+	r3ring_eplb_map_free(map);
+	return gpus;
+}
+
 /* A frame that there is no memory for is not there: the next one is tried. */
 static void look(struct engine *engine)
 {
 	const struct r3ring_load_info *info;
+	struct gpus *gpus;
 
-	if (since_read(engine->since, true, &info) == 0)
-		history_add(engine->history, info, time_ms());
+	if (since_read(engine->since, true, &info))
+		return;
+	gpus = measure_gpus(engine, info);
+	history_add(engine->history, info, gpus, time_ms());
+	free(gpus);
 }
 
 static void *keep(void *arg)

@@ -10,6 +10,7 @@
 
 #include <microhttpd.h>
 
+#include "monitor/gpus.h"
 #include "monitor/since.h"
 #include "tools/json_values.h"
 #include "tools/serve_api.h"
@@ -89,46 +90,16 @@ static const struct r3ring_eplb_map *map_of(struct events *events,
 	if (info->epoch)
 		r3ring_load_map(follower_load(follower_of(events)), events->channel, info->epoch,
 				&events->map);
-	return events->map && events->map->layers == info->layers &&
-			       events->map->experts == info->experts
-		       ? events->map
-		       : NULL;
-}
-
-static json_t *sums_of(const double *load, uint32_t layers, uint32_t gpus)
-{
-	json_t *list = json_array();
-
-	for (uint32_t gpu = 0; gpu < gpus; gpu++) {
-		double sum = 0;
-
-		for (uint32_t layer = 0; layer < layers; layer++)
-			sum += load[(size_t)layer * gpus + gpu];
-		json_array_append_new(list, json_real(sum));
-	}
-	return list;
+	return events->map;
 }
 
 static json_t *gpus_of(struct events *events, const struct r3ring_load_info *info)
 {
-	const struct r3ring_eplb_map *map = map_of(events, info);
-	struct r3ring_eplb_balance balance;
-	double *load;
-	json_t *gpus = NULL;
+	struct gpus *gpus = gpus_measure(map_of(events, info), info);
+	json_t *told = frame_of_gpus(gpus);
 
-	if (!map)
-		return json_null();
-	load = calloc((size_t)map->layers * map->gpus, sizeof(*load));
-	if (load && r3ring_eplb_evaluate(map, info->counts, &balance, NULL) == 0) {
-		r3ring_eplb_project(map, info->counts, NULL, load);
-		gpus = json_pack("{s:o, s:f, s:f, s:i, s:i, s:o}", "epoch", json_u64(map->epoch),
-				 "worst", balance.worst, "average", balance.average, "worst_layer",
-				 (int)info->layer[balance.worst_layer].layer_id, "worst_gpu",
-				 (int)balance.worst_gpu, "load",
-				 sums_of(load, map->layers, map->gpus));
-	}
-	free(load);
-	return gpus ? gpus : json_null();
+	free(gpus);
+	return told;
 }
 
 /* ---- the load ------------------------------------------------------------- */

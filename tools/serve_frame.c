@@ -82,6 +82,19 @@ json_t *frame_of_load(const struct r3ring_load_info *info)
 		json_u64(info->accounts.gaps), "code", code, "unit", unit, "counts", text);
 }
 
+json_t *frame_of_gpus(const struct gpus *gpus)
+{
+	json_t *load = gpus ? json_array() : NULL;
+
+	for (uint32_t gpu = 0; gpus && gpu < gpus->count; gpu++)
+		json_array_append_new(load, json_real(gpus->load[gpu]));
+	return gpus ? json_pack("{s:o, s:f, s:f, s:i, s:i, s:o}", "epoch", json_u64(gpus->epoch),
+				"worst", gpus->worst, "average", gpus->average, "worst_layer",
+				(int)gpus->worst_layer, "worst_gpu", (int)gpus->worst_gpu, "load",
+				load)
+		    : json_null();
+}
+
 /* ---- the past ------------------------------------------------------------- */
 
 static json_t *summary_of(const struct history_entry *entry)
@@ -121,5 +134,6 @@ json_t *frame_of_past(const struct history_picture *picture)
 	json_object_set_new(frame, "code", json_string("m8"));
 	json_object_set_new(frame, "unit", json_real(picture->unit));
 	json_object_set_new(frame, "counts", text_of(picture->codes, cells));
+	json_object_set_new(frame, "gpus", frame_of_gpus(picture->gpus));
 	return frame;
 }

@@ -7,11 +7,15 @@
 
 #include <r3ring/load.h>
 
+#include "monitor/gpus.h"
 #include "monitor/history.h"
 
 /* Both: a new object, or NULL without memory. */
 json_t *frame_of_load(const struct r3ring_load_info *info);
 json_t *frame_of_past(const struct history_picture *picture);
+
+/* null for NULL, too. */
+json_t *frame_of_gpus(const struct gpus *gpus);
 
 /*
  * All frames of the past behind @after, without their counts; @after becomes the newest one's.

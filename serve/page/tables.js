@@ -20,8 +20,7 @@ function fillBalance(balance, experts, threshold) {
 
 function fillGpus(gpus, past) {
 	if (!gpus) {
-		setNote('gpus-says', past ? 'It is not kept of the last minutes.'
-			: 'No EPLB map is known, so nobody can say which GPU an expert is on.');
+		setNote('gpus-says', `No EPLB map ${past ? 'was known then' : 'is known'}, so nobody can say which GPU an expert is on.`);
 		return fillTable('gpus', [], 'not known');
 	}
 	const sum = gpus.load.reduce((all, load) => all + load, 0), mean = sum / gpus.load.length;

@@ -213,7 +213,7 @@ Test(serve_monitor, a_loss_between_two_events_that_lie_far_apart_is_told_once)
 
 /* ---- the past ---------------------------------------------------------------- */
 
-/* Cells of all frames so far; the newest one's number to @newest. */
+/* Cells of all frames so far; the number of the newest one that has any to @newest. */
 static json_int_t counted(json_int_t *newest)
 {
 	struct http_reply reply = ask("GET", "/v1/history", NULL);
@@ -224,7 +224,8 @@ static json_int_t counted(json_int_t *newest)
 	cr_assert_eq(reply.status, 200);
 	json_array_foreach ((json_t *)(uintptr_t)at(reply.json, "frames", NULL), i, frame) {
 		sum += json_integer_value(at(frame, "counted", NULL));
-		*newest = json_integer_value(at(frame, "id", NULL));
+		if (json_integer_value(at(frame, "counted", NULL)))
+			*newest = json_integer_value(at(frame, "id", NULL));
 	}
 	json_decref(reply.json);
 	return sum;
@@ -253,6 +254,70 @@ Test(serve_monitor, each_step_is_in_one_frame_of_the_past)
 	cr_expect_str_eq(json_string_value(at(reply.json, "code", NULL)), "m8");
 	cr_expect_eq(json_string_length(at(reply.json, "counts", NULL)),
 		     (ENGINE_LAYERS * ENGINE_EXPERTS + 2) / 3 * 4);
+	json_decref(reply.json);
+}
+
+/* Two GPUs, of which the first has the first half of all experts. */
+static void announce_map(uint64_t epoch)
+{
+	static uint16_t map[ENGINE_LAYERS][ENGINE_EXPERTS];
+	const struct r3ring_eplb_record head = {.epoch = epoch,
+						.layers = ENGINE_LAYERS,
+						.experts = ENGINE_EXPERTS,
+						.replicas = 1,
+						.physical = ENGINE_EXPERTS,
+						.gpus = 2};
+
+	for (uint32_t i = 0; i < ENGINE_LAYERS * ENGINE_EXPERTS; i++)
+		map[i / ENGINE_EXPERTS][i % ENGINE_EXPERTS] = (uint16_t)(i % ENGINE_EXPERTS);
+	cr_assert_eq(r3ring_eplb(stage.tool.engine.producer, &head, &map[0][0]), 0);
+	stage.tool.engine.eplb_epoch = epoch;
+}
+
+/* Visits of a step of four rows, over all layers, to the GPU. */
+static uint32_t visits_of(int64_t step, uint32_t gpu)
+{
+	uint32_t visits = 0;
+
+	for (uint32_t i = 0; i < ENGINE_LAYERS * 4 * ENGINE_TOP_K; i++)
+		visits += engine_id((uint64_t)step, i / (4 * ENGINE_TOP_K), i / ENGINE_TOP_K % 4,
+				    i % ENGINE_TOP_K) /
+				  (ENGINE_EXPERTS / 2) ==
+			  gpu;
+	return visits;
+}
+
+Test(serve_monitor, a_frame_of_the_past_has_the_load_of_gpus_where_a_map_was_known)
+{
+	json_int_t before = 0, newest = 0;
+	struct http_reply reply;
+	char what[64];
+	int64_t step;
+
+	serve_stage_serve((const char *[]){NULL});
+	engine_step(&stage.tool.engine, 0, 4);
+	for (int tries = 0; counted(&before) < 4 * (json_int_t)ENGINE_LAYERS; tries++) {
+		cr_assert_lt(tries, 6000);
+		poll(NULL, 0, 10);
+	}
+	announce_map(7);
+	step = engine_step(&stage.tool.engine, 0, 4);
+	for (int tries = 0; counted(&newest) < 8 * (json_int_t)ENGINE_LAYERS; tries++) {
+		cr_assert_lt(tries, 6000);
+		poll(NULL, 0, 10);
+	}
+	snprintf(what, sizeof(what), "/v1/history/%lld", (long long)newest);
+	reply = ask("GET", what, NULL);
+	cr_expect_eq(json_integer_value(at(reply.json, "gpus", "epoch")), 7);
+	cr_assert_eq(json_array_size(at(reply.json, "gpus", "load")), 2);
+	for (uint32_t gpu = 0; gpu < 2; gpu++)
+		cr_expect_float_eq(
+			json_number_value(json_array_get(at(reply.json, "gpus", "load"), gpu)),
+			visits_of(step, gpu), 1e-9);
+	json_decref(reply.json);
+	snprintf(what, sizeof(what), "/v1/history/%lld", (long long)before);
+	reply = ask("GET", what, NULL);
+	cr_expect(json_is_null(at(reply.json, "gpus", NULL)), "none was known then");
 	json_decref(reply.json);
 }
 

@@ -2,6 +2,7 @@
 /* What is kept of the past: counts in a byte, differences of loads, frames. */
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "monitor/code8.h"
@@ -171,7 +172,7 @@ static void add(double hot, int64_t time_ms)
 		.accounts = {.counted = 5, .lost = {[R3RING_CAUSE_RING_FULL] = 2}},
 	};
 
-	cr_assert_eq(history_add(history, &info, time_ms), 0);
+	cr_assert_eq(history_add(history, &info, NULL, time_ms), 0);
 }
 
 Test(monitor_history, a_frame_says_how_uneven_the_worst_layer_was_and_what_was_lost)
@@ -195,6 +196,55 @@ Test(monitor_history, a_frame_says_how_uneven_the_worst_layer_was_and_what_was_l
 	cr_expect_eq(picture.unit, 1);
 	cr_expect_arr_eq(picture.codes, ((uint8_t[]){0, 36, 0, 0, 1, 1, 1, 1}), CELLS);
 	history_picture_free(&picture);
+}
+
+Test(monitor_history, a_frame_keeps_what_an_eplb_map_made_of_its_load)
+{
+	const double counts[CELLS] = {6, 0, 0, 2, 1, 1, 1, 1}, rows[LAYERS] = {8, 4};
+	const struct r3ring_load_info info = {.layers = LAYERS,
+					      .experts = EXPERTS,
+					      .layer = layers,
+					      .counts = counts,
+					      .rows = rows};
+	struct r3ring_eplb_map *map;
+	struct history_picture picture;
+	struct gpus *gpus;
+
+	cr_assert_eq(r3ring_eplb_map_plain(&map, LAYERS, EXPERTS, 2, NULL), 0);
+	map->epoch = 9;
+	gpus = gpus_measure(map, &info);
+	cr_assert(gpus);
+	cr_assert_eq(history_create(&history, 3 * CELLS), 0);
+	cr_assert_eq(history_add(history, &info, gpus, 1), 0);
+	free(gpus);
+	add(1, 2);
+	cr_assert_eq(history_get(history, 1, &picture), 0);
+	cr_assert(picture.gpus);
+	cr_expect_eq(picture.gpus->epoch, 9);
+	cr_expect_eq(picture.gpus->count, 2);
+	cr_expect_eq(picture.gpus->load[0], 6 + 2);
+	cr_expect_eq(picture.gpus->load[1], 2 + 2);
+	cr_expect_eq(picture.gpus->worst, 1.5, "six of eight, where four is even");
+	cr_expect_eq(picture.gpus->worst_layer, 3);
+	cr_expect_eq(picture.gpus->worst_gpu, 0);
+	history_picture_free(&picture);
+	cr_assert_eq(history_get(history, 2, &picture), 0);
+	cr_expect_null(picture.gpus, "none was known then");
+	history_picture_free(&picture);
+	r3ring_eplb_map_free(map);
+}
+
+Test(monitor_history, a_load_of_other_layers_than_the_map_s_is_not_measured)
+{
+	const double counts[CELLS] = {1};
+	const struct r3ring_load_info info = {
+		.layers = LAYERS, .experts = EXPERTS, .layer = layers, .counts = counts};
+	struct r3ring_eplb_map *map;
+
+	cr_assert_eq(r3ring_eplb_map_plain(&map, LAYERS - 1, EXPERTS, 2, NULL), 0);
+	cr_expect_null(gpus_measure(map, &info));
+	cr_expect_null(gpus_measure(NULL, &info));
+	r3ring_eplb_map_free(map);
 }
 
 Test(monitor_history, the_oldest_frame_leaves_when_there_is_no_room_for_it)
@@ -244,7 +294,7 @@ Test(monitor_history, a_frame_of_another_model_takes_the_place_of_all_before)
 
 	cr_assert_eq(history_create(&history, 1 << 20), 0);
 	add(1, 1);
-	cr_assert_eq(history_add(history, &info, 2), 0);
+	cr_assert_eq(history_add(history, &info, NULL, 2), 0);
 	cr_assert_eq(history_list(history, 0, entries, 4), 1);
 	cr_expect_eq(entries[0].id, 2, "numbers go on");
 	cr_expect_eq(entries[0].balance, 0, "nothing ran");
