@@ -55,7 +55,7 @@ typedef void (*http_handler)(void *context, const struct http_request *request,
 
 struct http_route {
 	const char *method;
-	const char *path; /* "/v1/channels", "/v1/reservations/" and a star: one segment */
+	const char *path; /* "/v1/channels"; a star in it stands for anything but nothing */
 	http_handler handle;
 	const char *query; /* names of its parameters, blanks between them; NULL: it has none */
 };

@@ -40,6 +40,8 @@ struct daemon_totals;
 void metrics_of_daemon(FILE *out, const struct daemon_picture *now,
 		       const struct daemon_totals *totals);
 int metrics_of_engines(FILE *out, struct served *const *served, uint32_t count);
+/* Nothing of engines whose routes are not kept. */
+void metrics_of_routes(FILE *out, struct served *const *served, uint32_t count);
 
 /* The @quantile-th of [count] values that ascend: the smallest that so large a share of them
  * is not above. */

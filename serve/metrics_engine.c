@@ -332,6 +332,7 @@ int metrics_of_engines(FILE *out, struct served *const *served, uint32_t count)
 			     "From a step's end in the ring to the load that has it.");
 		for (const struct engine *engine = engines; engine < engines + count; engine++)
 			tell_latency(out, engine);
+		metrics_of_routes(out, served, count);
 	}
 	for (uint32_t i = 0; engines && i < count; i++)
 		free(engines[i].layer);

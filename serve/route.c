@@ -6,18 +6,25 @@
 
 #include "serve/route.h"
 
-/* Where in @path the route's argument begins, its end if it has none, or NULL: another path.
- * (The server has decoded the path already, but for what it keeps.) */
-static const char *match(const char *pattern, const char *path)
+/* Whether @path is of the pattern; then what stands for its `*`, which is not empty, begins at
+ * *@argument and has *@len bytes. (The server has decoded the path already: an argument may have any
+ * bytes, a slash too, so what is behind the `*` is looked for from the end.) */
+static bool match(const char *pattern, const char *path, const char **argument, size_t *len)
 {
-	size_t fixed = strcspn(pattern, "*");
+	const size_t fixed = strcspn(pattern, "*");
+	const char *rest = pattern[fixed] ? pattern + fixed + 1 : "";
+	const size_t behind = strlen(rest);
+	size_t whole;
 
 	if (strncmp(pattern, path, fixed) != 0)
-		return NULL;
+		return false;
 	path += fixed;
+	whole = strlen(path);
+	*argument = path;
+	*len = whole > behind ? whole - behind : 0;
 	if (!pattern[fixed])
-		return *path ? NULL : path;
-	return *path ? path : NULL;
+		return !whole;
+	return *len && strcmp(path + *len, rest) == 0;
 }
 
 static void add_method(char allowed[64], const char *method)
@@ -42,16 +49,18 @@ const struct http_route *route_find(const struct http_route *routes, size_t coun
 	*status = MHD_HTTP_NOT_FOUND;
 	allowed[0] = '\0';
 	for (size_t i = 0; i < count; i++) {
-		const char *rest = match(routes[i].path, path);
+		const char *found;
+		size_t len;
 
-		if (!rest)
+		if (!match(routes[i].path, path, &found, &len))
 			continue;
-		if (strlen(rest) > HTTP_ARGUMENT_MAX) {
+		if (len > HTTP_ARGUMENT_MAX) {
 			*status = MHD_HTTP_BAD_REQUEST;
 			return NULL;
 		}
 		if (takes(&routes[i], method)) {
-			snprintf(argument, HTTP_ARGUMENT_MAX + 1, "%s", rest);
+			memcpy(argument, found, len);
+			argument[len] = '\0';
 			return &routes[i];
 		}
 		*status = MHD_HTTP_METHOD_NOT_ALLOWED;

@@ -10,6 +10,7 @@
 
 struct served {
 	struct follower *follower;
+	struct routes *routes;   /* NULL: they are not kept */
 	uint32_t gpus, capacity; /* as served_options */
 	/* The follower's thread's own: */
 	uint64_t expired_ns; /* when it last looked for reservations that outlived their time */
@@ -218,6 +219,8 @@ static void expire(void *context)
 
 static void free_served(struct served *served)
 {
+	routes_close(served->routes);
+	follower_close(served->follower);
 	r3ring_book_destroy(served->book);
 	free(served->layer);
 	pthread_mutex_destroy(&served->lock);
@@ -238,6 +241,11 @@ int served_open(struct served **served, const struct served_options *options,
 			  .generation = begin_anew,
 			  .turn = expire},
 	};
+	const struct routes_options routes = {
+		.instance = options->instance,
+		.runtime_dir = options->runtime_dir,
+		.max_bytes = options->routes_bytes,
+	};
 	int r;
 
 	if (!made)
@@ -247,6 +255,8 @@ int served_open(struct served **served, const struct served_options *options,
 	made->opened_ns = clock_now_ns();
 	made->capacity = options->capacity;
 	r = follower_open(&made->follower, &follow, err);
+	if (r == 0 && routes.max_bytes)
+		r = routes_open(&made->routes, &routes, err);
 	if (r)
 		free_served(made);
 	else
@@ -256,10 +266,8 @@ int served_open(struct served **served, const struct served_options *options,
 
 void served_close(struct served *served)
 {
-	if (!served)
-		return;
-	follower_close(served->follower);
-	free_served(served);
+	if (served)
+		free_served(served);
 }
 
 struct follower *served_follower(const struct served *served)
@@ -270,6 +278,11 @@ struct follower *served_follower(const struct served *served)
 const char *served_name(const struct served *served)
 {
 	return follower_name(served->follower);
+}
+
+struct routes *served_routes(const struct served *served)
+{
+	return served->routes;
 }
 
 const struct latency *served_latency(const struct served *served)

@@ -11,6 +11,7 @@
 
 #include "monitor/follower.h"
 #include "serve/latency.h"
+#include "serve/routes.h"
 
 struct served;
 
@@ -19,8 +20,9 @@ struct served_options {
 	const char *runtime_dir; /* NULL: as readers find it */
 	struct r3ring_load_options load;
 	struct r3ring_history *history; /* what its requests did is kept there */
-	uint32_t gpus;     /* 0: those of its EPLB map, else of its expert parallelism */
-	uint32_t capacity; /* visits of tokens a step that a GPU has room for; 0: nobody said */
+	uint32_t gpus;         /* 0: those of its EPLB map, else of its expert parallelism */
+	uint32_t capacity;     /* visits of tokens a step that a GPU has room for; 0: nobody said */
+	uint64_t routes_bytes; /* for its requests' routes; 0: they are not kept */
 };
 
 /* As follower_open(). Pairs with served_close(). */
@@ -35,6 +37,9 @@ const char *served_name(const struct served *served);
 
 /* From a step's end in the ring until its load has it, of steps since it was opened. */
 const struct latency *served_latency(const struct served *served);
+
+/* Its requests' routes; NULL where they are not kept. */
+struct routes *served_routes(const struct served *served);
 
 /* How many GPUs its experts lie on, as was said or as its ranks tell; 0: not known. */
 uint32_t served_gpus(const struct served *served);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "channel/size_text.h"
 #include "channel/socket.h"
 #include "serve/listen.h"
 #include "tools/arguments.h"
@@ -20,6 +21,8 @@
 #define INSTANCES_MAX 64u
 #define THREADS 2u
 #define DAEMON_INTERVAL_MS 1000u
+#define ROUTES_BYTES (UINT64_C(64) << 20) /* for routes of all instances */
+#define ROUTES_BYTES_MIN (UINT64_C(64) << 10)
 
 static const char usage[] =
 	"usage: r3ring serve --instance NAME [--instance NAME]... [OPTION]...\n"
@@ -41,6 +44,9 @@ static const char usage[] =
 	"  --capacity N       visits of tokens to experts that a GPU has room for in a layer and\n"
 	"                     step; without it nothing can be reserved\n"
 	"  --window-steps N   steps that the load is counted over (256)\n"
+	"  --routes-memory SIZE\n"
+	"                     for the routes of requests, of all instances together (64M);\n"
+	"                     0: none are kept\n"
 	"  --help             this text\n"
 	"\n"
 	"exit codes: 0 ended by a signal, 1 failed, 2 usage\n";
@@ -49,6 +55,7 @@ struct options {
 	const char *instance[INSTANCES_MAX];
 	uint32_t instances;
 	const char *listen, *unix_path, *token_file;
+	uint64_t routes_bytes; /* of all instances */
 	struct served_options served;
 	struct guard guard;
 };
@@ -84,6 +91,17 @@ static int add_instance(struct options *options, const char *name)
 			return complain("named twice: ", name);
 	}
 	options->instance[options->instances++] = name;
+	return TOOL_DONE;
+}
+
+static int take_routes_memory(struct options *options, const char *text)
+{
+	uint64_t bytes = 0;
+
+	if (strcmp(text, "0") != 0 && (size_text_parse(text, &bytes) || bytes < ROUTES_BYTES_MIN ||
+				       bytes > UINT64_C(1) << 40))
+		return complain("--routes-memory is 0 or 64K to 1T, not ", text);
+	options->routes_bytes = bytes;
 	return TOOL_DONE;
 }
 
@@ -123,6 +141,8 @@ static int take_option(struct options *options, int option, const char *text)
 		if (!read_number(text, 1, 1u << 20, &options->served.load.window_steps))
 			return complain("--window-steps is 1 to 1048576, not ", text);
 		return TOOL_DONE;
+	case 'r':
+		return take_routes_memory(options, text);
 	default:
 		return TOOL_USAGE;
 	}
@@ -149,11 +169,13 @@ static int parse(int argc, char **argv, struct options *options)
 		{"gpus", required_argument, NULL, 'g'},
 		{"capacity", required_argument, NULL, 'c'},
 		{"window-steps", required_argument, NULL, 'w'},
+		{"routes-memory", required_argument, NULL, 'r'},
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
 	};
 	int option, code;
 
+	options->routes_bytes = ROUTES_BYTES;
 	while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
 		if (option == 'h')
 			return -1;
@@ -231,6 +253,7 @@ static int follow_all(struct service *service, struct r3ring_error *err)
 	int r = r3ring_history_create(&service->api.history, NULL, err);
 
 	options.history = service->api.history;
+	options.routes_bytes = service->options.routes_bytes / service->options.instances;
 	options.load.size = sizeof(options.load);
 	service->api.served = service->served;
 	for (uint32_t i = 0; r == 0 && i < service->options.instances; i++) {

@@ -20,6 +20,8 @@ const struct http_route api_routes[] = {
 	{"GET", "/v1/history", api_history, "instance after"},
 	{"GET", "/v1/history/*", api_history_frame, "instance"},
 	{"GET", "/v1/signature", api_signature, "request"},
+	{"GET", "/v1/requests", api_requests, "instance limit"},
+	{"GET", "/v1/requests/*/routes", api_routes_of, "instance positions layers"},
 	{"GET", "/v1/plan", api_plan, "instance gpus replicas nodes groups"},
 	{"POST", "/v1/plan", api_plan, NULL},
 	{"POST", "/v1/score", api_score, NULL},

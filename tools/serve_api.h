@@ -92,6 +92,10 @@ void api_events(void *context, const struct http_request *request, struct http_a
 void api_signature(void *context, const struct http_request *request, struct http_answer *answer);
 void api_score(void *context, const struct http_request *request, struct http_answer *answer);
 
+/* serve_requests.c */
+void api_requests(void *context, const struct http_request *request, struct http_answer *answer);
+void api_routes_of(void *context, const struct http_request *request, struct http_answer *answer);
+
 /* serve_reservations.c */
 void api_reserve(void *context, const struct http_request *request, struct http_answer *answer);
 void api_reservations(void *context, const struct http_request *request,

@@ -52,9 +52,10 @@ static const json_t *schema_of(const char *path, const char *method, int status)
 static void fill(const char *path, char filled[512])
 {
 	size_t fixed = strcspn(path, "{?");
+	const char *last = strrchr(path, '}');
 
-	if (path[fixed] == '{')
-		snprintf(filled, 512, "%.*s%s", (int)fixed, path, argument);
+	if (last)
+		snprintf(filled, 512, "%.*s%s%s", (int)fixed, path, argument, last + 1);
 	else
 		snprintf(filled, 512, "%s", path);
 }
@@ -126,6 +127,20 @@ Test(serve_answers, what_is_told_of_the_past_is_as_described)
 	expect_as_described("GET", "/v1/history/{frame}", "", NULL, 404);
 }
 
+/* The routes are read by a reader of their own. */
+static void await_routes(const char *path)
+{
+	struct http_reply reply = ask("GET", path, NULL);
+
+	for (int tries = 0; reply.status != 200; tries++) {
+		cr_assert_lt(tries, 6000, "%s: %d", path, reply.status);
+		json_decref(reply.json);
+		poll(NULL, 0, 10);
+		reply = ask("GET", path, NULL);
+	}
+	json_decref(reply.json);
+}
+
 Test(serve_answers, what_is_told_of_requests_and_reservations_is_as_described)
 {
 	const struct r3ring_request request = {
@@ -137,6 +152,18 @@ Test(serve_answers, what_is_told_of_requests_and_reservations_is_as_described)
 	serve_stage_await(6);
 	expect_as_described("GET", "/v1/signature", "?request=r", NULL, 200);
 	expect_as_described("GET", "/v1/signature", "?request=s", NULL, 404);
+	snprintf(argument, sizeof(argument), "r");
+	await_routes("/v1/requests/r/routes");
+	expect_as_described("GET", "/v1/requests", "", NULL, 200);
+	expect_as_described("GET", "/v1/requests", "?limit=0", NULL, 400);
+	expect_as_described("GET", "/v1/requests/{id}/routes", "", NULL, 200);
+	expect_as_described("GET", "/v1/requests/{id}/routes", "?positions=1:2&layers=4:6", NULL,
+			    200);
+	expect_as_described("GET", "/v1/requests/{id}/routes", "?positions=2:1", NULL, 400);
+	expect_as_described("GET", "/v1/requests/{id}/routes", "?layers=a:", NULL, 400);
+	expect_as_described("GET", "/v1/requests/{id}/routes", "?instance=other", NULL, 404);
+	snprintf(argument, sizeof(argument), "s");
+	expect_as_described("GET", "/v1/requests/{id}/routes", "", NULL, 404);
 	expect_as_described("POST", "/v1/score", "", "{\"tokens\": 1}", 200);
 	expect_as_described("POST", "/v1/score", "", "{\"tokens\": 0}", 400);
 	expect_as_described("POST", "/v1/reservations", "", "{\"key\": \"a\", \"tokens\": 1000}",

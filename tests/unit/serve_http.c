@@ -32,10 +32,9 @@ static void fail(void *context, const struct http_request *request, struct http_
 }
 
 static const struct http_route routes[] = {
-	{"GET", "/echo", echo, NULL},
-	{"POST", "/echo", echo, NULL},
-	{"GET", "/echo/*", echo, "other name"},
-	{"GET", "/fail/*", fail, NULL},
+	{"GET", "/echo", echo, NULL},           {"POST", "/echo", echo, NULL},
+	{"GET", "/echo/*", echo, "other name"}, {"GET", "/fail/*", fail, NULL},
+	{"GET", "/of/*/parts", echo, NULL},
 };
 
 static void start(void)
@@ -84,6 +83,16 @@ Test(serve_http, what_a_route_says_comes_as_json)
 	       "{\"method\":\"GET\",\"argument\":\"a/b c\",\"name\":\"x&y\",\"body\":null}");
 	expect("GET /echo HTTP/1.1\r\n" ENDS "\r\n", "200", "Content-Type: application/json");
 	expect("GET /echo HTTP/1.1\r\n" ENDS "\r\n", "200", "X-Content-Type-Options: nosniff");
+}
+
+Test(serve_http, an_argument_within_a_path_may_have_any_bytes_in_it)
+{
+	expect("GET /of/a%2Fparts%2fb%3Fc%20%25/parts HTTP/1.1\r\n" ENDS "\r\n", "200",
+	       "\"argument\":\"a/parts/b?c %\"");
+	expect("GET /of/x/parts/parts HTTP/1.1\r\n" ENDS "\r\n", "200", "\"argument\":\"x/parts\"");
+	expect("GET /of//parts HTTP/1.1\r\n" ENDS "\r\n", "404", "\"status\":404");
+	expect("GET /of/parts HTTP/1.1\r\n" ENDS "\r\n", "404", "\"status\":404");
+	expect("GET /of/x/partsy HTTP/1.1\r\n" ENDS "\r\n", "404", "\"status\":404");
 }
 
 Test(serve_http, a_body_is_one_json_object)

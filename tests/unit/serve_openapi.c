@@ -27,13 +27,16 @@ static void close_document(void)
 
 TestSuite(serve_openapi, .init = open_document, .fini = close_document);
 
-/* "/v1/things/{a}/{b}" is the route "/v1/things/" and a star. */
+/* "/v1/things/{a}/{b}/c" is the route "/v1/things/", a star, and "/c". */
 static bool is_of(const char *path, const char *route)
 {
-	size_t fixed = strcspn(path, "{");
+	const size_t fixed = strcspn(path, "{");
+	const char *last = strrchr(path, '}');
 
-	return strncmp(path, route, fixed) == 0 &&
-	       strcmp(route + fixed, path[fixed] ? "*" : "") == 0;
+	if (strncmp(path, route, fixed) != 0)
+		return false;
+	return last ? route[fixed] == '*' && strcmp(route + fixed + 1, last + 1) == 0
+		    : !route[fixed];
 }
 
 static bool is_method(const char *name, const char *method)
