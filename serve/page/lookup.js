@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which experts a request's tokens went to.
+// A request: which there are, which experts its tokens went to, and how often, layer by layer.
 
 const MOST_EXPERTS = 8; // that a layer's line names
 
@@ -7,27 +7,68 @@ class Lookup {
 	constructor(say, scale) {
 		this.scale = scale;
 		this.map = new Heatmap(byId('request-box'), say);
+		this.routes = new Routes();
+		this.offered = new Map(); // id as it is written: path of its routes
 		byId('request-form').addEventListener('submit', (event) => {
 			event.preventDefault();
 			this.find();
 		});
+		byId('request').addEventListener('focus', () => this.offer());
 		byId('request-phase').addEventListener('change', () => this.show());
+	}
+
+	/* Who can be asked for, and how much of them is kept. */
+	async offer() {
+		try {
+			const {requests, kept} = await askJson(pathOf('/v1/requests', {instance: byId('instance').value}));
+
+			this.offered = new Map(requests.map((one) => [one.request, one.routes]));
+			byId('requests').replaceChildren(...requests.map((one) =>
+				new Option(`${one.request}, ${one.state}`, one.request)));
+			setNote('request-kept', kept.length ? this.keptWords(kept[0]) : 'Routes are not kept: --routes-memory is 0.');
+		} catch (error) {
+			setNote('request-kept', error.message);
+		}
+	}
+
+	keptWords(kept) {
+		const gone = [[kept.evicted, 'evicted while they ran'], [kept.forgotten, 'forgotten once they had ended']]
+			.filter(([count]) => Number(count)).map(([count, how]) => `${asCount(count)} ${how}`);
+
+		return `Routes of ${asCount(kept.running)} running and ${asCount(kept.ended)} ended requests are kept, in ` +
+			`${tenth.format(Number(kept.bytes) / MB)} of ${tenth.format(Number(kept.bytes_max) / MB)} MB` +
+			`${gone.length ? `; for want of room ${gone.join(', ')}` : ''}.` +
+			`${Number(kept.gaps) ? ` Not read in time: ${asCount(kept.gaps)} times.` : ''}`;
 	}
 
 	async find() {
 		const id = byId('request').value;
+		const path = this.offered.get(id) ?? routesPath(id.toWellFormed?.() ?? id);
 
 		this.found = null;
+		this.routes.look(path, byId('instance').value);
 		try {
-			this.found = await askJson(pathOf('/v1/signature', {request: id}));
+			this.found = await askJson(`/v1/signature?request=${idOf(path)}`);
 		} catch (error) {
 			setNote('request-says', `${id}: ${error.message}`);
 		}
 		this.show();
+		this.offer();
+	}
+
+	/* Of an engine that is not looked at any more nothing stays. */
+	forget() {
+		this.found = null;
+		this.offered = new Map();
+		byId('requests').replaceChildren();
+		setNote('request-kept', '');
+		setNote('request-says', '');
+		this.routes.forget();
+		this.show();
 	}
 
 	show() {
-		byId('request-box').hidden = byId('request-layers').hidden = !this.found;
+		byId('request-counts').hidden = !this.found;
 		if (!this.found)
 			return;
 		const {found} = this, phase = byId('request-phase').value;
@@ -36,9 +77,10 @@ class Lookup {
 			? layer.prefill.map((count, i) => count + layer.decode[i]) : layer[phase]));
 		const balance = balanceOf(values, layers, found.experts);
 
-		setNote('request-says', `${found.request} on ${found.instance}, ${found.ended ? 'ended' : 'running'}: ` +
-			`${asCount(found.prefill_rows)} rows of prefill, ${asCount(found.decode_rows)} of decode; ` +
-			`${asCount(found.inherited_rows)} from a prefix cache, ${asCount(found.missing_rows)} missing.`);
+		setNote('request-says', `${found.request} on ${found.instance}, ${found.ended ? 'ended' : 'running'}.`);
+		setNote('request-counted', `Since it was first seen here: ${asCount(found.prefill_rows)} rows of prefill, ` +
+			`${asCount(found.decode_rows)} of decode; ${asCount(found.inherited_rows)} from a prefix cache, ` +
+			`${asCount(found.missing_rows)} missing.`);
 		this.map.draw({values, layers, experts: found.experts, balance, scale: this.scale()});
 		fillTable('request-layers', layers.map((layer, i) =>
 			[String(layer), this.hottest(values.subarray(i * found.experts, (i + 1) * found.experts))]));

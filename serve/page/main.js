@@ -70,7 +70,8 @@ function describe(shown) {
 	const past = state.past === null ? '' : `At ${new Date(shown.time_ms).toLocaleTimeString()}, all channels, to 1/32. `;
 	const fold = heat.each > 1 ? ` Each column is the hottest of ${heat.each} experts.` : '';
 
-	return `${past}${plural(shown.layers.length, 'layer')} (down) of ${plural(shown.experts, 'expert')} (across), ` +
+	return `${past}${plural(shown.layers.length, 'layer')}, ${shown.layers[0]} to ${shown.layers.at(-1)} (down), ` +
+		`of ${plural(shown.experts, 'expert')} (across), ` +
 		`${plural(shown.rows, 'token')}. ` +
 		`Hover, or use the arrow keys.${fold}`;
 }
@@ -178,6 +179,7 @@ function forget() {
 	forgetLosses();
 	timeline.clear();
 	heat.clear();
+	lookup.forget();
 	clearCanvas(byId('uneven'));
 	setNote('heat-says', '');
 	setNote('legend-max', '');
@@ -264,10 +266,12 @@ calm.addEventListener('change', connect);
 darkness.addEventListener('change', () => {
 	drawSoon();
 	timeline.draw();
+	lookup.show();
 });
 window.addEventListener('resize', () => {
 	drawSoon();
 	timeline.draw();
+	lookup.show();
 });
 setInterval(() => {
 	refresh();

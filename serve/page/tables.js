@@ -37,7 +37,7 @@ function fillLosses(daemon) {
 	const rows = daemon.channels.flatMap((channel) =>
 		Object.entries(channel.lost).map(([cause, lost]) => {
 			const now = channel.lost_just_now[cause]?.steps ?? 0;
-			const cells = [channel.channel, cause, asCount(lost.steps), asCount(lost.rows), asCount(now)];
+			const cells = [channel.channel, asCause(cause), asCount(lost.steps), asCount(lost.rows), asCount(now)];
 
 			cells.mark = Number(now) ? 'bad' : 'warn';
 			return cells;

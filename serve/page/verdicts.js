@@ -49,7 +49,7 @@ function judgeNothing(engine) {
 
 const sumOf = (counts) => Object.values(counts).reduce((sum, count) => sum + Number(count), 0);
 const causesOf = (counts) => Object.entries(counts)
-	.map(([cause, count]) => `${cause} ${asCount(count)}`).join(', ');
+	.map(([cause, count]) => `${cause} ${asCount(count)}${CAUSES[cause] ? ` (${CAUSES[cause]})` : ''}`).join(', ');
 
 /* Steps by cause, of all channels. */
 function lostSteps(channels, key) {

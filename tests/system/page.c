@@ -397,7 +397,7 @@ Test(page, hostile_ids_are_text_and_nothing_else)
 	engine_step(&stage.tool.engine, handle, 1);
 	expect_becomes("document.getElementById('heat-says').textContent.includes(', 21 tokens')");
 	browser_type(&browser, "#request", HOSTILE BROWSER_ENTER);
-	expect_becomes("document.getElementById('request-says').textContent.includes('1 rows of "
+	expect_becomes("document.getElementById('request-counted').textContent.includes('1 rows of "
 		       "prefill')");
 	cr_expect(browser_becomes(&browser,
 				  "document.getElementById('request-says').textContent"
