@@ -73,6 +73,24 @@ static int curl(const char *options, const char *path)
 	return atoi(status);
 }
 
+/* How many bytes of a file curl sends: it asks first, and is told before it begins. */
+static long sent_of(const char *file)
+{
+	char line[512];
+	long sent = -1;
+	FILE *out;
+
+	snprintf(line, sizeof(line),
+		 "curl -s -o /dev/null -w '%%{size_upload}' -H 'Expect: 100-continue' "
+		 "--expect100-timeout 60 --data-binary @%s 'http://%s/v1/score'",
+		 file, address);
+	out = popen(line, "r");
+	cr_assert(out);
+	cr_assert_eq(fscanf(out, "%ld", &sent), 1);
+	pclose(out);
+	return sent;
+}
+
 static void write_file(const char *path, const char *text, size_t times)
 {
 	FILE *out = fopen(path, "w");
@@ -127,6 +145,7 @@ Test(serve_curl, what_is_asked_rightly_is_answered_and_all_else_is_refused)
 		cr_expect_eq(status, asked[i].status, "curl %s %s: %d, not %d", asked[i].options,
 			     asked[i].path, status, asked[i].status);
 	}
+	cr_expect_eq(sent_of(large), 0, "what is too long is not read");
 	unlink(large);
 }
 

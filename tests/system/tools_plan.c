@@ -180,10 +180,14 @@ Test(tools_plan, what_cannot_be_planned_is_refused_with_the_reason)
 	cr_assert_eq(PLAN("--instance", instance, "--replicas", "40"), 2);
 	cr_assert(strstr(tool.err, "--gpus"), "%s", tool.err);
 	cr_assert_eq(PLAN("--instance", instance, "--gpus", "0", "--replicas", "40"), 2);
+	cr_assert(strstr(tool.err, "--gpus: '0' is not a number from 1"), "%s", tool.err);
 	cr_assert_eq(PLAN("--gpus", "8", "--replicas", "40"), 2);
+	cr_assert(strstr(tool.err, "either --instance or --archive"), "%s", tool.err);
 	cr_assert_eq(PLAN("--instance", "a", "--archive", "b", "--gpus", "8", "--replicas", "40"),
 		     2);
+	cr_assert(strstr(tool.err, "either --instance or --archive"), "%s", tool.err);
 	cr_assert_eq(PLAN("--archive", dir, "--gpus", "8", "--replicas", "40", "--watch", "1"), 2);
+	cr_assert(strstr(tool.err, "--watch is for an instance"), "%s", tool.err);
 	cr_assert_eq(PLAN("--help"), 0);
 	cr_assert(strstr(tool.out, "usage: r3ring plan"), "%s", tool.out);
 }
@@ -199,6 +203,7 @@ Test(tools_plan, an_archive_of_steps_without_routes_is_no_load)
 	story_begin(&story, &builder, 0, "small/0");
 	story_request(&story, 1, "a", 4);
 	story_step_begin(&story, 1, 0, 4);
+	story_step_end(&story, 4);
 	builder_segment_end(&builder, true);
 	cr_assert_eq(PLAN("--archive", builder.dir, "--gpus", "2", "--replicas", "64"), 1, "%s",
 		     tool.out);
