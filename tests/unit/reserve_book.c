@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "consumer/reserve/book.h"
 #include "tests/unit/reserve_fixture.h"
 
 /* In layer 1 they weigh 1, 1, 6 and 1: of nine tokens expert 2 gets six. */
@@ -39,6 +40,50 @@ Test(reserve_book, what_fits_is_granted_and_what_does_not_is_told_where_and_how_
 	cr_expect_eq(r3ring_book_free(book, answer.reservation), 0);
 	book_expect_empty(book, 2, 2, 4);
 	r3ring_demand_destroy(demand);
+	r3ring_book_destroy(book);
+}
+
+Test(reserve_book, of_places_and_experts_that_are_equal_the_first_is_told)
+{
+	struct r3ring_book *book = book_open(&book_small, 2, 10);
+	struct r3ring_demand *uniform = book_demand(&book_small, NULL, 8);
+	struct r3ring_reserve_answer answer;
+
+	cr_expect_eq(r3ring_book_ask(book, uniform, &answer), 0);
+	cr_expect_eq(answer.layer, 0);
+	cr_expect_eq(answer.gpu, 0);
+	cr_expect_eq(answer.expert, 0);
+	cr_expect_eq(r3ring_book_set_capacity(book, 1, 1, 5), 0);
+	cr_expect_eq(r3ring_book_ask(book, uniform, &answer), 0);
+	cr_expect_eq(answer.layer, 1);
+	cr_expect_eq(answer.gpu, 1);
+	cr_expect_eq(answer.expert, 2);
+	r3ring_demand_destroy(uniform);
+	r3ring_book_destroy(book);
+}
+
+/* So many reservations are not made in a test: the sum is set. */
+Test(reserve_book, more_units_than_can_be_told_apart_are_refused)
+{
+	struct r3ring_book *book = book_open(&book_small, 2, 10);
+	struct r3ring_demand *none = book_demand(&book_small, NULL, 0);
+	struct r3ring_demand *one = book_demand(&book_small, NULL, 1);
+	struct r3ring_reserve_answer made, answer;
+	const uint64_t most = 2 * (LAYER_UNITS_MAX - 1);
+
+	cr_assert_eq(book_make(book, "a", 0, none, &made), 0);
+	book->stats.units = most;
+	cr_expect_eq(book_make(book, "b", 0, one, &answer), -ENOBUFS);
+	cr_expect_eq(r3ring_book_ask(book, one, &answer), -ENOBUFS);
+	cr_expect_eq(r3ring_book_update(book, made.reservation, one, &answer), -ENOBUFS);
+	cr_expect_eq(r3ring_book_update(book, made.reservation, none, &answer), 0);
+	cr_expect_eq(r3ring_book_ask(book, none, &answer), 0);
+	cr_expect_eq(book->stats.units, most);
+	book->stats.units = 0;
+	cr_expect_eq(r3ring_book_free(book, made.reservation), 0);
+	book_expect_empty(book, 2, 2, 4);
+	r3ring_demand_destroy(none);
+	r3ring_demand_destroy(one);
 	r3ring_book_destroy(book);
 }
 
