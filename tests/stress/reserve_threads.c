@@ -26,6 +26,7 @@
 #define TOP_K 4
 #define GPUS 8
 #define REPLICAS 2
+#define CAPACITY 40
 #define LASTING 50u /* there all the time, of no tokens */
 
 static const struct r3ring_demand_shape shape = {LAYERS, EXPERTS, TOP_K};
@@ -190,6 +191,13 @@ static void *move_experts(void *arg)
 static uint64_t lasting[LASTING];
 static uint32_t lasts;
 
+/* What runs may need more than there is, and then not even one of no tokens is granted. */
+static void give_room(uint32_t tokens)
+{
+	if (r3ring_book_set_capacity(book, R3RING_UNKNOWN_U32, R3RING_UNKNOWN_U32, tokens))
+		die("capacity was refused", tokens);
+}
+
 static void make_lasting(uint32_t count)
 {
 	struct r3ring_reserve_answer answer;
@@ -198,6 +206,7 @@ static void make_lasting(uint32_t count)
 
 	if (r3ring_demand_create(&none, &shape))
 		die("no demand", 0);
+	give_room(R3RING_DEMAND_TOKENS_MAX);
 	for (uint32_t i = 0; i < count; i++, lasts++) {
 		snprintf(key, sizeof(key), "lasting/%u", lasts);
 		if (r3ring_book_make(book, &(struct r3ring_reserve_request){.key = key}, none,
@@ -205,6 +214,7 @@ static void make_lasting(uint32_t count)
 			die("one that lasts was refused", lasts);
 		lasting[lasts] = answer.reservation;
 	}
+	give_room(CAPACITY);
 	r3ring_demand_destroy(none);
 }
 
@@ -294,7 +304,7 @@ static void run_round(struct worker *workers, uint64_t *random)
 int main(int argc, char **argv)
 {
 	const struct r3ring_book_options options = {
-		.size = sizeof(options), .shape = shape, .gpus = GPUS, .capacity = 40};
+		.size = sizeof(options), .shape = shape, .gpus = GPUS, .capacity = CAPACITY};
 	struct worker workers[THREADS] = {0};
 	uint64_t random, granted = 0, refused = 0, deaths = 0;
 

@@ -348,7 +348,7 @@ static void expect_page(const char *what, int first, int end, json_int_t next)
 	char key[16];
 
 	cr_expect_eq(reply.status, 200);
-	cr_expect_eq(json_array_size(list), end - first, "%s", what);
+	cr_expect_eq(json_array_size(list), (size_t)(end - first), "%s", what);
 	for (int i = first; i < end; i++) {
 		const char *told = json_string_value(
 			at(json_array_get(list, (size_t)(i - first)), "key", NULL));
