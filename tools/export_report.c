@@ -39,13 +39,13 @@ static void print_filled(const struct export_summary *summary)
 		fprintf(stderr, "  beware: %s\n", summary->warning);
 }
 
-static void print_left_out(const struct export_summary *summary)
+static void print_left_out(const struct export_line *line, const struct export_summary *summary)
 {
 	const struct {
 		uint64_t count;
 		const char *what;
 	} left[] = {
-		{summary->unfinished, "unfinished (--include unfinished takes them)"},
+		{summary->unfinished, export_unfinished_words(&line->options)},
 		{summary->aborted, "aborted (--include aborted takes them)"},
 		{summary->guessed, "that nobody said the length of (--include guessed takes them)"},
 		{summary->mixed, "that --ends joined of requests that engines ran on their own "
@@ -92,7 +92,7 @@ static void print_summary(const struct export_line *line, const struct export_su
 			"  %" PRIu64 " turns that waited for a next one were forgotten for want of "
 			"room: their last rows are padded\n",
 			summary->turns_forgotten);
-	print_left_out(summary);
+	print_left_out(line, summary);
 	export_print_repeated(summary);
 	export_print_losses(&summary->losses);
 }

@@ -109,7 +109,8 @@ static void print_archive(FILE *out, const struct archive_writer_stats *stats)
 
 	fputs("the archive has ", out);
 	if (stats->archive_counted)
-		fprintf(out, "%" PRIu64 " records", stats->archive_records);
+		fprintf(out, "%" PRIu64 " records%s", stats->archive_records,
+			stats->left_out ? ", those left out counted," : "");
 	else
 		fputs("records of a number that is not known, as files are missing or damaged,",
 		      out);

@@ -175,6 +175,9 @@ struct export_summary {
 /* Whether an output of this name is standard output. */
 bool export_to_stdout(const char *out);
 
+/* What is said of requests that are left out as unfinished. */
+const char *export_unfinished_words(const struct export_options *options);
+
 /* Cells of all causes. */
 uint64_t export_summary_filled(const struct export_summary *summary);
 

@@ -20,6 +20,12 @@ static void add(char text[TEXT_BYTES], uint64_t count, const char *what)
 			 count, what);
 }
 
+const char *export_unfinished_words(const struct export_options *options)
+{
+	return options->min_ends > 1 ? "whose end fewer channels told than --ends asks for"
+				     : "unfinished (--include unfinished takes them)";
+}
+
 static int check_asked(const struct exporter *exporter, struct r3ring_error *err)
 {
 	const struct export_options *options = &exporter->options;
@@ -55,7 +61,7 @@ static int say_none(const struct exporter *exporter, struct r3ring_error *err)
 					instance, (int)strlen(exporter->others) - 1,
 					exporter->others);
 	r3ring_assembler_get_stats(exporter->assembler, &stats);
-	add(left, summary->unfinished, "unfinished (--include unfinished takes them)");
+	add(left, summary->unfinished, export_unfinished_words(&exporter->options));
 	add(left, summary->aborted, "aborted (--include aborted takes them)");
 	add(left, summary->guessed, "of unknown length (--include guessed takes them)");
 	add(left, summary->mixed, "of several requests that engines ran on their own (--ends)");

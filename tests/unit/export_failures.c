@@ -103,6 +103,14 @@ Test(export_failures, requests_of_one_id_that_engines_ran_on_their_own_are_not_w
 	trial_refused(-ENOENT, "1 of several requests that engines ran on their own (--ends)");
 }
 
+Test(export_failures, that_fewer_channels_told_of_an_end_than_were_asked_for_is_said)
+{
+	trial.options.min_ends = 2;
+	trial_begin("safetensors");
+	trial_request(1, "a", 1);
+	trial_refused(-ENOENT, "1 whose end fewer channels told than --ends asks for");
+}
+
 /* Retracted after a token, and gone on with later: the second attempt's prompt has it. */
 Test(export_failures, failure_22_a_request_that_went_on_later_is_written_whole)
 {
