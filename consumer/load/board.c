@@ -178,14 +178,14 @@ static void image_begin(struct load_image *image, const struct load_board *board
 	}
 }
 
-/* Not in place: what was folded may have to be taken back. */
+/* What is shown has left `next`: so layers are not folded in place, and may be taken back. */
 bool load_board_prepare(struct load_board *board)
 {
 	ensure_next(board);
 	/* Most windows begin with the same bucket when the step has ended: then all is there. */
 	if (board->next && board->ever.steps)
 		image_begin(board->next, board);
-	return board->next && board->now != &board->next->sums;
+	return board->next;
 }
 
 void load_board_fold(const struct r3ring_load *load, struct load_board *board,
@@ -287,17 +287,21 @@ static void show(struct r3ring_load *load, struct load_board *board, struct load
 	load->stats.snapshots++;
 }
 
+/* Where layers of an open step are is no place for what is shown now. */
+static struct load_image *place_to_show(struct load_board *board)
+{
+	struct load_image *next = board->next;
+
+	if (!next || board->now != &next->sums)
+		return claim_place(board);
+	board->next = NULL;
+	return next;
+}
+
 void load_board_show(struct r3ring_load *load, struct load_board *board)
 {
-	struct load_image *image = board->next;
+	struct load_image *image = place_to_show(board);
 
-	/* Where layers of an open step are is no place for what is shown now. */
-	if (image && board->now != &image->sums)
-		image = claim_place(board);
-	else if (image)
-		board->next = NULL;
-	else
-		image = claim_place(board);
 	if (image)
 		show(load, board, image);
 	else
