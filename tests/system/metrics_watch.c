@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <r3ring/reader.h>
@@ -14,6 +15,7 @@
 #include "tests/system/metrics_stage.h"
 
 #define STEPS 6u
+#define FULL_STEPS 1000u /* of all rows: the ring of 1 MiB has fewer */
 
 TestSuite(metrics_watch, .init = metrics_stage_start, .fini = metrics_stage_stop, .timeout = 300);
 
@@ -228,6 +230,83 @@ Test(metrics_watch, alerts_and_panels_tell_of_readers_that_are_slow)
 	expect_alert("R3ringReadersHoldUp", "> 0.05", "> 0");
 	expect_panels("Waiting for lossless", " > 0");
 	r3ring_reader_close(reader);
+}
+
+/* A counter that is not 0 when it is first scraped has no increase(). */
+Test(metrics_watch, alerts_tell_of_losses_from_before_the_first_scrape)
+{
+	struct r3ring_reader *reader;
+
+	metrics_serve((const char *[]){NULL});
+	cr_assert_lt(engine_begin(&metrics.tool.engine, 0, metrics.tool.engine.max_rows + 1), 0);
+	run_bad_step();
+	reader = read_nothing();
+	fill_ring();
+	prometheus_start();
+	prometheus_expect("r3ring_lost_steps_total{cause=\"too_big\"}", 1);
+	prometheus_expect("increase(r3ring_lost_steps_total{cause=\"too_big\"}[5m])", 0);
+	expect_alert("R3ringLosing", NULL, NULL);
+	expect_alert("R3ringPartialSteps", NULL, NULL);
+	expect_alert("R3ringBadIds", NULL, NULL);
+	expect_alert("R3ringReaderDemoted", NULL, NULL);
+	expect_panels("Steps lost, last 5 min", " > 0");
+	r3ring_reader_close(reader);
+}
+
+/* ---- a server that gets no processor ------------------------------------------------------------ */
+
+/* The signal comes to one thread, which stops the others: only the parent is told when none of
+ * them runs on. */
+static void stop_server(void)
+{
+	int status = 0;
+
+	kill(metrics.server.pid, SIGSTOP);
+	cr_assert_eq(waitpid(metrics.server.pid, &status, WUNTRACED), metrics.server.pid);
+	cr_assert(WIFSTOPPED(status));
+}
+
+/* Steps that are published when this returns, one after the other. */
+static void run_through(unsigned int steps, uint32_t rows)
+{
+	struct listener listener;
+
+	listener_open(&listener, metrics.tool.daemon.dir,
+		      tool_stage_channel(&metrics.tool, "prod"));
+	for (unsigned int i = 0; i < steps; i++) {
+		int64_t step = engine_step(&metrics.tool.engine, 0, rows);
+
+		cr_assert_gt(step, 0);
+		cr_assert(listener_read_until(&listener, listener_has_step, (uint64_t)step));
+	}
+	listener_close(&listener);
+}
+
+Test(metrics_watch, an_alert_and_a_panel_tell_of_load_that_is_late)
+{
+	metrics_serve((const char *[]){NULL});
+	metrics_run(1);
+	prometheus_start();
+	prometheus_expect("r3ring_load_latency_seconds_count", 1);
+	stop_server();
+	run_through(STEPS, METRICS_ROWS);
+	poll(NULL, 0, 300); /* so late at least */
+	kill(metrics.server.pid, SIGCONT);
+	expect_alert("R3ringLoadLate", NULL, NULL);
+	expect_panels("Ring to load", " > 0.25");
+}
+
+Test(metrics_watch, an_alert_tells_of_load_that_lacks_what_was_overwritten)
+{
+	metrics_serve((const char *[]){NULL});
+	metrics_run(1);
+	prometheus_start();
+	prometheus_expect("r3ring_load_latency_seconds_count", 1);
+	prometheus_expect("r3ring_engine_gaps_total", 0);
+	stop_server();
+	run_through(FULL_STEPS, metrics.tool.engine.max_rows);
+	kill(metrics.server.pid, SIGCONT);
+	expect_alert("R3ringLoadGaps", NULL, NULL);
 }
 
 Test(metrics_watch, alerts_tell_of_whoever_is_gone)
