@@ -372,8 +372,7 @@ Test(archive_replay_losses, a_step_without_end_has_no_layers)
 	builder_gap(&builder, 0, from + 1, story.seq, ARCHIVE_GAP_OVERRUN);
 	story_step(&story, 1, 5, 1);
 	end(7);
-	expect(0,
-	       "{\"gap>not_captured\":2,\"ok>not_captured\":1,\"same\":15}");
+	expect(0, "{\"gap>not_captured\":2,\"ok>not_captured\":1,\"same\":15}");
 }
 
 Test(archive_replay_losses, layers_that_the_recorder_left_out_are_missing_and_counted)
