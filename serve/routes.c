@@ -309,7 +309,7 @@ static int list(struct routes *routes, const char **ids, struct routes_entry *en
 		enter(&entries[count], ids[count], ROUTES_RUNNING);
 		count++;
 	}
-	for (uint64_t i = 0; i < routes->ended_count && count < most; i++, ended = ended->prev)
+	for (; ended && count < most; ended = ended == routes->ended ? NULL : ended->prev)
 		enter(&entries[count++], r3ring_assembled_get_info(ended->assembled)->id,
 		      ROUTES_ENDED);
 	return (int)count;
