@@ -6,7 +6,8 @@
  *	steps.c     open steps: rows, layers, spans, what came of them
  *	settle.c    items in the ring's order
  *	lives.c     requests begin, go on, end; keyframes; eviction
- *	place.c     a step's rows get positions in requests and keys
+ *	place.c     a step's rows get positions in requests and keys, by
+ *	place_row.c place_keys.c
  *	place_again.c  and others, when spans come later than that
  *	ends.c      how far attempts were run, by what all ranks know
  *	give.c      a request that is ready: which rows count, and their union
@@ -192,6 +193,8 @@ void requests_flush(struct r3ring_assembler *assembler);
 
 /* place.c */
 void step_place(struct r3ring_assembler *assembler, struct channel *channel, struct step *step);
+
+/* place_keys.c */
 void keys_copy(struct channel *channel, const struct r3ring_record *record,
 	       uint64_t weight_version);
 

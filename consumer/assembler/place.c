@@ -5,120 +5,16 @@
  * computed sets its own, then what was cached is looked up.
  */
 #include <stdlib.h>
-#include <string.h>
 
-#include "consumer/assembler/assembler.h"
-
-/* A step's span at work. */
-struct placing {
-	struct r3ring_assembler *assembler;
-	struct channel *channel;
-	const struct step *step;
-	const struct r3ring_span *span;
-	const uint64_t *key; /* [span->keys] */
-	uint64_t since;      /* sequence of the record that told the span */
-	struct part *part;   /* NULL: nobody's */
-	struct attempt *attempt;
-	uint32_t counted; /* leading rows that count */
-};
-
-/* ---- one position ------------------------------------------------------- */
-
-/* The other one is kept beside it: the row may be behind a key too, and is right there. */
-static void contradict(struct r3ring_assembler *assembler, struct attempt *attempt,
-		       uint32_t position, struct row *row)
-{
-	struct row *kept = attempt_row(attempt, position);
-	uint32_t cells = rows_differing(kept, row);
-
-	if (!cells && (assembler->onlooker.ctx || !row_has_more(kept, row)))
-		return;
-	assembler->stats.conflicts += cells;
-	attempt_contradict(attempt, position, row);
-}
-
-/* New weights over a token that was run before, whether that is known or not. */
-static bool is_recomputed(const struct r3ring_assembler *assembler, const struct row *kept,
-			  const struct row *row)
-{
-	return row_tile(kept)->weight_version != row_tile(row)->weight_version &&
-	       assembler->options.policy == R3RING_ROWS_FIRST &&
-	       !(row_is_no_pass(kept) && kept->cause == R3RING_MISSING_SPANS);
-}
-
-static void tell_onlooker(const struct placing *placing, uint32_t position, const struct row *row,
-			  const struct row *before)
-{
-	const struct onlooker *onlooker = &placing->assembler->onlooker;
-	const struct placed_row placed = {
-		.part = placing->part,
-		.attempt = placing->attempt,
-		.row = row,
-		.before = before,
-		.position = position,
-		.cached = placing->span->kind == R3RING_SPAN_CACHED,
-	};
-
-	onlooker->placed(onlooker->ctx, &placed);
-}
-
-/* Whether the row that is there counts, and not @row. */
-static bool stays(const struct placing *placing, uint32_t position, struct row *kept,
-		  struct row *row)
-{
-	struct r3ring_assembler *assembler = placing->assembler;
-
-	if (kept == row || row_is_no_pass(row))
-		return true;
-	if (!is_recomputed(assembler, kept, row)) {
-		if (row_is_no_pass(kept) ||
-		    row_tile(kept)->weight_version != row_tile(row)->weight_version)
-			return false;
-		contradict(assembler, placing->attempt, position, row);
-	}
-	if (!assembler->onlooker.ctx)
-		attempt_recompute(placing->attempt, position, row);
-	return true;
-}
-
-/* @row is borrowed. */
-static void put(const struct placing *placing, uint32_t position, struct row *row)
-{
-	struct r3ring_assembler *assembler = placing->assembler;
-	struct attempt *attempt = placing->attempt;
-	struct row *kept;
-
-	if (position >= assembler->options.max_tokens || attempt_reach(attempt, position) < 0)
-		return;
-	kept = attempt->row[position];
-	if (kept && stays(placing, position, kept, row))
-		return;
-	if (assembler->onlooker.ctx)
-		tell_onlooker(placing, position, row, kept);
-	attempt_put(attempt, position, row_hold(row));
-	assembler->stats.rows_placed++;
-}
+#include "consumer/assembler/placing.h"
 
 /* ---- computed ----------------------------------------------------------- */
-
-/* Of those that this rank ran; beyond them for one that it did not. */
-static uint64_t row_of_rank(const struct placing *placing, uint32_t i)
-{
-	return (uint64_t)placing->span->row + i - placing->step->head.row_begin;
-}
-
-static struct row *span_row(const struct placing *placing, uint32_t i)
-{
-	const uint64_t row = row_of_rank(placing, i);
-
-	return i < placing->counted && row < placing->step->rows ? placing->step->row[row] : NULL;
-}
 
 static uint32_t span_position(const struct placing *placing, uint32_t i)
 {
 	const struct step *step = placing->step;
 	const uint32_t said = placing->span->position + i;
-	const uint64_t row = row_of_rank(placing, i);
+	const uint64_t row = placing_row_of_rank(placing, i);
 	int32_t seen;
 
 	if (!step->position || row >= step->rows)
@@ -150,7 +46,7 @@ static bool append(const struct placing *placing)
 {
 	const struct step *step = placing->step;
 	const uint32_t rows = placing->span->rows;
-	const uint64_t first = row_of_rank(placing, 0);
+	const uint64_t first = placing_row_of_rank(placing, 0);
 	const uint64_t positions = (uint64_t)placing->span->position + rows;
 	struct attempt *attempt = placing->attempt;
 
@@ -172,10 +68,10 @@ static void place_computed(const struct placing *placing)
 	if (append(placing))
 		return;
 	for (uint32_t i = 0; i < placing->span->rows; i++) {
-		struct row *row = span_row(placing, i);
+		struct row *row = placing_row(placing, i);
 
 		if (row)
-			put(placing, span_position(placing, i), row);
+			placing_put(placing, span_position(placing, i), row);
 		else if (i < placing->counted)
 			ran_elsewhere(placing, placing->span->position + i);
 	}
@@ -186,137 +82,11 @@ static void place_computed(const struct placing *placing)
 		return;
 	lost = row_take_empty(placing->step->pool, R3RING_MISSING_SPANS);
 	for (uint32_t i = 0; lost && i < placing->span->rows; i++)
-		put(placing, placing->span->position + i, lost);
+		placing_put(placing, placing->span->position + i, lost);
 	row_drop(lost);
 }
 
-/* ---- keys --------------------------------------------------------------- */
-
-static struct key_name name_of(const struct placing *placing, uint32_t i)
-{
-	const struct r3ring_step_record *head = &placing->step->head;
-	struct key_name name;
-
-	memset(&name, 0, sizeof(name));
-	name.key = placing->key[i];
-	name.kind = head->key_kind;
-	name.tokens = head->tokens_per_key;
-	if (head->key_kind == R3RING_KEYS_BLOCK_HASH)
-		name.weight_version = head->weight_version;
-	return name;
-}
-
-/* Position of the first token of the span's key @i. */
-static uint64_t key_position(const struct placing *placing, uint32_t i)
-{
-	uint32_t tokens = placing->step->head.tokens_per_key;
-
-	return ((uint64_t)placing->span->position / tokens + i) * tokens;
-}
-
-/* What is in KV at a position that this span did not run. It may have been run again unseen
- * where records were lost since; a hash tells that it was not under other weights. */
-static struct row *row_in_kv(const struct placing *placing, uint64_t position)
-{
-	const struct r3ring_step_record *head = &placing->step->head;
-	const struct channel *channel = placing->channel;
-	const struct attempt *attempt = placing->attempt;
-	struct row *row = attempt_newest(attempt, (uint32_t)position);
-	const struct tile *tile = row ? row_tile(row) : NULL;
-	bool doubtful = tile && attempt->torn &&
-			(tile->generation != channel->generation ||
-			 (attempt->torn_era == channel->era && tile->step <= attempt->torn_step));
-
-	if (doubtful &&
-	    (head->key_kind == R3RING_KEYS_SLOT || tile->weight_version != head->weight_version))
-		return NULL;
-	return row;
-}
-
-/* Tokens of the block that this span did not run are the request's own, or those that
- * the key had of it already. */
-static void set_key(const struct placing *placing, uint32_t i)
-{
-	const struct key_name name = name_of(placing, i);
-	struct key *key = key_make(&placing->channel->keys, &name);
-	uint64_t first = key_position(placing, i);
-	bool own;
-
-	if (!key)
-		return;
-	key_ran(key, placing->step->seq, placing->since);
-	own = key->owner == placing->attempt->serial && key->position == first;
-	key->owner = placing->attempt->serial;
-	key->position = first;
-	for (uint32_t token = 0; token < name.tokens; token++) {
-		uint64_t position = first + token;
-
-		if (position >= placing->span->position &&
-		    position < (uint64_t)placing->span->position + placing->span->rows)
-			key_set(key, token,
-				span_row(placing, (uint32_t)(position - placing->span->position)));
-		else if (!own || position > placing->span->position)
-			key_set(key, token, row_in_kv(placing, position));
-	}
-}
-
-static void erase_keys(const struct placing *placing)
-{
-	for (uint32_t i = 0; i < placing->span->keys; i++) {
-		const struct key_name name = name_of(placing, i);
-
-		if (placing->span->kind == R3RING_SPAN_EXTERNAL)
-			key_load(&placing->channel->keys, &name);
-		else
-			key_erase(&placing->channel->keys, &name);
-	}
-}
-
-void keys_copy(struct channel *channel, const struct r3ring_record *record, uint64_t weight_version)
-{
-	const struct r3ring_key_copy_record *head = &record->u.key_copy.head;
-
-	for (uint32_t i = 0; i < head->pairs; i++) {
-		struct key_name name;
-		struct key *from, *to;
-
-		memset(&name, 0, sizeof(name));
-		name.kind = head->key_kind;
-		name.tokens = head->tokens_per_key;
-		if (head->key_kind == R3RING_KEYS_BLOCK_HASH)
-			name.weight_version = weight_version;
-		name.key = record->u.key_copy.pairs[i].to;
-		to = key_make(&channel->keys, &name);
-		name.key = record->u.key_copy.pairs[i].from;
-		from = key_find(&channel->keys, &name);
-		if (!to)
-			continue;
-		to->owner = 0;
-		for (uint32_t token = 0; token < head->tokens_per_key; token++)
-			key_set(to, token, from ? from->row[token] : NULL);
-	}
-}
-
 /* ---- cached, external --------------------------------------------------- */
-
-/* The key of a cached position, where the step may have found it; or NULL. */
-static struct key *cached_key(const struct placing *placing, uint32_t i)
-{
-	uint32_t tokens = placing->step->head.tokens_per_key;
-	uint32_t position = placing->span->position + i;
-	uint32_t index;
-	struct key_name name;
-	struct key *key;
-
-	if (!placing->span->keys || !tokens)
-		return NULL;
-	index = position / tokens - placing->span->position / tokens;
-	if (index >= placing->span->keys)
-		return NULL;
-	name = name_of(placing, index);
-	key = key_find(&placing->channel->keys, &name);
-	return key && key_seen(key, placing->step->seq) ? key : NULL;
-}
 
 /* Another block of the same hash may be the one that was found. */
 static void doubt(const struct placing *placing, const struct key *key, uint32_t position)
@@ -329,7 +99,7 @@ static void doubt(const struct placing *placing, const struct key *key, uint32_t
 
 		if (key->other[i].token == token &&
 		    row_tile(other)->weight_version == row_tile(kept)->weight_version)
-			contradict(placing->assembler, placing->attempt, position, other);
+			placing_contradict(placing, position, other);
 	}
 }
 
@@ -343,14 +113,14 @@ static void place_elsewhere(const struct placing *placing)
 		row_tile(unknown)->weight_version = placing->step->head.weight_version;
 	for (uint32_t i = 0; i < placing->span->rows; i++) {
 		const uint32_t position = placing->span->position + i;
-		const struct key *key = cached ? cached_key(placing, i) : NULL;
+		const struct key *key = cached ? placing_cached_key(placing, i) : NULL;
 		struct row *row = key ? key->row[position % placing->step->head.tokens_per_key]
 				      : NULL;
 
 		if (!row)
 			row = unknown;
 		if (row)
-			put(placing, position, row);
+			placing_put(placing, position, row);
 		if (key)
 			doubt(placing, key, position);
 	}
@@ -390,11 +160,10 @@ static void place_span(const struct placing *placing, enum phase phase)
 	bool computed = span->kind == R3RING_SPAN_COMPUTED;
 
 	if (phase == ERASE && span->kind == R3RING_SPAN_EXTERNAL)
-		erase_keys(placing);
+		placing_erase_keys(placing);
 	if (phase == COMPUTE && computed) {
 		place_computed(placing);
-		for (uint32_t i = 0; placing->step->head.tokens_per_key && i < span->keys; i++)
-			set_key(placing, i);
+		placing_set_keys(placing);
 	}
 	if (phase == LOOK_UP && !computed)
 		place_elsewhere(placing);
@@ -415,7 +184,7 @@ static uint32_t rows_counted(const struct r3ring_span *span)
 static void place_nowhere(const struct placing *placing)
 {
 	if (placing->span->kind != R3RING_SPAN_CACHED)
-		erase_keys(placing);
+		placing_erase_keys(placing);
 	if (placing->part)
 		part_tear(placing->part, placing->channel, R3RING_MISSING_SPANS);
 	else if (placing->span->kind == R3RING_SPAN_COMPUTED &&

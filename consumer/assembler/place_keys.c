@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The keys of a prefix cache: what spans set behind them, erase, and find. */
+#include <string.h>
+
+#include "consumer/assembler/placing.h"
+
+static struct key_name name_of(const struct placing *placing, uint32_t i)
+{
+	const struct r3ring_step_record *head = &placing->step->head;
+	struct key_name name;
+
+	memset(&name, 0, sizeof(name));
+	name.key = placing->key[i];
+	name.kind = head->key_kind;
+	name.tokens = head->tokens_per_key;
+	if (head->key_kind == R3RING_KEYS_BLOCK_HASH)
+		name.weight_version = head->weight_version;
+	return name;
+}
+
+/* Position of the first token of the span's key @i. */
+static uint64_t key_position(const struct placing *placing, uint32_t i)
+{
+	uint32_t tokens = placing->step->head.tokens_per_key;
+
+	return ((uint64_t)placing->span->position / tokens + i) * tokens;
+}
+
+/* What is in KV at a position that this span did not run. It may have been run again unseen
+ * where records were lost since; a hash tells that it was not under other weights. */
+static struct row *row_in_kv(const struct placing *placing, uint64_t position)
+{
+	const struct r3ring_step_record *head = &placing->step->head;
+	const struct channel *channel = placing->channel;
+	const struct attempt *attempt = placing->attempt;
+	struct row *row = attempt_newest(attempt, (uint32_t)position);
+	const struct tile *tile = row ? row_tile(row) : NULL;
+	bool doubtful = tile && attempt->torn &&
+			(tile->generation != channel->generation ||
+			 (attempt->torn_era == channel->era && tile->step <= attempt->torn_step));
+
+	if (doubtful &&
+	    (head->key_kind == R3RING_KEYS_SLOT || tile->weight_version != head->weight_version))
+		return NULL;
+	return row;
+}
+
+/* Tokens of the block that this span did not run are the request's own, or those that
+ * the key had of it already. */
+static void set_key(const struct placing *placing, uint32_t i)
+{
+	const struct key_name name = name_of(placing, i);
+	struct key *key = key_make(&placing->channel->keys, &name);
+	uint64_t first = key_position(placing, i);
+	bool own;
+
+	if (!key)
+		return;
+	key_ran(key, placing->step->seq, placing->since);
+	own = key->owner == placing->attempt->serial && key->position == first;
+	key->owner = placing->attempt->serial;
+	key->position = first;
+	for (uint32_t token = 0; token < name.tokens; token++) {
+		uint64_t position = first + token;
+
+		if (position >= placing->span->position &&
+		    position < (uint64_t)placing->span->position + placing->span->rows)
+			key_set(key, token,
+				placing_row(placing,
+					    (uint32_t)(position - placing->span->position)));
+		else if (!own || position > placing->span->position)
+			key_set(key, token, row_in_kv(placing, position));
+	}
+}
+
+void placing_set_keys(const struct placing *placing)
+{
+	for (uint32_t i = 0; placing->step->head.tokens_per_key && i < placing->span->keys; i++)
+		set_key(placing, i);
+}
+
+void placing_erase_keys(const struct placing *placing)
+{
+	for (uint32_t i = 0; i < placing->span->keys; i++) {
+		const struct key_name name = name_of(placing, i);
+
+		if (placing->span->kind == R3RING_SPAN_EXTERNAL)
+			key_load(&placing->channel->keys, &name);
+		else
+			key_erase(&placing->channel->keys, &name);
+	}
+}
+
+struct key *placing_cached_key(const struct placing *placing, uint32_t i)
+{
+	uint32_t tokens = placing->step->head.tokens_per_key;
+	uint32_t position = placing->span->position + i;
+	uint32_t index;
+	struct key_name name;
+	struct key *key;
+
+	if (!placing->span->keys || !tokens)
+		return NULL;
+	index = position / tokens - placing->span->position / tokens;
+	if (index >= placing->span->keys)
+		return NULL;
+	name = name_of(placing, index);
+	key = key_find(&placing->channel->keys, &name);
+	return key && key_seen(key, placing->step->seq) ? key : NULL;
+}
+
+void keys_copy(struct channel *channel, const struct r3ring_record *record, uint64_t weight_version)
+{
+	const struct r3ring_key_copy_record *head = &record->u.key_copy.head;
+
+	for (uint32_t i = 0; i < head->pairs; i++) {
+		struct key_name name;
+		struct key *from, *to;
+
+		memset(&name, 0, sizeof(name));
+		name.kind = head->key_kind;
+		name.tokens = head->tokens_per_key;
+		if (head->key_kind == R3RING_KEYS_BLOCK_HASH)
+			name.weight_version = weight_version;
+		name.key = record->u.key_copy.pairs[i].to;
+		to = key_make(&channel->keys, &name);
+		name.key = record->u.key_copy.pairs[i].from;
+		from = key_find(&channel->keys, &name);
+		if (!to)
+			continue;
+		to->owner = 0;
+		for (uint32_t token = 0; token < head->tokens_per_key; token++)
+			key_set(to, token, from ? from->row[token] : NULL);
+	}
+}

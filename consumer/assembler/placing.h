@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A step's span at work: what place.c and its helpers hand each other. */
+#ifndef CONSUMER_ASSEMBLER_PLACING_H
+#define CONSUMER_ASSEMBLER_PLACING_H
+
+#include "consumer/assembler/assembler.h"
+
+struct placing {
+	struct r3ring_assembler *assembler;
+	struct channel *channel;
+	const struct step *step;
+	const struct r3ring_span *span;
+	const uint64_t *key; /* [span->keys] */
+	uint64_t since;      /* sequence of the record that told the span */
+	struct part *part;   /* NULL: nobody's */
+	struct attempt *attempt;
+	uint32_t counted; /* leading rows that count */
+};
+
+/* Of those that this rank ran; beyond them for one that it did not. */
+static inline uint64_t placing_row_of_rank(const struct placing *placing, uint32_t i)
+{
+	return (uint64_t)placing->span->row + i - placing->step->head.row_begin;
+}
+
+/* The span's row @i, NULL where it does not count or is not there. */
+static inline struct row *placing_row(const struct placing *placing, uint32_t i)
+{
+	const uint64_t row = placing_row_of_rank(placing, i);
+
+	return i < placing->counted && row < placing->step->rows ? placing->step->row[row] : NULL;
+}
+
+/* place_row.c: @row, borrowed, is of a pass over the position; which one counts is decided here. */
+void placing_put(const struct placing *placing, uint32_t position, struct row *row);
+/* Another pass over the position: keeps it, borrowed, beside the one that counts where they
+ * differ or may differ. */
+void placing_contradict(const struct placing *placing, uint32_t position, struct row *row);
+
+/* place_keys.c: what the span ran is behind its keys from here on; */
+void placing_set_keys(const struct placing *placing);
+/* or nothing that is known, since it was lost or loaded from elsewhere. */
+void placing_erase_keys(const struct placing *placing);
+/* The key of the span's cached position @i, where the step may have found it; or NULL. */
+struct key *placing_cached_key(const struct placing *placing, uint32_t i);
+
+#endif
