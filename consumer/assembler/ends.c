@@ -39,7 +39,7 @@ static uint32_t instance_end(const struct r3ring_assembler *assembler, const str
 					   : R3RING_UNKNOWN_U32;
 
 		if (assembler->channel[other->channel]->instance == instance || !other->attempts ||
-		    other->attempt[other->attempts - 1].number < number)
+		    other->attempt[other->attempts - 1]->number < number)
 			continue;
 		if (kept != R3RING_UNKNOWN_U32)
 			return kept;
@@ -57,10 +57,10 @@ static void cut_past_ends(const struct r3ring_assembler *assembler, const struct
 {
 	for (const struct part *part = request->part; part; part = part->next)
 		for (uint32_t i = 0; i < part->attempts; i++) {
-			uint32_t end = instance_end(assembler, part, part->attempt[i].number);
+			uint32_t end = instance_end(assembler, part, part->attempt[i]->number);
 
 			if (end != R3RING_UNKNOWN_U32)
-				attempt_cut(&part->attempt[i], end);
+				attempt_cut(part->attempt[i], end);
 		}
 }
 
@@ -88,7 +88,7 @@ static bool was_not_run(const struct r3ring_assembler *assembler, const struct p
 		    !run_same_rows(channel, assembler->channel[other->channel]))
 			continue;
 		if (attempt->accepted != R3RING_UNKNOWN_U32 ||
-		    attempt != &other->attempt[other->attempts - 1])
+		    attempt != other->attempt[other->attempts - 1])
 			return true;
 	}
 	return false;
@@ -114,5 +114,5 @@ void request_trim(const struct r3ring_assembler *assembler, const struct request
 	cut_past_ends(assembler, request);
 	for (const struct part *part = request->part; part; part = part->next)
 		for (uint32_t i = 0; assembler->stats.spans_late && i < part->attempts; i++)
-			forget_not_run(assembler, part, &part->attempt[i]);
+			forget_not_run(assembler, part, part->attempt[i]);
 }

@@ -74,7 +74,7 @@ static int passes_find(const struct r3ring_assembler *assembler, struct r3ring_a
 {
 	for (const struct part *part = assembled->request->part; part; part = part->next)
 		for (uint32_t i = 0; i < part->attempts; i++)
-			if (pass_add(assembler, assembled, part, &part->attempt[i]) < 0)
+			if (pass_add(assembler, assembled, part, part->attempt[i]) < 0)
 				return -1;
 	passes_join(assembled);
 	return 0;
@@ -90,9 +90,9 @@ static bool differ_much(uint32_t prompt, uint32_t other)
 static bool is_other_prompt(const struct part *part, const struct part *other)
 {
 	for (uint32_t i = 0; i < part->attempts; i++) {
-		const struct attempt *same = part_find_attempt(other, part->attempt[i].number);
+		const struct attempt *same = part_find_attempt(other, part->attempt[i]->number);
 
-		if (same && differ_much(part->attempt[i].prompt, same->prompt))
+		if (same && differ_much(part->attempt[i]->prompt, same->prompt))
 			return true;
 	}
 	return false;
@@ -172,8 +172,8 @@ static uint32_t last_position(const struct request *request)
 
 	for (const struct part *part = request->part; part; part = part->next)
 		for (uint32_t i = 0; i < part->attempts; i++)
-			if (part->attempt[i].positions > end)
-				end = part->attempt[i].positions;
+			if (part->attempt[i]->positions > end)
+				end = part->attempt[i]->positions;
 	return end;
 }
 
@@ -238,7 +238,7 @@ static uint64_t bytes_of(const struct request *request)
 
 	for (const struct part *part = request->part; part; part = part->next)
 		for (uint32_t i = 0; i < part->attempts; i++)
-			bytes += attempt_bytes(&part->attempt[i]);
+			bytes += attempt_bytes(part->attempt[i]);
 	return bytes;
 }
 

@@ -221,7 +221,7 @@ static bool is_another(struct request *request, const struct channel *channel,
 	/* Named no more, it may have been preempted, and goes on. */
 	if (part->final && !part->guessed)
 		return true;
-	return item->record.u.request.head.attempt <= part->attempt[part->attempts - 1].number;
+	return item->record.u.request.head.attempt <= part->attempt[part->attempts - 1]->number;
 }
 
 /*
@@ -382,9 +382,9 @@ void part_tear(struct part *part, const struct channel *channel, uint8_t cause)
 {
 	part->gap = cause;
 	for (uint32_t i = 0; i < part->attempts; i++) {
-		part->attempt[i].torn = true;
-		part->attempt[i].torn_step = channel->settled_step;
-		part->attempt[i].torn_era = channel->era;
+		part->attempt[i]->torn = true;
+		part->attempt[i]->torn_step = channel->settled_step;
+		part->attempt[i]->torn_era = channel->era;
 	}
 }
 

@@ -21,7 +21,7 @@ static uint32_t take_back(struct part *part, struct step *step, uint64_t generat
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < part->attempts; i++) {
-		struct attempt *attempt = &part->attempt[i];
+		struct attempt *attempt = part->attempt[i];
 
 		for (uint32_t position = 0; position < attempt->positions; position++) {
 			struct row *placed = attempt->row[position];

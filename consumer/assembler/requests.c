@@ -47,12 +47,13 @@ static void attempt_free(struct attempt *attempt)
 	free(attempt->row);
 	free(attempt->newest);
 	free(attempt->contradiction);
+	free(attempt);
 }
 
 static void part_free(struct part *part)
 {
 	for (uint32_t i = 0; i < part->attempts; i++)
-		attempt_free(&part->attempt[i]);
+		attempt_free(part->attempt[i]);
 	free(part->attempt);
 	free(part);
 }
@@ -92,23 +93,26 @@ struct part *request_part(struct request *request, uint32_t channel)
 struct attempt *part_add_attempt(struct part *part, uint16_t number)
 {
 	static _Thread_local uint64_t serials;
-	struct attempt *attempt;
+	struct attempt *added, **attempt;
 	uint32_t place = part->attempts;
 
-	attempt = realloc(part->attempt, (part->attempts + 1) * sizeof(*attempt));
+	attempt = realloc(part->attempt, (part->attempts + 1) * sizeof(struct attempt *));
 	if (!attempt)
 		return NULL;
 	part->attempt = attempt;
-	while (place > 0 && attempt[place - 1].number > number)
-		place--;
-	memmove(&attempt[place + 1], &attempt[place], (part->attempts - place) * sizeof(*attempt));
-	part->attempts++;
-	attempt[place] = (struct attempt){
+	added = malloc(sizeof(*added));
+	if (!added)
+		return NULL;
+	*added = (struct attempt){
 		.serial = ++serials,
 		.number = number,
 		.accepted = R3RING_UNKNOWN_U32,
 	};
-	return &attempt[place];
+	for (; place > 0 && attempt[place - 1]->number > number; place--)
+		attempt[place] = attempt[place - 1];
+	attempt[place] = added;
+	part->attempts++;
+	return added;
 }
 
 int attempt_grow(struct attempt *attempt, uint32_t position)

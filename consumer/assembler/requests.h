@@ -51,7 +51,7 @@ struct part {
 	bool guessed;      /* it named it no more */
 	uint8_t gap;       /* cause, when records of its time were lost */
 	uint32_t attempts;
-	struct attempt *attempt; /* [attempts], by number */
+	struct attempt **attempt; /* [attempts], by number; each stays where it is */
 	struct part *next;       /* of the request */
 	UT_hash_handle hh;       /* by handle, in its channel */
 };
@@ -76,8 +76,8 @@ struct part *request_part(struct request *request, uint32_t channel);
 static inline struct attempt *part_find_attempt(const struct part *part, uint16_t number)
 {
 	for (uint32_t i = part->attempts; i-- > 0;)
-		if (part->attempt[i].number == number)
-			return &part->attempt[i];
+		if (part->attempt[i]->number == number)
+			return part->attempt[i];
 	return NULL;
 }
 

@@ -53,17 +53,17 @@ static uint32_t stage_of(struct r3ring_signatures *signatures, struct row_pool *
 /* Tokens that were kept of an attempt: where nobody said, what the next one was fed. */
 static uint32_t kept_of(const struct part *part, uint32_t i)
 {
-	if (part->attempt[i].accepted != R3RING_UNKNOWN_U32)
-		return part->attempt[i].accepted;
-	return i + 1 < part->attempts ? part->attempt[i + 1].prompt : R3RING_UNKNOWN_U32;
+	if (part->attempt[i]->accepted != R3RING_UNKNOWN_U32)
+		return part->attempt[i]->accepted;
+	return i + 1 < part->attempts ? part->attempt[i + 1]->prompt : R3RING_UNKNOWN_U32;
 }
 
 static bool ran_before(const struct part *part, const struct placed_row *placed)
 {
 	for (uint32_t i = 0; i < part->attempts; i++) {
-		const struct row *row = attempt_row(&part->attempt[i], placed->position);
+		const struct row *row = attempt_row(part->attempt[i], placed->position);
 
-		if (part->attempt[i].number < placed->attempt->number && row &&
+		if (part->attempt[i]->number < placed->attempt->number && row &&
 		    row_tile(row)->pool->layers == row_tile(placed->row)->pool->layers &&
 		    !row_is_no_pass(row) && placed->position < kept_of(part, i))
 			return true;
@@ -162,7 +162,7 @@ void signature_row(void *ctx, const struct placed_row *placed)
 		return;
 	}
 	if (slot->prompt == R3RING_UNKNOWN_U32)
-		r3ring_store_relaxed_u32(&slot->prompt, placed->part->attempt[0].prompt);
+		r3ring_store_relaxed_u32(&slot->prompt, placed->part->attempt[0]->prompt);
 	r3ring_store_relaxed_u64(&slot->updated_ns, signatures->now_ns);
 	if (placed->row->empty)
 		count_missing(signatures, slot, placed);
