@@ -5,9 +5,10 @@
  *	feed.c      a record becomes an item of its channel's queue, or fills one
  *	steps.c     open steps: rows, layers, spans, what came of them
  *	settle.c    items in the ring's order
+ *	order.c     whose a step's spans are, by the step before
  *	lives.c     requests begin, go on, end; keyframes; eviction
  *	place.c     a step's rows get positions in requests and keys, by
- *	place_row.c place_keys.c
+ *	place_append.c place_row.c place_keys.c
  *	place_again.c  and others, when spans come later than that
  *	ends.c      how far attempts were run, by what all ranks know
  *	give.c      a request that is ready: which rows count, and their union
@@ -93,6 +94,13 @@ struct item {
 	struct step step;
 };
 
+/* Whose a span of a step is. */
+struct turn {
+	uint64_t handle;
+	struct part *part;       /* NULL: nobody's, or one that is not live any more; */
+	struct attempt *attempt; /* one of its, or NULL: the one of its last turn */
+};
+
 struct channel {
 	char *name;
 	uint32_t index;
@@ -106,7 +114,7 @@ struct channel {
 	struct row_pool *pool;  /* of the schema, among `pools` */
 	struct row_pool *pools; /* all that were */
 	struct part *parts;     /* live, by handle */
-	struct part **order;    /* [ordered] of the newest step's spans; NULL: it is not live */
+	struct turn *order;     /* [ordered] of the newest step's spans */
 	uint32_t ordered;
 	struct part *suspended; /* of the generation before, until a keyframe names them */
 	struct key_store keys;
@@ -143,16 +151,10 @@ struct r3ring_assembler {
 	uint16_t top_k;
 	struct request *requests; /* by id */
 	struct request *all;
-	uint64_t touches; /* so far: their clock */
+	uint64_t touches; /* of them and their attempts so far: their clock */
 	struct r3ring_assembled *given_first, *given_last;
 	uint64_t bytes_out; /* of rows that were given out: they are the user's to free */
 };
-
-/* Something is said of the request. */
-static inline void request_touch(struct r3ring_assembler *assembler, struct request *request)
-{
-	request->touched = ++assembler->touches;
-}
 
 /* steps.c */
 int step_open(struct step *step, const struct channel *channel, uint64_t seq,
@@ -190,6 +192,11 @@ void part_tear(struct part *part, const struct channel *channel, uint8_t cause);
 struct part *part_of(const struct channel *channel, uint64_t handle);
 void requests_make_room(struct r3ring_assembler *assembler);
 void requests_flush(struct r3ring_assembler *assembler);
+
+/* order.c: makes the channel's order that of the step's spans; 0 or -ENOMEM: it is as it was. */
+int order_follow(struct channel *channel, const struct map *map);
+/* The part is not asked any more. */
+void order_leave(struct channel *channel, const struct part *part);
 
 /* place.c */
 void step_place(struct r3ring_assembler *assembler, struct channel *channel, struct step *step);

@@ -41,19 +41,11 @@ static int part_enlist(struct channel *channel, struct part *part)
 	return part->live ? 0 : -ENOMEM;
 }
 
-/* Nor is it looked for in the newest step's order. */
-static void leave_order(const struct channel *channel, const struct part *part)
-{
-	for (uint32_t i = 0; i < channel->ordered; i++)
-		if (channel->order[i] == part)
-			channel->order[i] = NULL;
-}
-
 static void part_delist(struct channel *channel, struct part *part)
 {
 	if (!part->live)
 		return;
-	leave_order(channel, part);
+	order_leave(channel, part);
 	if (part_of(channel, part->handle) == part)
 		HASH_DEL(channel->parts, part);
 	else if (part_in(channel->suspended, part->handle) == part)
@@ -183,6 +175,12 @@ static void give_if_over(struct r3ring_assembler *assembler, struct request *req
 }
 
 /* ---- begin -------------------------------------------------------------- */
+
+/* Something is said of the request. */
+static void request_touch(struct r3ring_assembler *assembler, struct request *request)
+{
+	request->touched = ++assembler->touches;
+}
 
 static struct request *request_new(struct r3ring_assembler *assembler,
 				   const struct r3ring_record *record)
@@ -428,7 +426,7 @@ static bool keys_make_room(struct r3ring_assembler *assembler)
 	return any;
 }
 
-/* The one that was touched longest ago. It is looked for: seldom, while requests are touched
+/* The one that was touched longest ago. It is looked for: seldom, while attempts are touched
  * by every span. */
 static struct request *quietest(const struct r3ring_assembler *assembler)
 {
@@ -436,7 +434,7 @@ static struct request *quietest(const struct r3ring_assembler *assembler)
 
 	DL_FOREACH(assembler->all, request)
 	{
-		if (request->touched < quiet->touched)
+		if (request_touched_at(request) < request_touched_at(quiet))
 			quiet = request;
 	}
 	return quiet;
@@ -463,7 +461,9 @@ void requests_make_room(struct r3ring_assembler *assembler)
 
 static int by_touch(const struct request *one, const struct request *other)
 {
-	return (one->touched > other->touched) - (one->touched < other->touched);
+	const uint64_t its = request_touched_at(one), others = request_touched_at(other);
+
+	return (its > others) - (its < others);
 }
 
 void requests_flush(struct r3ring_assembler *assembler)

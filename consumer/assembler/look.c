@@ -17,7 +17,7 @@ static struct request *newest_of(const struct r3ring_assembler *assembler, const
 	HASH_FIND(hh, assembler->requests, id, strlen(id), first);
 	newest = first;
 	for (struct request *request = first; request; request = request->same)
-		if (request->touched > newest->touched)
+		if (request_touched_at(request) > request_touched_at(newest))
 			newest = request;
 	return newest;
 }
@@ -43,7 +43,9 @@ static int by_touch(const void *a, const void *b)
 	const struct request *one = *(struct request *const *)a;
 	const struct request *other = *(struct request *const *)b;
 
-	return (one->touched < other->touched) - (one->touched > other->touched);
+	const uint64_t its = request_touched_at(one), others = request_touched_at(other);
+
+	return (its < others) - (its > others);
 }
 
 int r3ring_assembler_live(const struct r3ring_assembler *assembler, const char **ids, uint32_t most)

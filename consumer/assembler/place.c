@@ -4,8 +4,6 @@
  * of a prefix cache. First what was loaded from elsewhere erases its keys, then what was
  * computed sets its own, then what was cached is looked up.
  */
-#include <stdlib.h>
-
 #include "consumer/assembler/placing.h"
 
 /* ---- computed ----------------------------------------------------------- */
@@ -40,32 +38,12 @@ static void ran_elsewhere(const struct placing *placing, uint32_t position)
 	row_drop(unknown);
 }
 
-/* Rows that go on where the attempt's end: most do, and nothing is known of their positions
- * that they could differ from. */
-static bool append(const struct placing *placing)
-{
-	const struct step *step = placing->step;
-	const uint32_t rows = placing->span->rows;
-	const uint64_t first = placing_row_of_rank(placing, 0);
-	const uint64_t positions = (uint64_t)placing->span->position + rows;
-	struct attempt *attempt = placing->attempt;
-
-	if (placing->span->position != attempt->positions || positions > attempt->capacity ||
-	    positions > placing->assembler->options.max_tokens || first > step->tiled ||
-	    rows > step->tiled - first || step->position || placing->counted != rows ||
-	    placing->assembler->onlooker.ctx)
-		return false;
-	for (uint32_t i = 0; i < rows; i++)
-		attempt->row[attempt->positions++] = row_hold(step->row[first + i]);
-	placing->assembler->stats.rows_placed += rows;
-	return true;
-}
-
 static void place_computed(const struct placing *placing)
 {
 	struct row *lost = NULL;
 
-	if (append(placing))
+	if (placing->appends && placing->counted == placing->span->rows &&
+	    span_append(placing->assembler, placing->step, placing->span, placing->attempt))
 		return;
 	for (uint32_t i = 0; i < placing->span->rows; i++) {
 		struct row *row = placing_row(placing, i);
@@ -192,71 +170,54 @@ static void place_nowhere(const struct placing *placing)
 		placing->assembler->stats.rows_unattributed += placing->span->rows;
 }
 
+/* Of the turn's part, made when there is none; NULL for nobody's span, or one whose place
+ * never came, or without memory. */
+static struct attempt *turn_attempt(struct turn *turn, const struct step *step,
+				    const struct r3ring_span *span)
+{
+	if (step->head.flags & (R3RING_STEP_WARMUP | R3RING_STEP_SPANS_FOLLOW) || !turn->part)
+		return NULL;
+	if (!turn->attempt || turn->attempt->number != span->attempt)
+		turn->attempt = part_attempt(turn->part, span->attempt);
+	return turn->attempt;
+}
+
 /* @first: phase of the step. */
 static void place_phase(struct r3ring_assembler *assembler, struct channel *channel,
-			const struct step *step, struct part *const *parts, enum phase first,
-			enum phase phase)
+			const struct step *step, enum phase first, enum phase phase)
 {
-	const bool lost = step->head.flags & R3RING_STEP_SPANS_FOLLOW;
 	const bool warmup = step->head.flags & R3RING_STEP_WARMUP;
 	struct placing placing = {
 		.assembler = assembler,
 		.channel = channel,
 		.step = step,
 		.key = step->map.key,
+		.appends = spans_may_append(assembler, step),
 	};
 
 	for (uint32_t i = 0; i < step->map.spans; placing.key += placing.span->keys, i++) {
+		struct turn *turn;
+
+		/* They have no keys. */
+		if (phase == COMPUTE && placing.appends)
+			i = spans_append(assembler, channel->order, step, i);
+		if (i == step->map.spans)
+			return;
+		turn = &channel->order[i];
 		placing.span = &step->map.span[i];
 		placing.since = step->map.since[i];
 		placing.counted = rows_counted(placing.span);
-		placing.part = warmup ? NULL : parts[i];
-		placing.attempt = placing.part && !lost
-					  ? part_attempt(placing.part, placing.span->attempt)
-					  : NULL;
+		placing.part = warmup ? NULL : turn->part;
+		placing.attempt = turn_attempt(turn, step, placing.span);
 		if (!placing.attempt) {
 			if (phase == first)
 				place_nowhere(&placing);
 			continue;
 		}
 		if (phase == first)
-			request_touch(assembler, placing.part->request);
+			placing.attempt->touched = ++assembler->touches;
 		place_span(&placing, phase);
 	}
-}
-
-/* Whose span it is: most steps have the requests of the one before, in its order, so who
- * followed there is asked first. */
-static struct part *next_part(const struct channel *channel, uint64_t handle, uint32_t *at)
-{
-	struct part *part = *at < channel->ordered ? channel->order[*at] : NULL;
-
-	++*at;
-	if (part && part->handle == handle)
-		return part;
-	part = part_of(channel, handle);
-	if (part)
-		*at = part->place + 1;
-	return part;
-}
-
-/* Whose span each is, NULL for nobody's; without memory for that, the spans are lost. */
-static struct part **parts_of(const struct channel *channel, struct step *step)
-{
-	struct part **parts = calloc(step->map.spans + 1, sizeof(*parts));
-	uint32_t at = 0;
-
-	if (!parts) {
-		requests_gap(channel, R3RING_MISSING_SPANS);
-		step->map.spans = 0;
-		return NULL;
-	}
-	for (uint32_t i = 0; i < step->map.spans; i++) {
-		parts[i] = next_part(channel, step->map.span[i].request, &at);
-		if (parts[i])
-			parts[i]->place = i;
-	}
-	return parts;
 }
 
 void step_place(struct r3ring_assembler *assembler, struct channel *channel, struct step *step)
@@ -264,18 +225,17 @@ void step_place(struct r3ring_assembler *assembler, struct channel *channel, str
 	const bool computed = !(step->map.kinds & ~(1u << R3RING_SPAN_COMPUTED));
 	const enum phase first = computed && !step->map.keys ? COMPUTE : ERASE;
 	const enum phase last = computed ? COMPUTE : LOOK_UP;
-	struct part **parts = parts_of(channel, step);
+	const bool lost = order_follow(channel, &step->map) < 0;
 
 	/* Which slots it wrote is not known, and its own cached spans would see it too. */
-	if (!step->map_known || !parts || step->head.flags & R3RING_STEP_SPANS_FOLLOW)
+	if (!step->map_known || lost || step->head.flags & R3RING_STEP_SPANS_FOLLOW)
 		key_store_forget_slots(&channel->keys);
-	for (enum phase phase = first; parts && phase <= last; phase++)
-		place_phase(assembler, channel, step, parts, first, phase);
-	if (assembler->onlooker.ctx && parts)
-		place_phase(assembler, channel, step, parts, first, THIN);
-	if (!parts)
+	if (lost) {
+		requests_gap(channel, R3RING_MISSING_SPANS);
 		return;
-	free(channel->order);
-	channel->order = parts;
-	channel->ordered = step->map.spans;
+	}
+	for (enum phase phase = first; phase <= last; phase++)
+		place_phase(assembler, channel, step, first, phase);
+	if (assembler->onlooker.ctx)
+		place_phase(assembler, channel, step, first, THIN);
 }

@@ -15,6 +15,7 @@ struct placing {
 	struct part *part;   /* NULL: nobody's */
 	struct attempt *attempt;
 	uint32_t counted; /* leading rows that count */
+	bool appends;     /* they may be appended to the attempt's */
 };
 
 /* Of those that this rank ran; beyond them for one that it did not. */
@@ -30,6 +31,19 @@ static inline struct row *placing_row(const struct placing *placing, uint32_t i)
 
 	return i < placing->counted && row < placing->step->rows ? placing->step->row[row] : NULL;
 }
+
+/* place_append.c */
+/* Whether rows of the step may be appended at all: all spans are known, nobody looks on, and
+ * nothing is known of the rows' positions that spans could differ from. */
+bool spans_may_append(const struct r3ring_assembler *assembler, const struct step *step);
+/* Appends the rows of a span that count all. False: their place is not behind the attempt's
+ * last, or they may not be there. */
+bool span_append(struct r3ring_assembler *assembler, const struct step *step,
+		 const struct r3ring_span *span, struct attempt *attempt);
+/* Places the spans from @i on for which there is no more to do than that. Returns the first
+ * that is another. */
+uint32_t spans_append(struct r3ring_assembler *assembler, const struct turn *order,
+		      const struct step *step, uint32_t i);
 
 /* place_row.c: @row, borrowed, is of a pass over the position; which one counts is decided here. */
 void placing_put(const struct placing *placing, uint32_t position, struct row *row);

@@ -73,6 +73,17 @@ void request_free(struct request *request)
 	free(request);
 }
 
+uint64_t request_touched_at(const struct request *request)
+{
+	uint64_t touched = request->touched;
+
+	for (const struct part *part = request->part; part; part = part->next)
+		for (uint32_t i = 0; i < part->attempts; i++)
+			if (part->attempt[i]->touched > touched)
+				touched = part->attempt[i]->touched;
+	return touched;
+}
+
 struct part *request_part(struct request *request, uint32_t channel)
 {
 	struct part *part;

@@ -24,7 +24,8 @@ struct contradiction {
 };
 
 struct attempt {
-	uint64_t serial; /* no other attempt of this process has it */
+	uint64_t serial;  /* no other attempt of this process has it */
+	uint64_t touched; /* when a step ran it last, */
 	uint16_t number;
 	uint32_t prompt;
 	uint32_t accepted;  /* R3RING_UNKNOWN_U32 when nobody said */
@@ -52,8 +53,8 @@ struct part {
 	uint8_t gap;       /* cause, when records of its time were lost */
 	uint32_t attempts;
 	struct attempt **attempt; /* [attempts], by number; each stays where it is */
-	struct part *next;       /* of the request */
-	UT_hash_handle hh;       /* by handle, in its channel */
+	struct part *next;        /* of the request */
+	UT_hash_handle hh;        /* by handle, in its channel */
 };
 
 struct request {
@@ -61,7 +62,7 @@ struct request {
 	struct part *part;
 	bool aborted;
 	void *seen;                  /* the onlooker's */
-	uint64_t touched;            /* when something was said of it last */
+	uint64_t touched;            /* and when something else was said of the request */
 	struct request *prev, *next; /* of all that there are */
 	struct request *same;        /* another one of the same id */
 	UT_hash_handle hh;           /* by id: the first of those that have it */
@@ -69,6 +70,8 @@ struct request {
 
 struct request *request_create(const struct r3ring_record *record);
 void request_free(struct request *request);
+/* When something was said of it last, by a step or otherwise. */
+uint64_t request_touched_at(const struct request *request);
 
 /* The part of a channel, made when there is none; NULL when memory is out. */
 struct part *request_part(struct request *request, uint32_t channel);
