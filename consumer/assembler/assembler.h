@@ -48,13 +48,14 @@ struct placed_row {
 	bool cached; /* it was run for another position, or by another request */
 };
 
-/* Spans, and their keys in the same order. */
+/* Spans, and their keys in the same order; and for how many there is memory. */
 struct map {
 	struct r3ring_span *span;
 	uint64_t *since; /* [spans] sequence of the record that told it */
 	uint64_t *key;
 	uint32_t spans, keys;
-	uint32_t kinds; /* a bit each that a span may be of, */
+	uint32_t span_room, key_room;
+	uint32_t kinds; /* all bits of the kinds that spans may be of: 0 where all are COMPUTED, */
 	uint32_t flags; /* and all flags that one may have */
 };
 
@@ -71,8 +72,10 @@ struct step {
 	uint64_t *parts;    /* [layers][part_words] a bit each record that came */
 	uint32_t part_rows; /* rows of a record */
 	uint32_t part_words;
-	uint8_t *cause;   /* [layers] of a layer that is missing, 0 while none was told */
-	uint64_t skipped; /* LAYER records that its recorder left out, */
+	uint8_t *cause;     /* [layers] of a layer that is missing, 0 while none was told */
+	void *tables;       /* these four, */
+	size_t tables_room; /* bytes */
+	uint64_t skipped;   /* LAYER records that its recorder left out, */
 	uint32_t kept_first, kept_end; /* who kept these model layers; end 0: all */
 	struct map map;
 	int32_t *position; /* [rows] as the device had them, -1 unknown; NULL without ROWS */
@@ -97,8 +100,9 @@ struct item {
 /* Whose a span of a step is. */
 struct turn {
 	uint64_t handle;
-	struct part *part;       /* NULL: nobody's, or one that is not live any more; */
-	struct attempt *attempt; /* one of its, or NULL: the one of its last turn */
+	struct part *part; /* NULL: nobody's, or one that is not live any more */
+	struct attempt
+		*attempt; /* of the part, that of its last turn; NULL where that is not known */
 };
 
 struct channel {
@@ -119,6 +123,7 @@ struct channel {
 	struct part *suspended; /* of the generation before, until a keyframe names them */
 	struct key_store keys;
 	struct item *items;      /* waiting, oldest first */
+	struct item *spare;      /* a step's that was settled, cleared; or NULL */
 	uint32_t waiting;        /* steps among them */
 	uint64_t weight_version; /* of the newest step that was settled */
 	uint64_t settled_step;   /* its number; 0: none of this generation */
@@ -157,8 +162,12 @@ struct r3ring_assembler {
 };
 
 /* steps.c */
+/* @step: all zero, or one that was cleared; as it is on failure: -ENOMEM. */
 int step_open(struct step *step, const struct channel *channel, uint64_t seq,
 	      const struct r3ring_record *record);
+/* Lets go of all but the memory that the next step may be opened in, */
+void step_clear(struct step *step);
+/* and of that. */
 void step_release(struct step *step);
 void step_layer(struct step *step, const struct r3ring_record *record, uint32_t experts);
 void step_skip(struct step *step, uint32_t first, uint32_t end);

@@ -58,6 +58,8 @@ static void channel_free(struct channel *channel)
 
 	key_store_clear(&channel->keys);
 	free(channel->order);
+	if (channel->spare)
+		item_free(channel->spare);
 	while (channel->pools) {
 		pool = channel->pools;
 		channel->pools = pool->next;

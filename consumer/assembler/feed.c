@@ -12,8 +12,12 @@
 
 static struct item *item_append(struct channel *channel, enum item_type type)
 {
-	struct item *item = calloc(1, sizeof(*item));
+	struct item *item = type == ITEM_STEP ? channel->spare : NULL;
 
+	if (item)
+		channel->spare = NULL;
+	else
+		item = calloc(1, sizeof(*item));
 	if (!item)
 		return NULL;
 	item->type = type;
@@ -197,7 +201,7 @@ static int feed_step(struct channel *channel, const struct r3ring_view *view,
 	r = step_open(&item->step, channel, view->seq, record);
 	if (r < 0) {
 		DL_DELETE(channel->items, item);
-		free(item);
+		item_free(item);
 		key_store_forget_slots(&channel->keys);
 		return r;
 	}

@@ -27,10 +27,11 @@ void ids_gather(uint16_t *to, size_t apart, const uint16_t *ids, const uint32_t 
 	}
 }
 
-/* Both at once: what is copied to is seldom in a cache, and waiting for it takes longer. */
-static inline __attribute__((always_inline)) bool copy(uint16_t *restrict to,
-						       const uint16_t *restrict from, size_t count,
-						       uint32_t experts)
+/* Returns the largest. Both at once: what is copied to is seldom in a cache, and waiting for it
+ * takes longer. */
+static inline __attribute__((always_inline)) uint16_t copy(uint16_t *restrict to,
+							   const uint16_t *restrict from,
+							   size_t count)
 {
 	uint16_t most = 0;
 
@@ -40,39 +41,71 @@ static inline __attribute__((always_inline)) bool copy(uint16_t *restrict to,
 		to[i] = id;
 		most = id > most ? id : most;
 	}
+	return most;
+}
+
+static inline __attribute__((always_inline)) bool fill(const struct tile *tile, uint32_t layer,
+						       uint32_t first, uint32_t rows,
+						       const uint16_t *ids, uint32_t experts)
+{
+	const size_t top_k = tile ? tile->pool->top_k : 0;
+	uint16_t most = 0;
+
+	for (; tile && rows; tile = tile->next) {
+		const uint32_t some = first < tile->rows ? tile->rows - first : 0;
+		const uint32_t count = some < rows ? some : rows;
+		uint16_t largest;
+
+		if (!count) {
+			first -= tile->rows;
+			continue;
+		}
+		largest = copy(tile->ids + (size_t)layer * tile->to_layer +
+				       (size_t)first * tile->to_row,
+			       ids, count * top_k);
+		most = largest > most ? largest : most;
+		ids += count * top_k;
+		rows -= count;
+		first = 0;
+	}
 	return most >= experts;
 }
 
 #if defined(__x86_64__)
 
-static __attribute__((target("avx512bw,avx512vl"))) bool copy_avx512(uint16_t *to,
-								     const uint16_t *from,
-								     size_t count, uint32_t experts)
+static __attribute__((target("avx512bw,avx512vl"))) bool fill_avx512(const struct tile *tile,
+								     uint32_t layer, uint32_t first,
+								     uint32_t rows,
+								     const uint16_t *ids,
+								     uint32_t experts)
 {
-	return copy(to, from, count, experts);
+	return fill(tile, layer, first, rows, ids, experts);
 }
 
-static __attribute__((target("avx2"))) bool copy_avx2(uint16_t *to, const uint16_t *from,
-						      size_t count, uint32_t experts)
+static __attribute__((target("avx2"))) bool fill_avx2(const struct tile *tile, uint32_t layer,
+						      uint32_t first, uint32_t rows,
+						      const uint16_t *ids, uint32_t experts)
 {
-	return copy(to, from, count, experts);
+	return fill(tile, layer, first, rows, ids, experts);
 }
 
-bool ids_copy(uint16_t *to, const uint16_t *from, size_t count, uint32_t experts)
+bool tiles_fill(struct tile *tile, uint32_t layer, uint32_t first, uint32_t rows,
+		const uint16_t *ids, uint32_t experts)
 {
 	if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
-		return copy_avx512(to, from, count, experts);
+		return fill_avx512(tile, layer, first, rows, ids, experts);
 	if (__builtin_cpu_supports("avx2"))
-		return copy_avx2(to, from, count, experts);
-	return copy(to, from, count, experts);
+		return fill_avx2(tile, layer, first, rows, ids, experts);
+	return fill(tile, layer, first, rows, ids, experts);
 }
 
 #else
 
 /* The baseline of other machines has vector instructions (NEON). */
-bool ids_copy(uint16_t *to, const uint16_t *from, size_t count, uint32_t experts)
+bool tiles_fill(struct tile *tile, uint32_t layer, uint32_t first, uint32_t rows,
+		const uint16_t *ids, uint32_t experts)
 {
-	return copy(to, from, count, experts);
+	return fill(tile, layer, first, rows, ids, experts);
 }
 
 #endif

@@ -7,8 +7,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Copies @count ids. Returns whether any is none of @experts, at most 65535. */
-bool ids_copy(uint16_t *to, const uint16_t *from, size_t count, uint32_t experts);
+#include "consumer/assembler/rows.h"
+
+/*
+ * Copies a layer's ids of rows to where they belong. Returns whether any that found a place is
+ * none of @experts, at most 65535.
+ *
+ * @tile:  the first of a step's, in their order, by `next`; NULL: there is no place.
+ * @first: row of the step.
+ */
+bool tiles_fill(struct tile *tile, uint32_t layer, uint32_t first, uint32_t rows,
+		const uint16_t *ids, uint32_t experts);
 
 /*
  * Copies @rows cells of @top_k ids, each from its place to @apart ids behind the one before.

@@ -69,5 +69,5 @@ void order_leave(struct channel *channel, const struct part *part)
 {
 	for (uint32_t i = 0; i < channel->ordered; i++)
 		if (channel->order[i].part == part)
-			channel->order[i].part = NULL;
+			channel->order[i] = (struct turn){.part = NULL};
 }

@@ -222,7 +222,7 @@ static void place_phase(struct r3ring_assembler *assembler, struct channel *chan
 
 void step_place(struct r3ring_assembler *assembler, struct channel *channel, struct step *step)
 {
-	const bool computed = !(step->map.kinds & ~(1u << R3RING_SPAN_COMPUTED));
+	const bool computed = step->map.kinds == R3RING_SPAN_COMPUTED;
 	const enum phase first = computed && !step->map.keys ? COMPUTE : ERASE;
 	const enum phase last = computed ? COMPUTE : LOOK_UP;
 	const bool lost = order_follow(channel, &step->map) < 0;

@@ -63,9 +63,10 @@ void spans_place_again(struct r3ring_assembler *assembler, struct channel *chann
 	};
 	uint32_t known;
 
-	step.row = calloc(step.rows, sizeof(*step.row));
-	if (!step.row)
+	step.tables = calloc(step.rows, sizeof(*step.row));
+	if (!step.tables)
 		return;
+	step.row = step.tables;
 	/* Of several records each counts by itself: their rows have places already. */
 	plain.u.spans.head.flags = 0;
 	step_spans(&step, 0, &plain);

@@ -7,9 +7,9 @@
 
 /* What the spans of a step have in common. */
 struct appending {
-	struct row *const *row; /* [tiled] */
-	uint32_t tiled;
-	uint32_t row_begin;
+	struct row *const *row; /* from row `first` to `end` of the whole step */
+	uint32_t first;
+	uint64_t end;
 	uint32_t most; /* positions */
 };
 
@@ -18,8 +18,8 @@ static struct appending appending_of(const struct r3ring_assembler *assembler,
 {
 	return (struct appending){
 		.row = step->row,
-		.tiled = step->tiled,
-		.row_begin = step->head.row_begin,
+		.first = step->head.row_begin,
+		.end = (uint64_t)step->head.row_begin + step->tiled,
 		.most = assembler->options.max_tokens,
 	};
 }
@@ -33,18 +33,18 @@ bool spans_may_append(const struct r3ring_assembler *assembler, const struct ste
 static inline bool append(const struct appending *step, const struct r3ring_span *span,
 			  struct attempt *attempt)
 {
-	const uint64_t first = (uint64_t)span->row - step->row_begin;
 	const uint32_t rows = span->rows, positions = attempt->positions;
 	const uint64_t end = (uint64_t)positions + rows;
-	struct row *const *row = step->row;
+	struct row *const *row;
 	struct row **to = attempt->row;
 
 	if (span->position != positions || end > attempt->capacity || end > step->most ||
-	    first > step->tiled || rows > step->tiled - first)
+	    span->row < step->first || (uint64_t)span->row + rows > step->end)
 		return false;
 	attempt->positions = (uint32_t)end;
+	row = step->row + (span->row - step->first);
 	for (uint32_t i = 0; i < rows; i++)
-		to[positions + i] = row_hold(row[first + i]);
+		to[positions + i] = row_hold(row[i]);
 	return true;
 }
 
@@ -63,7 +63,7 @@ bool span_append(struct r3ring_assembler *assembler, const struct step *step,
 static inline bool is_append(const struct r3ring_span *span, const struct turn *turn)
 {
 	return span->kind == R3RING_SPAN_COMPUTED && !(span->flags & R3RING_SPAN_DRAFT) &&
-	       !span->keys && turn->part && turn->attempt && turn->attempt->number == span->attempt;
+	       !span->keys && turn->attempt && turn->attempt->number == span->attempt;
 }
 
 uint32_t spans_append(struct r3ring_assembler *assembler, const struct turn *order,

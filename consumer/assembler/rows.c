@@ -28,6 +28,8 @@ struct row_pool *row_pool_create(const struct r3ring_schema_record *schema,
 	pool->top_k = schema->top_k;
 	row_pages_open(&pool->pages, (size_t)schema->layers * schema->top_k * sizeof(uint16_t));
 	pool->bytes = bytes;
+	for (uint8_t i = 0; i < TILE_ROWS; i++)
+		pool->fresh[i] = (struct row){.refs = 1, .index = i, .place = i};
 	return pool;
 }
 
@@ -74,8 +76,7 @@ static struct tile *tile_make(struct row_pool *pool, uint32_t rows)
 	if (!tile)
 		return NULL;
 	*tile = (struct tile){.pool = pool, .rows = (uint8_t)rows, .live = row_bits(0, rows)};
-	for (uint32_t i = 0; i < rows; i++)
-		tile->row[i] = (struct row){.refs = 1, .index = (uint8_t)i, .place = (uint8_t)i};
+	memcpy(tile->row, pool->fresh, rows * sizeof(*tile->row));
 	*pool->bytes += head_bytes(tile);
 	return tile;
 }

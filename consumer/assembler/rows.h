@@ -24,6 +24,14 @@
 
 struct tile;
 
+struct row {
+	uint32_t refs;
+	uint8_t index; /* in its tile */
+	uint8_t place; /* of its ids, among those of the tile */
+	uint8_t cause; /* of an empty row's cells */
+	uint8_t empty; /* no ids: every cell is missing */
+};
+
 /* The rows of one schema of one channel; lives until the assembler goes. */
 struct row_pool {
 	struct row_pool *next;
@@ -37,14 +45,7 @@ struct row_pool {
 	struct row *ran;    /* see row_that_ran() */
 	struct tile *spare; /* whole ones to be taken, by `next` */
 	uint64_t *bytes;    /* of all rows of the assembler */
-};
-
-struct row {
-	uint32_t refs;
-	uint8_t index; /* in its tile */
-	uint8_t place; /* of its ids, among those of the tile */
-	uint8_t cause; /* of an empty row's cells */
-	uint8_t empty; /* no ids: every cell is missing */
+	struct row fresh[TILE_ROWS]; /* as a tile's begin */
 };
 
 struct tile {

@@ -14,6 +14,18 @@ void item_free(struct item *item)
 	free(item);
 }
 
+/* The next step is opened in the memory of one that was settled. */
+static void item_leave(struct channel *channel, struct item *item)
+{
+	DL_DELETE(channel->items, item);
+	if (item->type != ITEM_STEP || channel->spare) {
+		item_free(item);
+		return;
+	}
+	step_clear(&item->step);
+	channel->spare = item;
+}
+
 /* ---- steps -------------------------------------------------------------- */
 
 static bool ends_later(const struct item *item, uint64_t handle)
@@ -143,7 +155,6 @@ void channel_settle(struct r3ring_assembler *assembler, struct channel *channel,
 		if (item->type == ITEM_STEP && !all && !step_ready(assembler, channel, item))
 			return;
 		settle(assembler, channel, item);
-		DL_DELETE(channel->items, item);
-		item_free(item);
+		item_leave(channel, item);
 	}
 }

@@ -10,36 +10,65 @@
 
 /* ---- opening ------------------------------------------------------------ */
 
+static int map_grow(struct map *map, uint32_t spans, uint32_t keys)
+{
+	struct r3ring_span *span = map->span;
+	uint64_t *told = map->since, *key = map->key;
+
+	if (spans > map->span_room) {
+		span = realloc(span, spans * sizeof(*span));
+		if (!span)
+			return -ENOMEM;
+		map->span = span;
+		told = realloc(told, spans * sizeof(*told));
+		if (!told)
+			return -ENOMEM;
+		map->since = told;
+		map->span_room = spans;
+	}
+	if (keys > map->key_room) {
+		key = realloc(key, keys * sizeof(*key));
+		if (!key)
+			return -ENOMEM;
+		map->key = key;
+		map->key_room = keys;
+	}
+	return 0;
+}
+
 static int map_keep(struct map *map, uint64_t since, const struct r3ring_span *spans,
 		    uint32_t span_count, const uint64_t *keys, uint32_t key_count)
 {
-	struct r3ring_span *span;
-	uint64_t *told, *key;
+	uint32_t kinds = 0, flags = 0;
 
-	span = realloc(map->span, (map->spans + span_count + 1) * sizeof(*span));
-	if (!span)
+	if (map_grow(map, map->spans + span_count, map->keys + key_count) < 0)
 		return -ENOMEM;
-	map->span = span;
-	told = realloc(map->since, (map->spans + span_count + 1) * sizeof(*told));
-	if (!told)
-		return -ENOMEM;
-	map->since = told;
-	key = realloc(map->key, (map->keys + key_count + 1) * sizeof(*key));
-	if (!key)
-		return -ENOMEM;
-	map->key = key;
 	if (span_count)
-		memcpy(span + map->spans, spans, span_count * sizeof(*span));
+		memcpy(map->span + map->spans, spans, span_count * sizeof(*spans));
 	if (key_count)
-		memcpy(key + map->keys, keys, key_count * sizeof(*key));
+		memcpy(map->key + map->keys, keys, key_count * sizeof(*keys));
 	for (uint32_t i = 0; i < span_count; i++) {
-		told[map->spans + i] = since;
-		map->kinds |= 1u << (spans[i].kind & 31);
-		map->flags |= spans[i].flags;
+		map->since[map->spans + i] = since;
+		kinds |= spans[i].kind;
+		flags |= spans[i].flags;
 	}
+	map->kinds |= kinds;
+	map->flags |= flags;
 	map->spans += span_count;
 	map->keys += key_count;
 	return 0;
+}
+
+/* Forgets all but where it was. */
+static void map_clear(struct map *map)
+{
+	*map = (struct map){
+		.span = map->span,
+		.since = map->since,
+		.key = map->key,
+		.span_room = map->span_room,
+		.key_room = map->key_room,
+	};
 }
 
 static void tile_name(struct tile *tile, const struct step *step, uint64_t generation,
@@ -81,6 +110,28 @@ static void take_empty_rows(struct step *step, struct row_pool *pool, uint64_t g
 		step->row[i] = i ? row_hold(shared) : shared;
 }
 
+/* Tables of a step whose rows and layers are known, all zero. */
+static int tables_make(struct step *step)
+{
+	const size_t layers = step->pool->layers, parts = layers * step->part_words;
+	const size_t bytes = parts * sizeof(*step->parts) + step->rows * sizeof(*step->row) +
+			     layers * (sizeof(*step->came) + sizeof(*step->cause));
+
+	if (bytes > step->tables_room) {
+		free(step->tables);
+		step->tables = malloc(bytes);
+		step->tables_room = step->tables ? bytes : 0;
+	}
+	if (!step->tables)
+		return -ENOMEM;
+	memset(step->tables, 0, bytes);
+	step->parts = step->tables;
+	step->row = (struct row **)(void *)(step->parts + parts);
+	step->came = (uint32_t *)(void *)(step->row + step->rows);
+	step->cause = (uint8_t *)(step->came + layers);
+	return 0;
+}
+
 int step_open(struct step *step, const struct channel *channel, uint64_t seq,
 	      const struct r3ring_record *record)
 {
@@ -89,26 +140,18 @@ int step_open(struct step *step, const struct channel *channel, uint64_t seq,
 	struct row_pool *pool = channel->pool;
 	uint32_t parts;
 
-	*step = (struct step){
-		.head = *head,
-		.seq = seq,
-		.pool = pool,
-		.part_rows = part_rows ? part_rows : 1,
-	};
+	step->head = *head;
+	step->seq = seq;
+	step->pool = pool;
+	step->part_rows = part_rows ? part_rows : 1;
 	step->rows = r3ring_step_valid_rows(head);
 	parts = (head->row_end - head->row_begin) / step->part_rows + 1;
 	step->part_words = (parts + 63) / 64;
-	step->row = calloc(step->rows + 1, sizeof(*step->row));
-	step->came = calloc(pool->layers, sizeof(*step->came));
-	step->parts = calloc((size_t)pool->layers * step->part_words, sizeof(*step->parts));
-	step->cause = calloc(pool->layers, sizeof(*step->cause));
 	step->map_open = head->flags & R3RING_STEP_MAP_CONTINUED;
 	step->map_known = map_keep(&step->map, seq, record->u.step.spans, head->spans,
 				   record->u.step.keys, head->keys) == 0;
-	if (!step->row || !step->came || !step->parts || !step->cause || !step->map_known) {
-		step_release(step);
+	if (!step->map_known || tables_make(step) < 0)
 		return -ENOMEM;
-	}
 	if (head->flags & (R3RING_STEP_DROPPED | R3RING_STEP_WARMUP))
 		take_empty_rows(step, pool, channel->generation);
 	else
@@ -116,26 +159,34 @@ int step_open(struct step *step, const struct channel *channel, uint64_t seq,
 	return 0;
 }
 
+void step_clear(struct step *step)
+{
+	if (step->row)
+		rows_drop(step->row, step->rows);
+	free(step->position);
+	map_clear(&step->map);
+	map_clear(&step->late);
+	*step = (struct step){
+		.tables = step->tables,
+		.tables_room = step->tables_room,
+		.map = step->map,
+		.late = step->late,
+	};
+}
+
 static void map_free(struct map *map)
 {
 	free(map->span);
 	free(map->since);
 	free(map->key);
-	*map = (struct map){0};
 }
 
 void step_release(struct step *step)
 {
-	if (step->row)
-		rows_drop(step->row, step->rows);
-	free(step->row);
-	free(step->came);
-	free(step->parts);
-	free(step->cause);
+	step_clear(step);
+	free(step->tables);
 	map_free(&step->map);
 	map_free(&step->late);
-	free(step->position);
-	step->row = NULL;
 }
 
 /* ---- layers ------------------------------------------------------------- */
@@ -155,50 +206,22 @@ static void spoil_strangers(struct row *row, uint32_t layer, const uint16_t *ids
 static bool layer_fits(struct step *step, const struct r3ring_layer_record *head)
 {
 	const struct row_pool *pool = step->pool;
-	uint32_t first = head->row - step->head.row_begin;
-	uint32_t part = first / step->part_rows;
+	const uint32_t layer = head->layer_index, first = head->row - step->head.row_begin;
+	const uint32_t part = first / step->part_rows;
 	uint64_t *word, bit;
 
-	if (head->layer_index >= pool->layers || head->top_k != pool->top_k ||
-	    pool->layer[head->layer_index].layer_id != head->layer_id ||
-	    pool->layer[head->layer_index].kind != head->kind || head->row < step->head.row_begin ||
-	    first % step->part_rows || head->rows > step->head.row_end - head->row ||
-	    head->row > step->head.row_end)
+	if (layer >= pool->layers || head->top_k != pool->top_k ||
+	    pool->layer[layer].layer_id != head->layer_id ||
+	    pool->layer[layer].kind != head->kind || head->row < step->head.row_begin ||
+	    head->row > step->head.row_end || head->rows > step->head.row_end - head->row ||
+	    part * step->part_rows != first)
 		return false;
-	word = &step->parts[(size_t)head->layer_index * step->part_words + part / 64];
+	word = &step->parts[(size_t)layer * step->part_words + part / 64];
 	bit = UINT64_C(1) << (part % 64);
 	if (*word & bit)
 		return false;
 	*word |= bit;
 	return true;
-}
-
-/* Copies a layer's ids of rows from @first on to where they belong. Returns whether any is
- * no expert. */
-static bool fill(const struct step *step, uint32_t layer, uint32_t first, uint32_t rows,
-		 const uint16_t *ids, uint32_t experts)
-{
-	const size_t top_k = step->pool->top_k;
-	bool strangers = false;
-	uint32_t begin = 0; /* of the tile */
-
-	for (struct tile *tile = step->tiles; tile && rows;
-	     begin += tile->rows, tile = tile->next) {
-		const uint32_t skipped = first - begin;
-		uint32_t some = rows;
-
-		if (skipped >= tile->rows)
-			continue;
-		if (some > tile->rows - skipped)
-			some = tile->rows - skipped;
-		strangers |= ids_copy(tile->ids + (size_t)layer * tile->to_layer +
-					      (size_t)skipped * tile->to_row,
-				      ids, some * top_k, experts);
-		ids += some * top_k;
-		first += some;
-		rows -= some;
-	}
-	return strangers;
 }
 
 void step_layer(struct step *step, const struct r3ring_record *record, uint32_t experts)
@@ -214,7 +237,7 @@ void step_layer(struct step *step, const struct r3ring_record *record, uint32_t 
 	if (rows > head->rows)
 		rows = head->rows;
 	step->came[head->layer_index] += rows;
-	if (!fill(step, head->layer_index, first, rows, ids, experts))
+	if (!tiles_fill(step->tiles, head->layer_index, first, rows, ids, experts))
 		return;
 	for (uint32_t i = 0; i < rows; i++)
 		if (step->row[first + i] && !step->row[first + i]->empty)
@@ -290,7 +313,7 @@ static void spans_late(struct step *step, uint64_t seq, const struct r3ring_reco
 	const struct r3ring_spans_record *head = &record->u.spans.head;
 
 	if (!(head->flags & R3RING_SPANS_MORE))
-		map_free(&step->late);
+		map_clear(&step->late);
 	else if (!step->late_open)
 		return;
 	step->late_open = map_keep(&step->late, seq, record->u.spans.spans, head->spans,

@@ -114,6 +114,27 @@ Test(assembler_rows, what_requests_that_ended_left_goes_before_any_request_does)
 	r3ring_assembled_free(got);
 }
 
+Test(assembler_rows, a_handle_used_again_in_the_same_place_of_a_step_is_the_new_requests)
+{
+	struct r3ring_span spans[2] = {
+		{.request = 1, .rows = 1, .accepted = R3RING_UNKNOWN_U32},
+		{.request = 2, .row = 1, .rows = 1, .accepted = R3RING_UNKNOWN_U32},
+	};
+	struct r3ring_assembled *former, *got;
+
+	begin_all(2);
+	feed_whole(&channel, 1, 2, spans, 2);
+	former = end(0, 2);
+	feed_begin(&channel, 1, "again", 1, 0);
+	spans[1].position = 1;
+	feed_whole(&channel, 2, 2, spans, 2);
+	feed_end(&channel, 1, R3RING_END_FINISHED, 0, 2);
+	got = take(&channel, "again");
+	assert_row(got, 0, 2, 0);
+	r3ring_assembled_free(former);
+	r3ring_assembled_free(got);
+}
+
 /* ids[positions][layers][top_k] of a request whose rows are those of step 1. */
 static void expect_ids(const uint16_t *ids, uint32_t position, uint32_t positions, uint32_t layer,
 		       uint32_t layers)
@@ -183,20 +204,45 @@ Test(assembler_rows, cells_of_any_width_are_gathered)
 	}
 }
 
+/* A tile of one row of @top_k ids in each of two layers. */
+static struct tile *tile_of(uint32_t top_k, uint64_t *bytes)
+{
+	static const struct r3ring_layer_entry layers[2] = {{.layer_id = 0}, {.layer_id = 1}};
+	const struct r3ring_schema_record schema = {.layers = 2, .top_k = (uint16_t)top_k};
+	struct row_pool *pool = row_pool_create(&schema, layers, bytes);
+	struct tile *tile = pool ? tile_take(pool, 1) : NULL;
+
+	cr_assert(tile);
+	return tile;
+}
+
+static void tile_forget(struct tile *tile)
+{
+	struct row_pool *pool = tile->pool;
+
+	row_drop(&tile->row[0]);
+	row_pool_destroy(pool);
+}
+
 Test(assembler_rows, an_id_that_is_no_expert_is_seen_wherever_it_is)
 {
-	uint16_t ids[200] = {0}, to[201];
+	uint16_t ids[200] = {0};
+	uint64_t bytes = 0;
 
-	for (uint32_t count = 1; count <= 200; count++)
+	for (uint32_t count = 1; count <= 200; count++) {
+		struct tile *tile = tile_of(count, &bytes);
+
+		tile->ids[count] = 77;
 		for (uint32_t at = 0; at < count; at++) {
 			ids[at] = 0x8001;
-			to[count] = 77;
-			cr_assert(ids_copy(to, ids, count, 0x8001));
-			cr_assert_not(ids_copy(to, ids, count, 0x8002));
-			cr_assert_eq(memcmp(to, ids, count * sizeof(*ids)), 0);
-			cr_assert_eq(to[count], 77);
+			cr_assert(tiles_fill(tile, 0, 0, 1, ids, 0x8001));
+			cr_assert_not(tiles_fill(tile, 0, 0, 1, ids, 0x8002));
+			cr_assert_eq(memcmp(tile->ids, ids, count * sizeof(*ids)), 0);
+			cr_assert_eq(tile->ids[count], 77);
 			ids[at] = 0;
 		}
+		tile_forget(tile);
+	}
 }
 
 #define RUNS 100u
