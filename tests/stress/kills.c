@@ -27,6 +27,7 @@
 #include "tests/support/daemon.h"
 #include "tests/support/engine.h"
 #include "tests/support/kill_audit.h"
+#include "tests/support/kill_engine.h"
 #include "tests/support/kill_reader.h"
 #include "tests/support/reader_worker.h"
 #include "tests/support/stand_still.h"
@@ -37,14 +38,9 @@
 #define KILLS_A_ROUND 12
 #define ENGINE_KILLS_A_ROUND 3 /* generations, as ends of the daemon are: a ledger's are bounded */
 #define ENDS_A_ROUND 3
-#define ROWS_MOST 12u
-#define FLOOD_REST 8u /* steps of a flood between two pauses */
 #define STALL_MS 1500 /* a channel that is not held up until then is let alone */
 #define SETTLE_MS 20000
 #define SHM_BYTES (128u << 20) /* rings of two generations while a third is begun, and more */
-
-/* What the engine's page holds, beside its progress. */
-enum { ENGINE_FIRST, ENGINE_NEWEST, ENGINE_FLOOD }; /* generations; whether it is to flood */
 
 /* What a channel does about a lossless reader that stands still, in rings that are
  * lapped sooner or later. */
@@ -55,19 +51,14 @@ static const char *const daemons[][7] = {
 	{"--ring-size", "4M", "--stall-limit", "300", "--lossless-policy", "drop"},
 };
 
-struct engine_victim {
-	struct worker worker;
-	struct test_points *points;
-};
-
 static struct test_daemon daemon_a;
 static const char *const *daemon_args;
 static struct test_points *daemon_page;
 static char daemon_page_path[64];
-static struct engine_victim engine_a;
 static struct kill_reader readers[KILL_KINDS], auditor;
 static struct kill_audit *audit;
 static char instance[R3RING_INSTANCE_MAX + 1], channel[R3RING_INSTANCE_MAX + 3];
+static struct kill_engine engine_a = {.dir = daemon_a.dir, .instance = instance};
 static uint64_t faults;
 static uint64_t kills_of_daemon, kills_of_engine, kills_of_reader, kills_at_points, stalls;
 static uint64_t demotions, unkept;
@@ -80,89 +71,10 @@ static void fail(const char *what)
 
 /* ---- the engine --------------------------------------------------------- */
 
-static uint32_t rows_of(uint64_t step)
-{
-	return 1 + (uint32_t)((step - 1) % ROWS_MOST);
-}
-
-static bool stopped(const struct worker_page *page)
-{
-	return r3ring_load_relaxed_u64(&page->stop) != 0;
-}
-
-static void note_progress(struct worker_page *page, struct engine *engine)
-{
-	r3ring_producer_get_stats(engine->producer, &page->stats);
-	if (page->stats.generation) {
-		r3ring_store_relaxed_u64(&page->counts[ENGINE_NEWEST], page->stats.generation);
-		if (!page->counts[ENGINE_FIRST])
-			page->counts[ENGINE_FIRST] = page->stats.generation;
-	}
-	/* Pairs with the acquire in worker_reaches(). */
-	r3ring_store_release_u64(&page->progress, page->stats.steps);
-}
-
-static void run_steps(struct worker_page *page, struct engine *engine)
-{
-	const struct r3ring_request request = {.size = sizeof(request), .id = "kills"};
-	int64_t handle = 0;
-
-	for (uint64_t i = 0; !stopped(page); i++) {
-		if (i % 2 == 0)
-			handle = r3ring_request_begin(engine->producer, &request);
-		engine_step(engine, handle, rows_of(i + 1));
-		if (i % 2)
-			r3ring_request_end(engine->producer, handle, R3RING_END_FINISHED, 0, 8);
-		note_progress(page, engine);
-		if (i % FLOOD_REST == 0 || !r3ring_load_relaxed_u64(&page->counts[ENGINE_FLOOD]))
-			worker_compute();
-	}
-}
-
-static int run_engine(struct worker_page *page, const void *ctx)
-{
-	const struct engine_victim *self = ctx;
-	struct engine engine = {0};
-
-	test_points_use(self->points);
-	while (engine_open(&engine, daemon_a.dir, instance, ROWS_MOST, &page->err) < 0) {
-		if (stopped(page))
-			return 0;
-		worker_compute();
-	}
-	engine.doorbell_layers = 2;
-	run_steps(page, &engine);
-	note_progress(page, &engine);
-	engine_close(&engine);
-	return 0;
-}
-
-static void start_engine(void)
-{
-	worker_start(&engine_a.worker, run_engine, &engine_a);
-}
-
-/* @newest: generation, where the engine itself may not know. */
-static void note_life(bool ended, uint64_t newest)
-{
-	const struct worker_page *page = engine_a.worker.page;
-	struct kill_life life = {
-		.first_generation = page->counts[ENGINE_FIRST],
-		.last_generation = newest ? newest : page->counts[ENGINE_NEWEST],
-		.steps = page->progress,
-		.ended = ended,
-	};
-
-	if (!life.first_generation)
-		return;
-	memcpy(life.dropped, page->stats.dropped_steps, sizeof(life.dropped));
-	audit->lives[audit->count++] = life;
-}
-
 static void end_engine(void)
 {
 	worker_kill(&engine_a.worker);
-	note_life(false, 0);
+	kill_engine_note_life(&engine_a, audit, false, 0);
 }
 
 /* Whether the present daemon has welcomed the present engine. */
@@ -176,7 +88,7 @@ static bool engine_is_welcome(void)
 
 static bool is_seen(const void *ctx)
 {
-	uint64_t generation = r3ring_load_relaxed_u64(&engine_a.worker.page->counts[ENGINE_NEWEST]);
+	uint64_t generation = kill_engine_generation(&engine_a);
 
 	(void)ctx;
 	return generation && kill_reader_account(&auditor).generation >= generation;
@@ -253,13 +165,13 @@ static void strike_engine(void)
 	end_engine();
 	if (strike_has_points() && strike_chance(3) == 0) {
 		strike_once(engine_a.points, &engine_start);
-		start_engine();
+		kill_engine_start(&engine_a);
 		kills_at_points += strike_await(engine_a.worker.pid, 250);
 		test_points_disarm(engine_a.points);
 		end_engine();
 		kills_of_engine++;
 	}
-	start_engine();
+	kill_engine_start(&engine_a);
 	kills_of_engine++;
 }
 
@@ -330,7 +242,7 @@ static void strike_in_stall(void)
 
 	await_engine();
 	stop_reader(reader);
-	r3ring_store_relaxed_u64(&engine_a.worker.page->counts[ENGINE_FLOOD], 1);
+	kill_engine_flood(&engine_a, true);
 	reader_worker_wait(is_held_up, &waits, STALL_MS);
 	stalls++;
 	if (whom < 2) {
@@ -339,7 +251,7 @@ static void strike_in_stall(void)
 	} else if (whom == 2) {
 		replace_reader(reader);
 	}
-	r3ring_store_relaxed_u64(&engine_a.worker.page->counts[ENGINE_FLOOD], 0);
+	kill_engine_flood(&engine_a, false);
 	kill(reader->worker.pid, SIGCONT);
 }
 
@@ -354,13 +266,13 @@ static bool name_page(void *ctx)
 static void start_readers(void)
 {
 	const struct kill_reader any = {
-		.dir = daemon_a.dir, .channel = channel, .rows_of = rows_of};
+		.dir = daemon_a.dir, .channel = channel, .rows_of = kill_engine_rows};
 
 	auditor = (struct kill_reader){.page = auditor.page,
 				       .kind = KILL_LOSSLESS,
 				       .dir = any.dir,
 				       .channel = any.channel,
-				       .rows_of = rows_of,
+				       .rows_of = kill_engine_rows,
 				       .at_end = kill_audit_check,
 				       .ctx = audit};
 	kill_reader_start(&auditor);
@@ -386,7 +298,7 @@ static void begin_round(void)
 	snprintf(instance, sizeof(instance), "%s", engine_instance(daemon_a.dir, "kills"));
 	snprintf(channel, sizeof(channel), "%s", engine_channel(daemon_a.dir, "kills"));
 	audit->count = 0;
-	start_engine();
+	kill_engine_start(&engine_a);
 	if (!worker_reaches(&engine_a.worker, 1))
 		fail("the engine does not begin");
 	start_readers();
@@ -432,7 +344,7 @@ static void end_round(void)
 		fail("the engine did not end");
 	/* It may have come to another one as it ended. */
 	generation = (uint64_t)channel_figure(daemon_a.dir, channel, "generation");
-	note_life(true, generation);
+	kill_engine_note_life(&engine_a, audit, true, generation);
 	if (!reader_worker_wait(all_are_there, &generation, SETTLE_MS))
 		fail("a reader does not find the last generation");
 	if (test_daemon_stop(&daemon_a) != 0)
