@@ -157,25 +157,6 @@ static json_t *missing_layers(const struct r3ring_missing_layer *missing, uint32
 	return array;
 }
 
-/* Steps and rows lost, by cause; causes that never came are left out. */
-static json_t *losses_by_cause(const struct r3ring_totals *totals)
-{
-	json_t *losses = json_object();
-
-	for (uint32_t cause = 0; losses && cause < R3RING_CAUSE_COUNT; cause++) {
-		if (!totals->lost_steps[cause] && !totals->lost_rows[cause])
-			continue;
-		if (json_object_set_new(losses, r3ring_cause_name(cause),
-					json_pack("{s:o, s:o}", "steps",
-						  json_u64(totals->lost_steps[cause]), "rows",
-						  json_u64(totals->lost_rows[cause])))) {
-			json_decref(losses);
-			losses = NULL;
-		}
-	}
-	return losses;
-}
-
 /* ---- what each type says ---------------------------------------------- */
 
 static json_t *schema_body(const struct dump_item *item)
@@ -335,7 +316,8 @@ static json_t *totals_object(const struct r3ring_totals *totals)
 		"layer_records", json_u64(totals->layer_records), "layer_rows",
 		json_u64(totals->layer_rows), "layers_missing", json_u64(totals->layers_missing),
 		"ids_out_of_range", json_u64(totals->ids_out_of_range), "ids_missing",
-		json_u64(totals->ids_missing), "lost", losses_by_cause(totals));
+		json_u64(totals->ids_missing), "lost",
+		json_lost(totals->lost_steps, totals->lost_rows, "none"));
 }
 
 static json_t *keyframe_body(const struct dump_item *item)

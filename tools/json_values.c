@@ -82,3 +82,34 @@ json_t *json_key(uint64_t key)
 	snprintf(digits, sizeof(digits), "%016" PRIx64, key);
 	return json_string(digits);
 }
+
+json_t *json_numbers(const int32_t *numbers, size_t count)
+{
+	json_t *list = json_array();
+	int code = list ? 0 : -1;
+
+	for (size_t i = 0; !code && i < count; i++)
+		code = json_array_append_new(list, json_integer(numbers[i]));
+	if (!code)
+		return list;
+	json_decref(list);
+	return NULL;
+}
+
+json_t *json_lost(const uint64_t *steps, const uint64_t *rows, const char *none)
+{
+	json_t *lost = json_object();
+	int code = lost ? 0 : -1;
+
+	for (uint32_t cause = 0; !code && cause < R3RING_CAUSE_COUNT; cause++) {
+		if (steps[cause] || rows[cause])
+			code = json_object_set_new(lost, cause ? r3ring_cause_name(cause) : none,
+						   json_pack("{s:o, s:o}", "steps",
+							     json_u64(steps[cause]), "rows",
+							     json_u64(rows[cause])));
+	}
+	if (!code)
+		return lost;
+	json_decref(lost);
+	return NULL;
+}

@@ -29,4 +29,10 @@ json_t *json_hex(const uint8_t *bytes, size_t count);
 /* A 64-bit key: 16 hexadecimal digits, since keys are hashes and no quantities. */
 json_t *json_key(uint64_t key);
 
+json_t *json_numbers(const int32_t *numbers, size_t count);
+
+/* Steps and rows lost, by cause: an object of those that came. @steps, @rows:
+ * [R3RING_CAUSE_COUNT]; @none: what R3RING_CAUSE_NONE is called. */
+json_t *json_lost(const uint64_t *steps, const uint64_t *rows, const char *none);
+
 #endif

@@ -99,20 +99,6 @@ void produce_print_text(FILE *out, const struct run_options *options,
 	print_drops(out, &stats);
 }
 
-static json_t *drops_json(const struct r3ring_producer_stats *stats)
-{
-	json_t *drops = json_object();
-
-	for (uint32_t c = 0; drops && c < R3RING_CAUSE_COUNT; c++) {
-		if (stats->dropped_steps[c])
-			json_object_set_new(drops, r3ring_cause_name(c),
-					    json_pack("{s:o, s:o}", "steps",
-						      json_u64(stats->dropped_steps[c]), "rows",
-						      json_u64(stats->dropped_rows[c])));
-	}
-	return drops;
-}
-
 int produce_print_json(FILE *out, const struct run_options *options,
 		       const struct run_report *report)
 {
@@ -131,8 +117,8 @@ int produce_print_json(FILE *out, const struct run_options *options,
 		"aborted", json_u64(report->aborted), "seconds", report->seconds, "stopped",
 		report->stopped, "generation", json_u64(stats.generation), "bound_layers",
 		(int)stats.bound_layers, "connected", (int)stats.connected, "dropped",
-		drops_json(&stats), "undelivered", "steps", json_u64(stats.undelivered_steps),
-		"rows", json_u64(stats.undelivered_rows));
+		json_lost(stats.dropped_steps, stats.dropped_rows, "none"), "undelivered", "steps",
+		json_u64(stats.undelivered_steps), "rows", json_u64(stats.undelivered_rows));
 	rc = summary ? json_dumpf(summary, out, JSON_COMPACT) : -1;
 	json_decref(summary);
 	if (rc)

@@ -132,20 +132,6 @@ void record_print_text(FILE *out, const struct record_report *report)
 	print_losses(out, report);
 }
 
-static json_t *lost_json(const struct record_report *report)
-{
-	json_t *object = json_object();
-
-	for (uint32_t cause = 0; object && cause < R3RING_CAUSE_COUNT; cause++) {
-		if (report->lost_steps[cause])
-			json_object_set_new(object, r3ring_cause_name(cause),
-					    json_pack("{s:o, s:o}", "steps",
-						      json_u64(report->lost_steps[cause]), "rows",
-						      json_u64(report->lost_rows[cause])));
-	}
-	return object;
-}
-
 static json_t *counted(const struct archive_writer_stats *stats, uint64_t records)
 {
 	return stats->archive_counted ? json_u64(records) : json_null();
@@ -167,8 +153,9 @@ int record_print_json(const struct record_options *options, const struct record_
 			  json_u64(report->lost), "gaps", json_u64(report->gaps), "gaps_unsized",
 			  json_u64(report->unsized), "missed_generations", json_u64(report->missed),
 			  "corrupt", json_u64(report->corrupt), "demotions",
-			  json_u64(report->demotions), "lost_by_channels", lost_json(report),
-			  "partial_steps", json_u64(report->partial_steps), "entry_bytes",
+			  json_u64(report->demotions), "lost_by_channels",
+			  json_lost(report->lost_steps, report->lost_rows, "none"), "partial_steps",
+			  json_u64(report->partial_steps), "entry_bytes",
 			  json_u64(stats->entry_bytes), "stored_bytes",
 			  json_u64(stats->stored_bytes), "archive_bytes",
 			  json_u64(stats->archive_bytes), "newest_segment",

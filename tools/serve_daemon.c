@@ -21,34 +21,6 @@ static bool is_draft(const struct picture_channel *channel)
 	return len > strlen(DRAFT) && strcmp(channel->name + len - strlen(DRAFT), DRAFT) == 0;
 }
 
-static const char *cause_name(uint32_t cause)
-{
-	return cause == R3RING_CAUSE_NONE ? "other" : r3ring_cause_name((enum r3ring_cause)cause);
-}
-
-static json_t *losses_of(const struct picture_lost *lost)
-{
-	json_t *object = json_object();
-
-	for (uint32_t cause = 0; cause < R3RING_CAUSE_COUNT; cause++) {
-		if (lost->steps[cause] || lost->rows[cause])
-			json_object_set_new(object, cause_name(cause),
-					    json_pack("{s:o, s:o}", "steps",
-						      json_u64(lost->steps[cause]), "rows",
-						      json_u64(lost->rows[cause])));
-	}
-	return object;
-}
-
-static json_t *numbers_of(const int32_t *numbers, size_t count)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < count; i++)
-		json_array_append_new(list, json_integer(numbers[i]));
-	return list;
-}
-
 static json_t *readers_of(const struct picture_channel *channel)
 {
 	json_t *list = json_array();
@@ -85,10 +57,11 @@ static json_t *channel_of(const struct picture_channel *channel, const struct pi
 		(json_int_t)channel->generation, "steps_per_s", rates->steps, "rows_per_s",
 		rates->rows, "bytes_per_s", rates->bytes, "last_step_age_ms", age, "bound_layers",
 		(int)channel->bound_count, "unbound_layers",
-		numbers_of(channel->unbound, channel->unbound_count), "steps",
+		json_numbers(channel->unbound, channel->unbound_count), "steps",
 		json_u64(channel->steps), "steps_partial", json_u64(channel->steps_partial),
 		"ids_out_of_range", json_u64(channel->ids_out_of_range), "lost",
-		losses_of(&channel->lost), "lost_just_now", losses_of(just_now), "readers",
+		json_lost(channel->lost.steps, channel->lost.rows, "other"), "lost_just_now",
+		json_lost(just_now->steps, just_now->rows, "other"), "readers",
 		readers_of(channel));
 }
 

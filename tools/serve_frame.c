@@ -125,11 +125,8 @@ json_t *frame_of_past(const struct history_picture *picture)
 {
 	size_t cells = (size_t)picture->layers * picture->experts;
 	json_t *frame = summary_of(&picture->entry);
-	json_t *layers = json_array();
 
-	for (uint32_t i = 0; i < picture->layers; i++)
-		json_array_append_new(layers, json_integer(picture->layer[i]));
-	json_object_set_new(frame, "layers", layers);
+	json_object_set_new(frame, "layers", json_numbers(picture->layer, picture->layers));
 	json_object_set_new(frame, "experts", json_integer(picture->experts));
 	json_object_set_new(frame, "code", json_string("m8"));
 	json_object_set_new(frame, "unit", json_real(picture->unit));

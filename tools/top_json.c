@@ -29,20 +29,6 @@ static json_t *time_now(void)
 
 /* ---- channels -------------------------------------------------------------- */
 
-static json_t *lost_object(const struct picture_lost *lost)
-{
-	json_t *object = json_object();
-
-	for (uint32_t cause = 0; cause < R3RING_CAUSE_COUNT; cause++) {
-		if (!lost->steps[cause] && !lost->rows[cause])
-			continue;
-		json_object_set_new(object, cause ? r3ring_cause_name(cause) : "other",
-				    json_pack("{s:o, s:o}", "steps", json_u64(lost->steps[cause]),
-					      "rows", json_u64(lost->rows[cause])));
-	}
-	return object;
-}
-
 static json_t *rates_object(const struct picture_rates *rates)
 {
 	if (!rates->known)
@@ -71,15 +57,6 @@ static json_t *readers_array(const struct picture_channel *channel)
 	return readers;
 }
 
-static json_t *layers_array(const int32_t *layers, size_t count)
-{
-	json_t *array = json_array();
-
-	for (size_t i = 0; i < count; i++)
-		json_array_append_new(array, json_integer(layers[i]));
-	return array;
-}
-
 static json_t *channel_object(const struct picture_channel *channel,
 			      const struct picture_rates *rates)
 {
@@ -105,10 +82,11 @@ static json_t *channel_object(const struct picture_channel *channel,
 	for (size_t i = 0; i < sizeof(totals) / sizeof(*totals); i++)
 		json_object_set_new(object, totals[i].key, json_u64(totals[i].value));
 	json_object_set_new(object, "bound_layers",
-			    layers_array(channel->bound, channel->bound_count));
+			    json_numbers(channel->bound, channel->bound_count));
 	json_object_set_new(object, "unbound_layers",
-			    layers_array(channel->unbound, channel->unbound_count));
-	json_object_set_new(object, "lost", lost_object(&channel->lost));
+			    json_numbers(channel->unbound, channel->unbound_count));
+	json_object_set_new(object, "lost",
+			    json_lost(channel->lost.steps, channel->lost.rows, "other"));
 	json_object_set_new(object, "rates", rates_object(rates));
 	json_object_set_new(object, "readers", readers_array(channel));
 	return object;
@@ -147,8 +125,9 @@ static json_t *losses_object(const struct top_frame *frame)
 	top_losses_recent(losses, frame->now_ns, &recent);
 	return json_pack(
 		"{s:b, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o}", "anything", top_losses_any(losses),
-		"causes", lost_object(&losses->steps), "steps_partial", json_u64(losses->partial),
-		"ids_out_of_range", json_u64(losses->out_of_range), "records_of_readers",
+		"causes", json_lost(losses->steps.steps, losses->steps.rows, "other"),
+		"steps_partial", json_u64(losses->partial), "ids_out_of_range",
+		json_u64(losses->out_of_range), "records_of_readers",
 		json_u64(losses->readers_lost), "readers_demoted", (int)losses->readers_demoted,
 		"channels_crashed", (int)losses->crashed, "channels_unbound", (int)losses->unbound,
 		"recent", recent_object(&recent));
@@ -229,8 +208,9 @@ static json_t *follower_object(const struct top_frame *frame)
 	if (!frame->instance[0])
 		return json_null();
 	return json_pack("{s:o, s:s, s:o, s:o, s:o}", "instance", text(frame->instance), "state",
-			 states[frame->follower.tail.state], "error", text(frame->follower.tail.error),
-			 "records", json_u64(frame->follower.tail.records), "gaps",
+			 states[frame->follower.tail.state], "error",
+			 text(frame->follower.tail.error), "records",
+			 json_u64(frame->follower.tail.records), "gaps",
 			 json_u64(frame->follower.tail.gaps));
 }
 

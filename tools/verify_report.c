@@ -159,20 +159,6 @@ static json_t *records_json(const struct archive_verified *v)
 	return object;
 }
 
-static json_t *lost_json(const struct archive_verified *v)
-{
-	json_t *object = json_object();
-
-	for (uint32_t cause = 0; object && cause < R3RING_CAUSE_COUNT; cause++) {
-		if (v->lost_steps[cause])
-			json_object_set_new(object, r3ring_cause_name(cause),
-					    json_pack("{s:o, s:o}", "steps",
-						      json_u64(v->lost_steps[cause]), "rows",
-						      json_u64(v->lost_rows[cause])));
-	}
-	return object;
-}
-
 static json_t *gaps_json(const struct archive_verified *v)
 {
 	json_t *object = json_object();
@@ -216,8 +202,8 @@ json_t *verify_json(const char *dir, const struct archive_verified *v, json_t *p
 		json_u64(v->skipped), "layers_kept", kept_json(&v->kept), "steps", steps_json(v),
 		"rows", json_u64(v->rows), "layer_rows", json_u64(v->layer_rows), "requests_begun",
 		json_u64(v->requests_begun), "requests_ended", json_u64(v->requests_ended), "lost",
-		lost_json(v), "gaps", gaps_json(v), "gaps_unsized", json_u64(v->gaps_unsized),
-		"unread",
+		json_lost(v->lost_steps, v->lost_rows, "none"), "gaps", gaps_json(v),
+		"gaps_unsized", json_u64(v->gaps_unsized), "unread",
 		json_pack("{s:o, s:o, s:b}", "bytes", json_u64(v->unread.bytes), "records",
 			  json_u64(v->unread.records), "more", v->unread.unsized != 0),
 		"resumed",
