@@ -159,11 +159,9 @@ static int read_all(struct verifying *v)
 	}
 }
 
-static void describe(struct verifying *v)
+void archive_verified_describe(struct archive_verified *to, const struct archive_reader *reader)
 {
-	const struct archive_reader *reader = v->reader;
 	struct archive_progress end = archive_reader_progress(reader);
-	struct archive_verified *to = v->verified;
 	struct archive_extent extent;
 
 	archive_reader_get_extent(reader, &extent);
@@ -175,7 +173,6 @@ static void describe(struct verifying *v)
 	to->blocks = end.blocks;
 	to->unread = reader->unread;
 	to->last_ns = end.last_ns;
-	to->channels = v->count;
 	to->being_written = archive_is_being_written(reader->dir_fd);
 }
 
@@ -186,12 +183,13 @@ static int verify(struct verifying *v, const char *dir)
 	if (code)
 		return code;
 	v->reader->keep_repeated = true;
-	describe(v);
+	archive_verified_describe(v->verified, v->reader);
 	v->index = verify_index_open(dir, v->reader, v->hooks, v->verified);
 	if (!v->index)
 		return r3ring_error_set(v->err, -ENOMEM, "no memory to verify an archive");
 	code = read_all(v);
-	describe(v);
+	archive_verified_describe(v->verified, v->reader);
+	v->verified->channels = v->count;
 	return code ? code : verify_index_finish(v->index);
 }
 

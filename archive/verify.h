@@ -60,4 +60,9 @@ const char *archive_gap_cause_name(uint32_t cause);
 int archive_verify(const char *dir, const struct archive_verify_hooks *hooks,
 		   struct archive_verified *verified, struct r3ring_error *err);
 
+/* What the archive is, of a reader that has come to its end: segments, bytes, blocks, what was
+ * not read, the time of the last block, and whether it is being written. */
+void archive_verified_describe(struct archive_verified *verified,
+			       const struct archive_reader *reader);
+
 #endif

@@ -437,7 +437,7 @@ int report_read(struct report *report, const char *dir, const struct report_opti
 	if (r == 0)
 		r = read_all(&g, reader, progress, ctx);
 	if (r == 0)
-		report_describe(report, reader);
+		archive_verified_describe(&report->counts, reader);
 	if (r == 0)
 		r = finish(&g);
 	archive_reader_close(reader);

@@ -155,7 +155,7 @@ static void state_of_archive(FILE *out, const struct report *report)
 		unread(out, &report->counts.unread);
 		fputs(" <a href=\"#problems\">Where</a></p>\n", out);
 	}
-	if (report->being_written)
+	if (report->counts.being_written)
 		fputs("<p class=\"state\">A recorder is still writing: this is of what was there "
 		      "by now.</p>\n",
 		      out);

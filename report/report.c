@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "archive/reader_internal.h"
-#include "archive/segments.h"
 #include "report/report.h"
 
 void report_free(struct report *report)
@@ -49,24 +47,6 @@ struct report_channel *report_channel_of(struct report *report, const struct arc
 	if (!channel->name)
 		channel->name = strdup(item->name);
 	return channel->name ? channel : NULL;
-}
-
-void report_describe(struct report *report, struct archive_reader *reader)
-{
-	struct archive_progress end = archive_reader_progress(reader);
-	struct archive_verified *counts = &report->counts;
-	struct archive_extent extent;
-
-	archive_reader_get_extent(reader, &extent);
-	memcpy(counts->uuid, extent.uuid, sizeof(counts->uuid));
-	counts->first_segment = extent.first_segment;
-	counts->last_segment = extent.last_segment;
-	counts->segments = reader->listing.count;
-	counts->bytes = extent.bytes;
-	counts->blocks = end.blocks;
-	counts->unread = reader->unread;
-	counts->last_ns = end.last_ns;
-	report->being_written = archive_is_being_written(reader->dir_fd);
 }
 
 /* ---- what is shown ---------------------------------------------------------------- */

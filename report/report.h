@@ -46,7 +46,6 @@ struct report_coverage {
 struct report {
 	struct archive_verified counts; /* of all channels; nothing was verified, but what the
 					 * reader does anyway */
-	bool being_written;             /* a recorder is at work */
 	struct archive_kept kept;       /* layers; end 0: none were left out */
 	uint64_t problems;              /* places that could not be read, or not understood */
 	char *problem[REPORT_PROBLEMS_TOLD];
@@ -94,7 +93,6 @@ int report_place(struct report *report, const struct r3ring_eplb_options *place,
 
 /* ---- parts of reading -------------------------------------------------------------- */
 
-void report_describe(struct report *report, struct archive_reader *reader);
 void report_problem(struct report *report, const char *text);
 /* The channel of an entry; NULL: no memory. */
 struct report_channel *report_channel_of(struct report *report, const struct archive_item *item);
