@@ -150,19 +150,27 @@ void drain_say_gap(struct drain *drain, uint64_t step, uint64_t rows_before,
 	note_taken(drain, step - 1, rows_before);
 }
 
-static void say_step_lost(struct drain *drain, const struct r3ring_step_record *head,
-			  enum r3ring_cause cause, bool spans_unknown)
+/* The step with all its rows and layers. */
+static struct r3ring_lost_record whole_step(const struct drain *drain,
+					    const struct r3ring_step_record *head,
+					    enum r3ring_cause cause)
 {
-	const struct r3ring_lost_record lost = {
+	return (struct r3ring_lost_record){
 		.from_step = head->step,
 		.to_step = head->step,
 		.steps = 1,
 		.rows = r3ring_step_valid_rows(head),
 		.layer_rows = (uint64_t)r3ring_step_valid_rows(head) * drain->geometry.layers,
 		.cause = cause,
-		.spans_unknown = spans_unknown,
 	};
+}
 
+static void say_step_lost(struct drain *drain, const struct r3ring_step_record *head,
+			  enum r3ring_cause cause, bool spans_unknown)
+{
+	struct r3ring_lost_record lost = whole_step(drain, head, cause);
+
+	lost.spans_unknown = spans_unknown;
 	drain_check(drain, publish_lost(&drain->publisher, &lost), "LOST");
 }
 
@@ -346,15 +354,10 @@ static enum step_outcome drop_step(struct drain *drain, const struct r3ring_reco
 				   const struct lane_step *lane)
 {
 	const struct r3ring_step_record *head = &record->u.step.head;
-	const struct r3ring_lost_record lost = {
-		.from_step = head->step,
-		.to_step = head->step,
-		.steps = 1,
-		.rows = r3ring_step_valid_rows(head),
-		.layer_rows = (uint64_t)r3ring_step_valid_rows(head) * drain->geometry.layers,
-		.cause = lane->extent_offset == EXTENT_NONE ? dropped_cause(lane->cause)
-							    : R3RING_CAUSE_RING_FULL,
-	};
+	const struct r3ring_lost_record lost = whole_step(drain, head,
+							  lane->extent_offset == EXTENT_NONE
+								  ? dropped_cause(lane->cause)
+								  : R3RING_CAUSE_RING_FULL);
 
 	if (lane->extent_offset != EXTENT_NONE) {
 		struct step_work work = step_work_of(drain, head, lane);
