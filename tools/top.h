@@ -34,6 +34,7 @@ struct top {
 	struct since **since; /* [since_count] the reset, by `channel` */
 	uint32_t since_count;
 	enum top_page page;
+	struct page_part part; /* of it, that was shown last, or is to be */
 	enum top_window window;
 	bool logarithmic;
 	uint64_t paused_ns;
@@ -50,6 +51,16 @@ void top_look(struct top *top);
 void top_frame_of(const struct top *top, struct top_frame *frame);
 
 /* ---- what somebody wants to see (top_wishes.c) ------------------------------ */
+
+/* Keys that are no characters. */
+enum {
+	TOP_KEY_UP = 1 << 16,
+	TOP_KEY_DOWN,
+	TOP_KEY_PAGE_UP,
+	TOP_KEY_PAGE_DOWN,
+	TOP_KEY_HOME,
+	TOP_KEY_END,
+};
 
 /* Does what a key says. Returns false when that is to end. */
 bool top_key(struct top *top, int key);

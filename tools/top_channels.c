@@ -108,8 +108,12 @@ static void tell_bound(const struct channel_line *line, char text[16])
 
 static void tell_lost(const struct channel_line *line, char text[16])
 {
-	if (lost_of(line->channel))
-		short_number(text, (double)lost_of(line->channel));
+	uint64_t lost = lost_of(line->channel);
+
+	if (lost > 9999)
+		short_number(text, (double)lost);
+	else if (lost)
+		snprintf(text, 16, "%" PRIu64, lost);
 	else
 		snprintf(text, 16, "none");
 }

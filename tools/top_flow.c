@@ -180,24 +180,3 @@ void flow_draw(const struct flow *flow, struct top_space *space)
 	layout.end = space->end;
 	space->row = lay_out(flow, layout, count, tail) + 1;
 }
-
-/* ---- pages ----------------------------------------------------------------- */
-
-void page_add(struct page *page, const struct flow *flow)
-{
-	struct top_space *space = &page->space;
-	uint32_t rows = flow_rows(flow, space->grid);
-
-	if (page->hidden || space->row + rows >= space->end)
-		page->hidden += rows;
-	else
-		flow_draw(flow, space);
-}
-
-bool page_end(struct page *page)
-{
-	if (page->hidden && page->space.end)
-		grid_print(page->space.grid, page->space.end - 1, 0, GRID_WARN,
-			   "+%" PRIu32 " rows: enlarge the terminal", page->hidden);
-	return page->hidden;
-}

@@ -48,15 +48,4 @@ uint32_t flow_rows(const struct flow *flow, const struct grid *grid);
 /* Draws what there is room for, and behind it how much there is not; space->row goes on. */
 void flow_draw(const struct flow *flow, struct top_space *space);
 
-/* A page of such texts, one below the other; those that have no room are counted. */
-struct page {
-	struct top_space space; /* its last row tells of what has no room */
-	uint32_t hidden;        /* rows */
-};
-
-void page_add(struct page *page, const struct flow *flow);
-
-/* Tells of what has no room. Returns whether there was such. */
-bool page_end(struct page *page);
-
 #endif

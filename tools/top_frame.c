@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of a frame, and who of them gets how many rows. */
+#include <inttypes.h>
+
 #include "tools/top_frame.h"
 
 #define HEATMAP_LEAST 4u
@@ -107,7 +109,7 @@ static void draw_below(const struct top_frame *frame, struct grid *grid, const s
 	if (below->left_out)
 		draw_left_out(frame, grid, row++, below);
 	if (below->keys)
-		top_draw_keys(frame, grid, row);
+		top_draw_keys(frame, grid, row, 0);
 }
 
 /* The table has what it needs up to a third of the rest, or what layers do not need. */
@@ -140,26 +142,56 @@ static void draw_main(const struct top_frame *frame, struct top_space *space)
 
 /* ---- pages ------------------------------------------------------------------ */
 
-static void draw_table(const struct top_frame *frame, struct top_space *space)
+static void fill(const struct top_frame *frame, struct page *page)
 {
-	space->end = space->grid->rows - frame->keys;
-	if (space->row < space->end)
-		top_draw_channels(frame, space);
-	if (frame->keys)
-		top_draw_keys(frame, space->grid, space->grid->rows - 1);
+	struct top_space table;
+
+	switch (frame->page) {
+	case TOP_HELP:
+		top_help_page(page);
+		break;
+	case TOP_LOSSES:
+		top_losses_page(frame, page);
+		break;
+	default:
+		table = page_rows(page, top_channels_rows(frame));
+		top_draw_channels(frame, &table);
+		page->head = !page->cut_short;
+	}
 }
 
-/* The last row has the keys, or how much has no room. */
+/* How much of the page has no room, and how to see it. */
+static uint32_t say_part(const struct top_frame *frame, const struct page_part *part,
+			 struct grid *grid, uint32_t row)
+{
+	if (!frame->part)
+		return grid_print(grid, row, 0, GRID_WARN,
+				  "+%" PRIu32 " rows: enlarge the terminal",
+				  part->all - part->shown);
+	return grid_print(grid, row, 0, GRID_WARN,
+			  "rows %" PRIu32 "-%" PRIu32 " of %" PRIu32 ": arrows, PgUp, PgDn  ",
+			  part->first + 1, part->first + part->shown, part->all);
+}
+
+/* The last row has the keys, or what has no room. */
 static void draw_page(const struct top_frame *frame, struct top_space *space)
 {
-	struct page page = {.space = {space->grid, space->row, space->grid->rows}};
+	struct page_part beginning = {0}, *part = frame->part ? frame->part : &beginning;
+	struct page page;
+	uint32_t row = space->grid->rows - 1, column = 0;
 
-	if (frame->page == TOP_HELP)
-		top_help_page(&page);
-	else
-		top_losses_page(frame, &page);
-	if (!page_end(&page) && frame->keys)
-		top_draw_keys(frame, space->grid, space->grid->rows - 1);
+	space->end = space->grid->rows;
+	page_make(&page, space->grid);
+	fill(frame, &page);
+	space->end -= frame->keys || page.cut_short || page.grid.rows > space->end - space->row;
+	page_show(&page, part, space);
+	if (page.cut_short)
+		column = grid_text(space->grid, row, 0, GRID_BAD, "no memory for all of it  ");
+	else if (part->shown < part->all)
+		column = say_part(frame, part, space->grid, row);
+	if (frame->keys)
+		top_draw_keys(frame, space->grid, row, column);
+	page_free(&page);
 }
 
 void top_frame_draw(const struct top_frame *frame, struct grid *grid)
@@ -169,9 +201,7 @@ void top_frame_draw(const struct top_frame *frame, struct grid *grid)
 	draw_above(frame, &space);
 	if (space.row >= grid->rows)
 		return;
-	if (frame->page == TOP_TABLE)
-		draw_table(frame, &space);
-	else if (frame->page == TOP_MAIN)
+	if (frame->page == TOP_MAIN)
 		draw_main(frame, &space);
 	else
 		draw_page(frame, &space);

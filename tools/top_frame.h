@@ -15,6 +15,7 @@
 #include "tools/top_grid.h"
 #include "tools/top_load.h"
 #include "tools/top_losses.h"
+#include "tools/top_page.h"
 
 #define TOP_LOSING_NS (LOSSES_RECENT_S * 1000000000ull)
 #define TOP_STALE_NS 3000000000ull /* load without new steps is called old then, as the page does */
@@ -40,6 +41,7 @@ struct top_frame {
 	const struct top_load *load; /* NULL: none yet */
 	uint64_t load_ns;            /* when it was read */
 	enum top_page page;
+	struct page_part *part; /* of the page, that is to be shown, and is; NULL: its beginning */
 	enum top_window window;
 	uint64_t window_ns, window_steps;
 	bool logarithmic;
@@ -68,7 +70,7 @@ void top_draw_title(const struct top_frame *frame, struct grid *grid, uint32_t r
 void top_uneven(const struct top_frame *frame, struct flow *flow);
 void top_draw_hottest(const struct top_frame *frame, struct grid *grid, uint32_t row);
 void top_draw_gpus(const struct top_frame *frame, struct grid *grid, uint32_t row);
-void top_draw_keys(const struct top_frame *frame, struct grid *grid, uint32_t row);
+void top_draw_keys(const struct top_frame *frame, struct grid *grid, uint32_t row, uint32_t column);
 void top_help_page(struct page *page);
 
 /* top_words.c: "3.74x", "12.3x", "123x": how often a mean. Returns @text. */

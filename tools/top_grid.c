@@ -13,15 +13,23 @@
 
 int grid_make(struct grid *grid, uint32_t rows, uint32_t columns)
 {
-	size_t count = (size_t)rows * columns;
-
-	*grid = (struct grid){.rows = rows, .columns = columns};
+	*grid = (struct grid){.columns = columns};
 	grid->utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-	grid->cells = calloc(count ? count : 1, sizeof(*grid->cells));
-	if (!grid->cells)
+	return grid_grow(grid, rows);
+}
+
+int grid_grow(struct grid *grid, uint32_t rows)
+{
+	size_t before = (size_t)grid->rows * grid->columns;
+	size_t count = before + (size_t)rows * grid->columns;
+	struct grid_cell *cells = realloc(grid->cells, (count ? count : 1) * sizeof(*cells));
+
+	if (!cells)
 		return -ENOMEM;
-	for (size_t i = 0; i < count; i++)
-		grid->cells[i].text = L' ';
+	for (size_t i = before; i < count; i++)
+		cells[i] = (struct grid_cell){.text = L' '};
+	grid->cells = cells;
+	grid->rows += rows;
 	return 0;
 }
 

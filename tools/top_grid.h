@@ -42,6 +42,9 @@ struct grid {
 int grid_make(struct grid *grid, uint32_t rows, uint32_t columns);
 void grid_free(struct grid *grid);
 
+/* So many blank rows more, below the others. Returns 0, or -ENOMEM: it is as it was. */
+int grid_grow(struct grid *grid, uint32_t rows);
+
 struct grid_cell *grid_at(const struct grid *grid, uint32_t row, uint32_t column);
 
 /*

@@ -126,7 +126,7 @@ void top_draw_gpus(const struct top_frame *frame, struct grid *grid, uint32_t ro
 }
 
 /* Where not all have room, those that lead to the others. */
-void top_draw_keys(const struct top_frame *frame, struct grid *grid, uint32_t row)
+void top_draw_keys(const struct top_frame *frame, struct grid *grid, uint32_t row, uint32_t column)
 {
 	const struct {
 		const char *key, *word;
@@ -142,7 +142,6 @@ void top_draw_keys(const struct top_frame *frame, struct grid *grid, uint32_t ro
 		{"p", frame->paused_ns ? "go on" : "pause"},
 		{"r", "reset"},
 	};
-	uint32_t column = 0;
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
 		if (column + 2 + strlen(keys[i].word) > grid->columns)
@@ -167,6 +166,8 @@ void top_help_page(struct page *page)
 		{"d", "all losses by cause and channel, and what to do about them"},
 		{"t", "the table of all channels and readers, or the load"},
 		{"?, h", "this page, and back"},
+		{"arrows",
+		 "up and down on a page that is longer than the screen; PgUp PgDn Home End"},
 		{"", ""},
 		{"LOSING", "of the steps of the last ten seconds, so many; by cause below"},
 		{"UNEVEN", "layers whose hottest expert has twice the mean, and more than chance"},

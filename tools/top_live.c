@@ -33,7 +33,7 @@ static void taken_signals(sigset_t *set)
 
 /* ---- drawing --------------------------------------------------------------- */
 
-static void draw(const struct top *top)
+static void draw(struct top *top)
 {
 	struct top_frame frame;
 	uint32_t rows, columns;
@@ -44,6 +44,7 @@ static void draw(const struct top *top)
 		return; /* the former frame stays */
 	top_frame_of(top, &frame);
 	frame.keys = true;
+	frame.part = &top->part;
 	top_frame_draw(&frame, &grid);
 	screen_show(&grid);
 	grid_free(&grid);

@@ -174,8 +174,8 @@ static void add_loss(const struct top_frame *frame, const struct loss *loss, str
 		flow_add(&flow, style_of(frame), "(%" PRIu64 " rows)", loss->rows);
 	add_channels(frame->lived, loss, &flow);
 	page_add(page, &flow);
-	flow = (struct flow){.indent = 4};
-	flow_add(&flow, GRID_PLAIN, "  %s;", loss->meaning);
+	flow = (struct flow){.indent = 4, .label = ""};
+	flow_add(&flow, GRID_PLAIN, "%s;", loss->meaning);
 	flow_add(&flow, GRID_HEAD, "%s", loss->remedy);
 	page_add(page, &flow);
 }

@@ -10,6 +10,7 @@
 
 #include <ncurses.h>
 
+#include "tools/top.h"
 #include "tools/top_rescue.h"
 #include "tools/top_screen.h"
 
@@ -230,5 +231,22 @@ int screen_key(void)
 {
 	int key = getch();
 
-	return key == ERR ? -1 : key;
+	switch (key) {
+	case ERR:
+		return -1;
+	case KEY_UP:
+		return TOP_KEY_UP;
+	case KEY_DOWN:
+		return TOP_KEY_DOWN;
+	case KEY_PPAGE:
+		return TOP_KEY_PAGE_UP;
+	case KEY_NPAGE:
+		return TOP_KEY_PAGE_DOWN;
+	case KEY_HOME:
+		return TOP_KEY_HOME;
+	case KEY_END:
+		return TOP_KEY_END;
+	default:
+		return key;
+	}
 }

@@ -14,8 +14,9 @@
  * $NO_COLOR is not set.
  * In the background it stands still until it is in front.
  *
- * Returns 0, -EIO (in the background without a shell), -ENOTTY (standard input or output is no terminal), -ENOTSUP (nothing is known of
- * $TERM), -ENOMEM, with a message. Pairs with screen_close().
+ * Returns 0, -EIO (in the background without a shell), -ENOTTY (standard input or output is
+ * no terminal), -ENOTSUP (nothing is known of $TERM), -ENOMEM, with a message. Pairs with
+ * screen_close().
  */
 int screen_open(struct r3ring_error *err);
 void screen_close(void); /* also while it is left, or was never open */
@@ -31,7 +32,7 @@ void screen_size(uint32_t *rows, uint32_t *columns);
 
 void screen_show(const struct grid *grid);
 
-/* A key that was pressed, -1 when none was. Never waits. */
+/* A key that was pressed, as top_key() knows them; -1 when none was. Never waits. */
 int screen_key(void);
 
 #endif

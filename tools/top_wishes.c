@@ -135,6 +135,22 @@ static void pause_or_go_on(struct top *top)
 static void turn_to(struct top *top, enum top_page page)
 {
 	top->page = top->page == page ? TOP_MAIN : page;
+	top->part = (struct page_part){0};
+}
+
+/* Of what was shown last; whoever draws knows how much there is now. */
+static void scroll(struct top *top, int key)
+{
+	struct page_part *part = &top->part;
+	uint32_t by = key == TOP_KEY_UP || key == TOP_KEY_DOWN ? 1 : part->shown;
+	uint32_t last = part->all - part->shown;
+
+	if (key == TOP_KEY_HOME || key == TOP_KEY_END)
+		part->first = key == TOP_KEY_HOME ? 0 : last;
+	else if (key == TOP_KEY_UP || key == TOP_KEY_PAGE_UP)
+		part->first -= by < part->first ? by : part->first;
+	else
+		part->first += by < last - part->first ? by : last - part->first;
 }
 
 /* What asks for other figures than those that are shown ends a pause. */
@@ -173,6 +189,9 @@ bool top_key(struct top *top, int key)
 	case '?':
 	case 'h':
 		turn_to(top, TOP_HELP);
+		break;
+	case TOP_KEY_UP ... TOP_KEY_END:
+		scroll(top, key);
 		break;
 	default:
 		break;

@@ -142,6 +142,35 @@ Test(top_terminal, keys_change_what_is_shown)
 	expect_restored(0);
 }
 
+Test(top_terminal, arrows_scroll_a_page_that_is_longer_than_the_screen)
+{
+	run_top(12, 100, "TERM=screen-256color", "--window 3600");
+	terminal_key("?");
+	cr_expect(terminal_shows("rows 1-9 of 19"), "%s", terminal_screen());
+	terminal_key("Down");
+	cr_expect(terminal_shows("rows 2-10 of"), "%s", terminal_screen());
+	terminal_key("NPage");
+	cr_expect(terminal_shows("rows 11-19 of"), "%s", terminal_screen());
+	terminal_key("PPage");
+	cr_expect(terminal_shows("rows 2-10 of"), "%s", terminal_screen());
+	terminal_key("End");
+	cr_expect(terminal_shows("rows 11-19 of"), "%s", terminal_screen());
+	cr_expect(terminal_shows("Nothing that is done here"));
+	terminal_key("Down");
+	terminal_key("Up");
+	cr_expect(terminal_shows("rows 10-18 of"), "it stood at its end: %s", terminal_screen());
+	terminal_key("Home");
+	cr_expect(terminal_shows("rows 1-9 of"), "%s", terminal_screen());
+	terminal_key("Down");
+	cr_expect(terminal_shows("rows 2-10 of"), "%s", terminal_screen());
+	terminal_key("?");
+	cr_expect(terminal_hides("rows 2-10 of"));
+	terminal_key("?");
+	cr_expect(terminal_shows("rows 1-9 of"), "another page begins at its top");
+	terminal_key("q");
+	expect_restored(0);
+}
+
 Test(top_terminal, another_size_is_another_frame)
 {
 	run_top(24, 80, "TERM=screen-256color", "--window 3600");

@@ -79,8 +79,9 @@ Test(top_frame, what_is_being_lost_is_told_by_its_share_and_worst_cause_in_red)
 	cr_expect_str_eq(top_stage_row(&stage, 0),
 			 "LOSING 3.0 % of steps (layers missing, +1) | no load yet");
 	cr_expect_eq(style_at(0, 0), GRID_BAD);
-	cr_expect_str_eq(top_stage_row(&stage, 2),
-			 "lost: ring_full 12 steps (48 rows); producer_died 1 step (4 rows); 2 steps");
+	cr_expect_str_eq(
+		top_stage_row(&stage, 2),
+		"lost: ring_full 12 steps (48 rows); producer_died 1 step (4 rows); 2 steps");
 	cr_expect_str_eq(top_stage_row(&stage, 3), "  incomplete; 5 ids out of range;");
 	cr_expect_eq(style_at(3, 2), GRID_BAD);
 }
@@ -135,6 +136,16 @@ Test(top_frame, failure_23_layers_that_nobody_bound_are_told_above_the_table)
 	cr_expect_str_eq(top_stage_row(&stage, 0), "nothing lost (layers unbound) | no load yet");
 	cr_expect_str_eq(top_stage_row(&stage, 2), "1 channel with layers that nobody bound;");
 	expect("   1/3  ");
+}
+
+Test(top_frame, lost_steps_of_a_channel_are_whole_numbers)
+{
+	top_stage_make(&stage, "{\"daemon\":{},\"channels\":[{\"channel\":\"a/0\",\"lost\":{"
+			       "\"ring_full\":{\"steps\":38}}},{\"channel\":\"a/1\",\"lost\":{"
+			       "\"ring_full\":{\"steps\":123456}}}]}");
+	top_stage_draw(&stage, 24, 80);
+	expect(" 38\n");
+	expect(" 123k\n");
 }
 
 /* ---- load ------------------------------------------------------------------ */
@@ -335,6 +346,57 @@ Test(top_frame, a_pause_and_the_help_are_shown)
 	expect("Nothing that is done here is noticed");
 }
 
+/* ---- pages that are longer than the screen ---------------------------------- */
+
+Test(top_frame, a_long_page_is_shown_from_where_it_was_scrolled_to_and_says_so)
+{
+	struct page_part part = {0};
+
+	top_stage_make(&stage, QUIET);
+	stage.frame.page = TOP_HELP;
+	stage.frame.keys = true;
+	stage.frame.part = &part;
+	top_stage_draw(&stage, 10, 80);
+	cr_expect_str_eq(top_stage_row(&stage, 2), "q          quit");
+	cr_expect_eq(part.shown, 7);
+	cr_expect_eq(strncmp(top_stage_row(&stage, 9), "rows 1-7 of ", 12), 0, "%s", stage.text);
+	part.first = 1;
+	top_stage_draw(&stage, 10, 80);
+	cr_expect_str_eq(top_stage_row(&stage, 2), "i          the next instance (engine)");
+	cr_expect_eq(strncmp(top_stage_row(&stage, 9), "rows 2-8 of ", 12), 0, "%s", stage.text);
+}
+
+Test(top_frame, a_page_ends_with_its_last_row_however_far_it_was_scrolled)
+{
+	struct page_part part = {.first = 1000};
+
+	top_stage_make(&stage, QUIET);
+	stage.frame.page = TOP_HELP;
+	stage.frame.keys = true;
+	stage.frame.part = &part;
+	top_stage_draw(&stage, 10, 80);
+	cr_expect(strstr(top_stage_row(&stage, 8), "Nothing that is done here"), "%s", stage.text);
+	cr_expect_eq(part.first, part.all - 7);
+	top_stage_draw(&stage, 50, 80);
+	cr_expect_eq(part.first, 0, "all of it has room");
+	cr_expect_eq(strncmp(top_stage_row(&stage, 49), "q quit ", 7), 0, "%s", stage.text);
+}
+
+Test(top_frame, the_head_of_a_table_stays_while_its_lines_are_scrolled)
+{
+	struct page_part part = {.first = 1000};
+
+	make_crowd(8);
+	stage.frame.page = TOP_TABLE;
+	stage.frame.keys = true;
+	stage.frame.part = &part;
+	top_stage_draw(&stage, 10, 80);
+	cr_expect_eq(strncmp(top_stage_row(&stage, 2), "CHANNEL", 7), 0, "%s", stage.text);
+	cr_expect(strstr(top_stage_row(&stage, 8), "reader 106 "), "%s", stage.text);
+	cr_expect_eq(strncmp(top_stage_row(&stage, 9), "rows 11-16 of 16", 16), 0, "%s",
+		     stage.text);
+}
+
 /* ---- nothing is cut in silence ---------------------------------------------- */
 
 /* Losses of every cause: 101 steps for the first, 102 for the next... */
@@ -409,7 +471,7 @@ Test(top_frame, the_page_of_losses_says_what_each_means_and_what_to_do)
 	make_all_lost();
 	stage.frame.page = TOP_LOSSES;
 	top_stage_draw(&stage, 60, 80);
-	expect("ring_full: 102 steps (1002 rows) in a/0 102;\n");
+	expect("ring_full: 102 steps (1002 rows) in a/0 102;\n    a lossless reader held the ring");
 	cr_expect(strstr(joined(), "a lossless reader held the ring back, with `--lossless-policy "
 				   "drop`; a larger ring, a faster reader"));
 	expect("incomplete: 7 steps in a/0 7;\n");

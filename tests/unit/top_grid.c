@@ -99,3 +99,13 @@ Test(top_grid, heat_is_told_by_character_and_style)
 	expect(" ▁▂▃▄▅▆▇█\n");
 	cr_expect_eq(grid_at(&grid, 0, 8)->style, GRID_STYLES - 1);
 }
+
+Test(top_grid, a_grid_that_grows_keeps_what_it_has_and_is_blank_below)
+{
+	open_grid("C.UTF-8", 1, 4);
+	grid_text(&grid, 0, 0, GRID_BAD, "abcd");
+	cr_assert_eq(grid_grow(&grid, 2), 0);
+	cr_expect_eq(grid.rows, 3);
+	grid_text(&grid, 2, 3, GRID_BAD, "x");
+	expect("abcd\n\n   x\n");
+}
