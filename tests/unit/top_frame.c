@@ -265,6 +265,8 @@ Test(top_frame, failure_28_load_that_is_old_is_said_to_be)
 	expect_not("OLD");
 	stage.frame.now_ns += 1100000000ull;
 	top_stage_draw(&stage, 24, 80);
+	cr_expect_str_eq(top_stage_row(&stage, 0), "nothing lost | OLD (4 s): layers even; worst "
+						   "layer 4: 2.00x mean");
 	expect("OLD: 4");
 }
 
@@ -344,57 +346,6 @@ Test(top_frame, a_pause_and_the_help_are_shown)
 	top_stage_draw(&stage, 24, 80);
 	expect("q          quit\n");
 	expect("Nothing that is done here is noticed");
-}
-
-/* ---- pages that are longer than the screen ---------------------------------- */
-
-Test(top_frame, a_long_page_is_shown_from_where_it_was_scrolled_to_and_says_so)
-{
-	struct page_part part = {0};
-
-	top_stage_make(&stage, QUIET);
-	stage.frame.page = TOP_HELP;
-	stage.frame.keys = true;
-	stage.frame.part = &part;
-	top_stage_draw(&stage, 10, 80);
-	cr_expect_str_eq(top_stage_row(&stage, 2), "q          quit");
-	cr_expect_eq(part.shown, 7);
-	cr_expect_eq(strncmp(top_stage_row(&stage, 9), "rows 1-7 of ", 12), 0, "%s", stage.text);
-	part.first = 1;
-	top_stage_draw(&stage, 10, 80);
-	cr_expect_str_eq(top_stage_row(&stage, 2), "i          the next instance (engine)");
-	cr_expect_eq(strncmp(top_stage_row(&stage, 9), "rows 2-8 of ", 12), 0, "%s", stage.text);
-}
-
-Test(top_frame, a_page_ends_with_its_last_row_however_far_it_was_scrolled)
-{
-	struct page_part part = {.first = 1000};
-
-	top_stage_make(&stage, QUIET);
-	stage.frame.page = TOP_HELP;
-	stage.frame.keys = true;
-	stage.frame.part = &part;
-	top_stage_draw(&stage, 10, 80);
-	cr_expect(strstr(top_stage_row(&stage, 8), "Nothing that is done here"), "%s", stage.text);
-	cr_expect_eq(part.first, part.all - 7);
-	top_stage_draw(&stage, 50, 80);
-	cr_expect_eq(part.first, 0, "all of it has room");
-	cr_expect_eq(strncmp(top_stage_row(&stage, 49), "q quit ", 7), 0, "%s", stage.text);
-}
-
-Test(top_frame, the_head_of_a_table_stays_while_its_lines_are_scrolled)
-{
-	struct page_part part = {.first = 1000};
-
-	make_crowd(8);
-	stage.frame.page = TOP_TABLE;
-	stage.frame.keys = true;
-	stage.frame.part = &part;
-	top_stage_draw(&stage, 10, 80);
-	cr_expect_eq(strncmp(top_stage_row(&stage, 2), "CHANNEL", 7), 0, "%s", stage.text);
-	cr_expect(strstr(top_stage_row(&stage, 8), "reader 106 "), "%s", stage.text);
-	cr_expect_eq(strncmp(top_stage_row(&stage, 9), "rows 11-16 of 16", 16), 0, "%s",
-		     stage.text);
 }
 
 /* ---- nothing is cut in silence ---------------------------------------------- */
