@@ -4,7 +4,6 @@
  * end, with all its threads: beside memcpy of the routes that it writes, and beside what no
  * export can do without. Archive and output lie in memory, so nothing waits for a disk.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -19,6 +18,7 @@
 #include "tests/bench/bench.h"
 #include "tests/bench/export_floors.h"
 #include "tests/bench/made_lives.h"
+#include "tests/support/remove_dir.h"
 
 #define LIVES 8u /* of 256 requests and 64 steps each: 8 MB of routes */
 #define COPY_NS 200000000ull
@@ -143,14 +143,7 @@ static int make_archive(struct place *place, uint32_t lives, int level)
 
 static void remove_archive(const struct place *place)
 {
-	DIR *dir = opendir(place->archive);
-	struct dirent *entry;
-
-	while (dir && (entry = readdir(dir)))
-		unlinkat(dirfd(dir), entry->d_name, 0);
-	if (dir)
-		closedir(dir);
-	rmdir(place->archive);
+	remove_dir(place->archive);
 	unlink(place->out);
 }
 

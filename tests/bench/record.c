@@ -4,7 +4,6 @@
  * zstd alone at the same level and writing the same bytes one after the other. All end with
  * the bytes on the disk. And what a token takes there, beside its bare u16 ids.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,6 +18,7 @@
 #include "archive/writer.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/made_ring.h"
+#include "tests/support/remove_dir.h"
 
 #define LAYERS 43u
 #define EXPERTS 256u
@@ -214,18 +214,6 @@ static int bare_bytes(const struct bench_row *row, double *value)
 }
 
 /* ---- recording ---------------------------------------------------------- */
-
-static void remove_dir(const char *path)
-{
-	DIR *dir = opendir(path);
-	const struct dirent *entry;
-
-	while (dir && (entry = readdir(dir)))
-		unlinkat(dirfd(dir), entry->d_name, 0);
-	if (dir)
-		closedir(dir);
-	rmdir(path);
-}
 
 /* As the tool's loop: into its place, and a block more where there is none. */
 static int copy_records(struct r3ring_cursor *cursor, struct archive_writer *writer)

@@ -6,7 +6,6 @@
  *
  *	archive_threads [RECORDS]
  */
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 
 #include "archive/writer.h"
 #include "tests/support/archive_walk.h"
+#include "tests/support/remove_dir.h"
 
 #define RECORDS 30000u
 #define LENGTH 2000u
@@ -43,18 +43,6 @@ static int give(struct archive_writer *writer, uint64_t records)
 			r = archive_writer_poll(writer);
 	}
 	return r;
-}
-
-static void remove_dir(const char *path)
-{
-	DIR *dir = opendir(path);
-	const struct dirent *entry;
-
-	while (dir && (entry = readdir(dir)))
-		unlinkat(dirfd(dir), entry->d_name, 0);
-	if (dir)
-		closedir(dir);
-	rmdir(path);
 }
 
 static int run(const struct archive_writer_options *options, uint64_t records)

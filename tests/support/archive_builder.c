@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/support/archive_builder.h"
+#include "tests/support/remove_dir.h"
 
-#include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,22 +54,10 @@ static uint64_t hash(const void *bytes, size_t len)
 
 /* ---- the directory ----------------------------------------------------- */
 
-static void remove_directory(const char *path)
-{
-	DIR *dir = opendir(path);
-	struct dirent *entry;
-
-	while (dir && (entry = readdir(dir)))
-		unlinkat(dirfd(dir), entry->d_name, 0);
-	if (dir)
-		closedir(dir);
-	rmdir(path);
-}
-
 static void clean_up(void)
 {
 	for (struct archive_builder *b = builders; b; b = b->next)
-		remove_directory(b->dir);
+		remove_dir(b->dir);
 }
 
 void builder_open(struct archive_builder *builder, int level)
@@ -93,7 +81,7 @@ void builder_close(struct archive_builder *builder)
 	while (*link != builder)
 		link = &(*link)->next;
 	*link = builder->next;
-	remove_directory(builder->dir);
+	remove_dir(builder->dir);
 	free(builder->file.at);
 	free(builder->block_entries.at);
 }

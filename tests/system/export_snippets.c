@@ -2,7 +2,6 @@
 /* What docs/TRAINERS.md shows: its commands write what its snippets read. */
 #include <criterion/criterion.h>
 
-#include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 
 #include "tests/support/command.h"
 #include "tests/support/daemon.h"
+#include "tests/support/remove_dir.h"
 
 #define DOCUMENT "docs/TRAINERS.md"
 #define PYTHON "/usr/bin/python3"
@@ -32,25 +32,13 @@ static void start(void)
 	test_daemon_start(&daemon_a, NULL);
 }
 
-static void remove_all(const char *path)
-{
-	DIR *of = opendir(path);
-	struct dirent *entry;
-
-	while (of && (entry = readdir(of)))
-		unlinkat(dirfd(of), entry->d_name, 0);
-	if (of)
-		closedir(of);
-	rmdir(path);
-}
-
 static void finish(void)
 {
 	command_free(&produce);
 	command_free(&recorder);
 	command_free(&tool);
-	remove_all(archive);
-	remove_all(dir);
+	remove_dir(archive);
+	remove_dir(dir);
 	if (daemon_a.dir[0])
 		test_daemon_close(&daemon_a);
 }

@@ -6,7 +6,6 @@
  */
 #include <criterion/criterion.h>
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include "tests/support/command.h"
 #include "tests/support/daemon.h"
 #include "tests/support/recording.h"
+#include "tests/support/remove_dir.h"
 #include "tests/support/safetensors.h"
 
 #define PYTHON "/usr/bin/python3"
@@ -37,26 +37,14 @@ static void start(void)
 	test_daemon_start(&daemon_a, NULL);
 }
 
-static void remove_archive(void)
-{
-	DIR *archive = opendir(dir);
-	struct dirent *entry;
-
-	while (archive && (entry = readdir(archive)))
-		unlinkat(dirfd(archive), entry->d_name, 0);
-	if (archive)
-		closedir(archive);
-	rmdir(dir);
-	unlink(out);
-}
-
 static void finish(void)
 {
 	command_free(&produce);
 	command_free(&recorder);
 	command_free(&tool);
 	recording_free(&recording);
-	remove_archive();
+	remove_dir(dir);
+	unlink(out);
 	if (daemon_a.dir[0])
 		test_daemon_close(&daemon_a);
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tests/support/channel_status.h"
+#include "tests/support/remove_dir.h"
 #include "tests/system/record_stage.h"
 
 #define ARGS_MAX 24
@@ -24,18 +25,6 @@ void record_stage_start(struct record_stage *stage, const char *const *daemon_ar
 	snprintf(stage->base, sizeof(stage->base), "/tmp/r3ring-record-XXXXXX");
 	cr_assert_not_null(mkdtemp(stage->base));
 	snprintf(stage->archive, sizeof(stage->archive), "%s/archive", stage->base);
-}
-
-static void remove_dir(const char *path)
-{
-	DIR *dir = opendir(path);
-	const struct dirent *entry;
-
-	while (dir && (entry = readdir(dir)))
-		unlinkat(dirfd(dir), entry->d_name, 0);
-	if (dir)
-		closedir(dir);
-	rmdir(path);
 }
 
 void record_stage_stop(struct record_stage *stage)

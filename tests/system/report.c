@@ -5,7 +5,6 @@
  */
 #include <criterion/criterion.h>
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +18,7 @@
 #include "tests/support/command.h"
 #include "tests/support/daemon.h"
 #include "tests/support/recording.h"
+#include "tests/support/remove_dir.h"
 
 #define PYTHON "/usr/bin/python3"
 #define HISTOGRAM "../shared/data/gptoss20b/gptoss20b_many.hist.json"
@@ -102,24 +102,12 @@ static void record(void)
 	cr_assert_eq(command_wait(&recorder), 0, "%s", recorder.err);
 }
 
-static void remove_archive(void)
-{
-	DIR *archive = dir[0] ? opendir(dir) : NULL;
-	struct dirent *entry;
-
-	while (archive && (entry = readdir(archive)))
-		unlinkat(dirfd(archive), entry->d_name, 0);
-	if (archive)
-		closedir(archive);
-	rmdir(dir);
-}
-
 static void finish(void)
 {
 	command_free(&produce);
 	command_free(&recorder);
 	recording_free(&recording);
-	remove_archive();
+	remove_dir(dir);
 	forget();
 	if (daemon_a.dir[0])
 		test_daemon_close(&daemon_a);

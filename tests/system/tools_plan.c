@@ -5,7 +5,6 @@
  */
 #include <criterion/criterion.h>
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include "tests/support/command.h"
 #include "tests/support/daemon.h"
 #include "tests/support/recording.h"
+#include "tests/support/remove_dir.h"
 #include "tests/support/terminal.h"
 
 #define PHYSICAL 40
@@ -35,18 +35,6 @@ static void start(void)
 	test_daemon_start(&daemon_a, NULL);
 }
 
-static void remove_archive(void)
-{
-	DIR *archive = opendir(dir);
-	struct dirent *entry;
-
-	while (archive && (entry = readdir(archive)))
-		unlinkat(dirfd(archive), entry->d_name, 0);
-	if (archive)
-		closedir(archive);
-	rmdir(dir);
-}
-
 static void finish(void)
 {
 	command_free(&produce);
@@ -54,7 +42,7 @@ static void finish(void)
 	command_free(&tool);
 	recording_free(&recording);
 	json_decref(report);
-	remove_archive();
+	remove_dir(dir);
 	if (daemon_a.dir[0])
 		test_daemon_close(&daemon_a);
 }

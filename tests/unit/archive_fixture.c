@@ -2,7 +2,6 @@
 /* Archives for tests. */
 #include <criterion/criterion.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include <r3ring/record.h>
 
 #include "tests/support/record_examples.h"
+#include "tests/support/remove_dir.h"
 #include "tests/unit/archive_fixture.h"
 
 #define LENGTH 3000u
@@ -35,15 +35,8 @@ void archive_fixture_init(struct archive_fixture *fixture)
 
 void archive_fixture_free(struct archive_fixture *fixture)
 {
-	DIR *dir = opendir(fixture->dir);
-	const struct dirent *entry;
-
 	archive_writer_close(fixture->writer, NULL);
-	while (dir && (entry = readdir(dir)))
-		unlinkat(dirfd(dir), entry->d_name, 0);
-	if (dir)
-		closedir(dir);
-	rmdir(fixture->dir);
+	remove_dir(fixture->dir);
 	free(fixture->payload);
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Archives as recorders write them, exported; and what is not exported: damaged ones. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "archive/writer.h"
+#include "tests/support/remove_dir.h"
 #include "tests/unit/export_fixture.h"
 
 static char archive[96];
@@ -44,23 +44,11 @@ static void open_archive(void)
 	trial.options.out = trial.out;
 }
 
-static void remove_archive(void)
-{
-	DIR *dir = opendir(archive);
-	struct dirent *entry;
-
-	while (dir && (entry = readdir(dir)))
-		unlinkat(dirfd(dir), entry->d_name, 0);
-	if (dir)
-		closedir(dir);
-	rmdir(archive);
-}
-
 static void close_archive(void)
 {
 	if (writer)
 		archive_writer_close(writer, NULL);
-	remove_archive();
+	remove_dir(archive);
 	trial_close();
 }
 
@@ -208,7 +196,7 @@ Test(export_archive, an_output_does_not_replace_the_archive_s_own_files)
 static void record_two_of_three_layers(void)
 {
 	stop_recording();
-	remove_archive();
+	remove_dir(archive);
 	open_writer(2);
 	record_two();
 	stop_recording();
@@ -280,7 +268,7 @@ Test(export_archive, what_ended_at_another_time_is_counted)
 Test(export_archive, a_directory_without_an_archive_is_named)
 {
 	stop_recording();
-	remove_archive();
+	remove_dir(archive);
 	cr_assert_eq(export_it(), -ENOENT);
 	cr_assert_not_null(strstr(trial.err.text, archive), "%s", trial.err.text);
 	cr_assert_eq(trial_files(), 0);
@@ -324,7 +312,7 @@ static void record_rotated(uint32_t last)
 	char id[16];
 
 	stop_recording();
-	remove_archive();
+	remove_dir(archive);
 	open_writer_with((struct archive_writer_options){
 		.segment_bytes = 1 << 16, .max_bytes = 1 << 17, .rotate = true});
 	trial.feed.record = record;
@@ -379,7 +367,7 @@ Test(export_archive, a_last_segment_that_is_gone_is_told)
 	unsigned int newest = 0;
 
 	stop_recording();
-	remove_archive();
+	remove_dir(archive);
 	open_writer_with((struct archive_writer_options){.segment_bytes = 1 << 16});
 	trial.feed.record = record;
 	feed_schema(&trial.feed);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/support/remove_dir.h"
 #include "tests/unit/export_fixture.h"
 
 struct trial trial;
@@ -20,35 +21,26 @@ void trial_open(void)
 	trial.feed = (struct feed){.generation = 1};
 }
 
-static unsigned int each_file(bool remove)
+unsigned int trial_files(void)
 {
 	DIR *dir = opendir(trial.dir);
 	struct dirent *entry;
 	unsigned int files = 0;
 
 	while (dir && (entry = readdir(dir))) {
-		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
-			continue;
-		files++;
-		if (remove)
-			unlinkat(dirfd(dir), entry->d_name, 0);
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+			files++;
 	}
 	if (dir)
 		closedir(dir);
 	return files;
 }
 
-unsigned int trial_files(void)
-{
-	return each_file(false);
-}
-
 void trial_close(void)
 {
 	export_close(trial.exporter);
 	safetensors_free(&trial.file);
-	each_file(true);
-	rmdir(trial.dir);
+	remove_dir(trial.dir);
 }
 
 /* ---- exporting ---------------------------------------------------------- */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One peer's latency and throughput, between processes on cores of their own. */
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,20 +11,7 @@
 #include "tests/bench/bench.h"
 #include "tests/bench/peers/course.h"
 #include "tests/bench/peers/measure.h"
-
-/* ---- a directory for a channel --------------------------------------------- */
-
-static void directory_remove(const char *path)
-{
-	DIR *directory = opendir(path);
-	struct dirent *entry;
-
-	while (directory && (entry = readdir(directory)))
-		unlinkat(dirfd(directory), entry->d_name, 0);
-	if (directory)
-		closedir(directory);
-	rmdir(path);
-}
+#include "tests/support/remove_dir.h"
 
 /* ---- processes ----------------------------------------------------------------- */
 
@@ -85,7 +71,7 @@ static int run_course(struct course *course)
 	rc = peer->prepare(&course->channel);
 	rc = rc ? rc : run_parts(course);
 	peer->dispose(&course->channel);
-	directory_remove(directory);
+	remove_dir(directory);
 	return rc;
 }
 
