@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several channels know of one request: stages, shards, copies, prefill and decode. */
+/* Several channels know of one request: stages, shards, copies; and of several of one id. */
 #include <errno.h>
 
-#include "tests/unit/record_feed.h"
+#include "tests/unit/key_feed.h"
 
 static struct feed first, second;
 
@@ -19,22 +19,6 @@ static void close_channels(void)
 
 TestSuite(assembler_channels, .init = open_channels, .fini = close_channels);
 
-static struct r3ring_span rows_of(uint64_t request, uint8_t kind, uint32_t position, uint32_t rows)
-{
-	return (struct r3ring_span){.request = request,
-				    .position = position,
-				    .rows = rows,
-				    .accepted = R3RING_UNKNOWN_U32,
-				    .kind = kind};
-}
-
-static void run(struct feed *on, uint64_t handle, uint64_t step, uint32_t position, uint32_t rows)
-{
-	const struct r3ring_span one = rows_of(handle, R3RING_SPAN_COMPUTED, position, rows);
-
-	feed_whole(on, step, rows, &one, 1);
-}
-
 Test(assembler_channels, failure_9_pipeline_stages_are_merged_by_layer)
 {
 	const struct r3ring_assembled_info *info;
@@ -47,11 +31,11 @@ Test(assembler_channels, failure_9_pipeline_stages_are_merged_by_layer)
 	feed_schema(&first);
 	feed_schema(&second);
 	feed_begin(&first, 1, "a", 2, 0);
-	run(&first, 1, 1, 0, 2);
+	feed_computed(&first, 1, 1, 0, 2, NULL, 0);
 	feed_end(&first, 1, R3RING_END_FINISHED, 0, 3);
 	cr_assert_null(r3ring_assembler_take(first.assembler), "the other stage is not done");
 	feed_begin(&second, 5, "a", 2, 0);
-	run(&second, 5, 7, 0, 2);
+	feed_computed(&second, 7, 5, 0, 2, NULL, 0);
 	feed_end(&second, 5, R3RING_END_FINISHED, 0, 3);
 	got = take(&first, "a");
 	info = r3ring_assembled_get_info(got);
@@ -84,8 +68,8 @@ Test(assembler_channels, failure_9_layers_that_overlap_and_differ_are_a_conflict
 	feed_schema(&second);
 	feed_begin(&first, 1, "a", 1, 0);
 	feed_begin(&second, 1, "a", 1, 0);
-	run(&first, 1, 1, 0, 1);
-	run(&second, 1, 1, 0, 1);
+	feed_computed(&first, 1, 1, 0, 1, NULL, 0);
+	feed_computed(&second, 1, 1, 0, 1, NULL, 0);
 	feed_end(&first, 1, R3RING_END_FINISHED, 0, 2);
 	feed_end(&second, 1, R3RING_END_FINISHED, 0, 2);
 	got = take(&first, "a");
@@ -95,7 +79,7 @@ Test(assembler_channels, failure_9_layers_that_overlap_and_differ_are_a_conflict
 
 Test(assembler_channels, failure_8_shards_of_a_step_are_merged_by_row)
 {
-	const struct r3ring_span one = rows_of(1, R3RING_SPAN_COMPUTED, 0, 8);
+	const struct r3ring_span one = keyed_span(1, R3RING_SPAN_COMPUTED, 0, 0, 8, 0);
 	struct r3ring_assembled *got;
 
 	first.rank.sp = (struct r3ring_coordinate){0, 2};
@@ -119,7 +103,7 @@ Test(assembler_channels, failure_8_shards_of_a_step_are_merged_by_row)
 
 Test(assembler_channels, failure_8_a_shard_that_is_absent_is_missing_and_not_taken_for_the_whole)
 {
-	const struct r3ring_span one = rows_of(1, R3RING_SPAN_COMPUTED, 0, 8);
+	const struct r3ring_span one = keyed_span(1, R3RING_SPAN_COMPUTED, 0, 0, 8, 0);
 	struct r3ring_assembled *got;
 
 	first.rank.sp = (struct r3ring_coordinate){0, 2};
@@ -145,162 +129,13 @@ Test(assembler_channels, failure_47_copies_of_tensor_parallel_ranks_are_left_out
 	feed_schema(&second);
 	feed_begin(&first, 1, "a", 1, 0);
 	feed_begin(&second, 1, "a", 1, 0);
-	run(&first, 1, 1, 0, 1);
-	run(&second, 1, 1, 0, 1);
+	feed_computed(&first, 1, 1, 0, 1, NULL, 0);
+	feed_computed(&second, 1, 1, 0, 1, NULL, 0);
 	feed_end(&first, 1, R3RING_END_FINISHED, 0, 2);
 	got = take(&first, "a");
 	assert_row(got, 0, 1, 0);
 	cr_assert_eq(r3ring_assembled_get_info(got)->conflicts, 0);
 	r3ring_assembled_free(got);
-}
-
-Test(assembler_channels, failure_18_prefill_and_decode_of_two_engines_are_joined)
-{
-	const struct r3ring_assembler_options options = {.size = sizeof(options), .min_ends = 2};
-	struct feed prefill, decode;
-	const struct r3ring_span loaded = rows_of(1, R3RING_SPAN_EXTERNAL, 0, 4);
-	struct r3ring_assembled *got;
-
-	feed_create(&prefill, &options);
-	decode = feed_channel(&prefill, "decode/0");
-	feed_schema(&prefill);
-	feed_schema(&decode);
-	feed_begin(&prefill, 3, "a", 4, 0);
-	run(&prefill, 3, 1, 0, 4);
-	feed_end(&prefill, 3, R3RING_END_FINISHED, 0, 4);
-	cr_assert_null(r3ring_assembler_take(prefill.assembler));
-	feed_begin(&decode, 1, "a", 4, 0);
-	feed_whole(&decode, 1, 1, &loaded, 1);
-	run(&decode, 1, 2, 4, 1);
-	feed_end(&decode, 1, R3RING_END_FINISHED, 0, 6);
-	got = take(&prefill, "a");
-	for (uint32_t position = 0; position < 4; position++)
-		assert_row(got, position, 1, position);
-	assert_row(got, 4, 2, 0);
-	r3ring_assembled_free(got);
-	feed_destroy(&prefill);
-}
-
-/* Two engines of which a request's end must be told by both. */
-static struct feed open_pair(struct feed *one)
-{
-	const struct r3ring_assembler_options options = {.size = sizeof(options), .min_ends = 2};
-	struct feed other;
-
-	feed_create(one, &options);
-	other = feed_channel(one, "decode/0");
-	feed_schema(one);
-	feed_schema(&other);
-	return other;
-}
-
-static uint32_t flags_of_next(struct feed *from)
-{
-	struct r3ring_assembled *got = take(from, "a");
-	const uint32_t flags = r3ring_assembled_get_info(got)->flags;
-
-	r3ring_assembled_free(got);
-	return flags;
-}
-
-Test(assembler_channels, two_engines_own_requests_of_one_id_are_mixed_and_said_to_be)
-{
-	struct feed one, other = open_pair(&one);
-
-	other.salt = 5;
-	feed_begin(&one, 1, "a", 3, 0);
-	feed_begin(&other, 1, "a", 3, 0);
-	run(&one, 1, 1, 0, 3);
-	run(&other, 1, 1, 0, 3);
-	/* What only one has is of that one's text. */
-	run(&other, 1, 2, 3, 1);
-	feed_end(&one, 1, R3RING_END_FINISHED, 0, 4);
-	feed_end(&other, 1, R3RING_END_FINISHED, 0, 5);
-	cr_expect_eq(flags_of_next(&one), R3RING_ASSEMBLED_MIXED);
-	feed_destroy(&one);
-}
-
-Test(assembler_channels, so_are_those_of_two_ranks_of_one_instance)
-{
-	const struct r3ring_assembler_options options = {.size = sizeof(options), .min_ends = 2};
-	struct feed one, other;
-
-	feed_create(&one, &options);
-	other = feed_channel(&one, "test/1");
-	other.salt = 5;
-	feed_schema(&one);
-	feed_schema(&other);
-	feed_begin(&one, 1, "a", 3, 0);
-	feed_begin(&other, 1, "a", 3, 0);
-	run(&one, 1, 1, 0, 3);
-	run(&other, 1, 1, 0, 3);
-	feed_end(&one, 1, R3RING_END_FINISHED, 0, 4);
-	feed_end(&other, 1, R3RING_END_FINISHED, 0, 4);
-	cr_expect_eq(flags_of_next(&one), R3RING_ASSEMBLED_MIXED);
-	feed_destroy(&one);
-}
-
-Test(assembler_channels, a_prefill_of_another_prompt_than_the_decoding_one_s_is_mixed)
-{
-	const struct r3ring_span loaded = rows_of(1, R3RING_SPAN_EXTERNAL, 0, 6);
-	struct feed prefill, decode = open_pair(&prefill);
-
-	feed_begin(&prefill, 3, "a", 4, 0);
-	run(&prefill, 3, 1, 0, 4);
-	feed_end(&prefill, 3, R3RING_END_FINISHED, 0, 4);
-	feed_begin(&decode, 1, "a", 6, 0);
-	feed_whole(&decode, 1, 1, &loaded, 1);
-	run(&decode, 1, 2, 6, 1);
-	feed_end(&decode, 1, R3RING_END_FINISHED, 0, 8);
-	cr_expect_eq(flags_of_next(&prefill), R3RING_ASSEMBLED_MIXED);
-	feed_destroy(&prefill);
-}
-
-/* Keys and values come in blocks; the rest is run again, and comes to the same. */
-Test(assembler_channels, what_the_decoding_engine_runs_again_of_the_prompt_mixes_nothing)
-{
-	struct r3ring_span spans[] = {rows_of(1, R3RING_SPAN_EXTERNAL, 0, 2),
-				      rows_of(1, R3RING_SPAN_COMPUTED, 2, 2)};
-	struct feed prefill, decode = open_pair(&prefill);
-
-	spans[0].rows = 2;
-	spans[1].row = 2;
-	feed_begin(&prefill, 3, "a", 4, 0);
-	run(&prefill, 3, 1, 0, 4);
-	feed_end(&prefill, 3, R3RING_END_FINISHED, 0, 4);
-	feed_begin(&decode, 1, "a", 5, 0);
-	feed_whole(&decode, 1, 4, spans, 2);
-	run(&decode, 1, 2, 4, 1);
-	feed_end(&decode, 1, R3RING_END_FINISHED, 0, 6);
-	cr_expect_eq(flags_of_next(&prefill), 0);
-	feed_destroy(&prefill);
-}
-
-Test(assembler_channels, prefill_and_decode_as_ranks_of_one_instance_are_joined)
-{
-	const struct r3ring_assembler_options options = {.size = sizeof(options), .min_ends = 2};
-	const struct r3ring_span loaded = rows_of(1, R3RING_SPAN_EXTERNAL, 0, 4);
-	struct feed prefill, decode;
-	struct r3ring_assembled *got;
-
-	feed_create(&prefill, &options);
-	decode = feed_channel(&prefill, "test/1");
-	feed_schema(&prefill);
-	feed_schema(&decode);
-	feed_begin(&prefill, 3, "a", 4, 0);
-	run(&prefill, 3, 1, 0, 4);
-	feed_end(&prefill, 3, R3RING_END_FINISHED, 0, 4);
-	feed_begin(&decode, 1, "a", 4, 0);
-	feed_whole(&decode, 1, 1, &loaded, 1);
-	run(&decode, 1, 2, 4, 1);
-	feed_end(&decode, 1, R3RING_END_FINISHED, 0, 6);
-	got = take(&prefill, "a");
-	for (uint32_t position = 0; position < 4; position++)
-		assert_row(got, position, 1, position);
-	assert_row(got, 4, 2, 0);
-	cr_expect_eq(r3ring_assembled_get_info(got)->tokens, 6);
-	r3ring_assembled_free(got);
-	feed_destroy(&prefill);
 }
 
 Test(assembler_channels, a_channel_of_another_model_is_refused)
@@ -326,7 +161,7 @@ Test(assembler_channels, a_preempted_request_may_go_on_at_another_rank)
 	feed_schema(&first);
 	feed_schema(&second);
 	feed_begin(&first, 1, "a", 2, 0);
-	run(&first, 1, 1, 0, 2);
+	feed_computed(&first, 1, 1, 0, 2, NULL, 0);
 	feed_end(&first, 1, R3RING_END_PREEMPTED, 0, 3);
 	feed_begin(&second, 8, "a", 3, 1);
 	feed_whole(&second, 4, 3, &again, 1);
@@ -345,8 +180,8 @@ static void expect_two(struct feed *one, struct feed *other)
 	other->salt = 5;
 	feed_begin(one, 1, "a", 2, 0);
 	feed_begin(other, 1, "a", 2, 0);
-	run(one, 1, 1, 0, 2);
-	run(other, 1, 1, 0, 2);
+	feed_computed(one, 1, 1, 0, 2, NULL, 0);
+	feed_computed(other, 1, 1, 0, 2, NULL, 0);
 	feed_end(other, 1, R3RING_END_FINISHED, 0, 3);
 	got = take(one, "a");
 	cr_assert_eq(cell_of(got, 1, 0, 5, 1, 1), 0);
@@ -390,7 +225,7 @@ Test(assembler_channels, of_three_requests_of_one_id_each_can_end_first)
 	for (uint32_t i = 0; i < 3; i++) {
 		order[(i + 1) % 3]->salt = i + 1;
 		feed_begin(order[(i + 1) % 3], 1, "a", 2, 0);
-		run(order[(i + 1) % 3], 1, 1, 0, 2);
+		feed_computed(order[(i + 1) % 3], 1, 1, 0, 2, NULL, 0);
 	}
 	for (uint32_t i = 0; i < 3; i++) {
 		struct r3ring_assembled *got;
@@ -421,8 +256,8 @@ static void end_both(void)
 /* New weights run a token again, and its row falls to the other shard. */
 Test(assembler_channels, failure_8_the_first_pass_counts_whatever_shard_it_was_in)
 {
-	const struct r3ring_span both = rows_of(1, R3RING_SPAN_COMPUTED, 0, 2);
-	const struct r3ring_span one = rows_of(1, R3RING_SPAN_COMPUTED, 1, 2);
+	const struct r3ring_span both = keyed_span(1, R3RING_SPAN_COMPUTED, 0, 0, 2, 0);
+	const struct r3ring_span one = keyed_span(1, R3RING_SPAN_COMPUTED, 1, 0, 2, 0);
 	struct r3ring_assembled *got;
 	uint64_t weights;
 	const struct r3ring_assembled_rows rows = {.weight_version = &weights};
@@ -447,8 +282,8 @@ Test(assembler_channels, failure_8_the_first_pass_counts_whatever_shard_it_was_i
 /* One shard's part of the cached prefix is not the other's to know. */
 Test(assembler_channels, weights_are_told_of_the_shard_that_has_the_row)
 {
-	const struct r3ring_span own = rows_of(1, R3RING_SPAN_COMPUTED, 0, 1);
-	struct r3ring_span none = rows_of(1, R3RING_SPAN_CACHED, 0, 1);
+	const struct r3ring_span own = keyed_span(1, R3RING_SPAN_COMPUTED, 0, 0, 1, 0);
+	struct r3ring_span none = keyed_span(1, R3RING_SPAN_CACHED, 0, 0, 1, 0);
 	struct r3ring_assembled *got;
 	uint64_t weights;
 	const struct r3ring_assembled_rows rows = {.weight_version = &weights};
@@ -470,7 +305,7 @@ Test(assembler_channels, weights_are_told_of_the_shard_that_has_the_row)
 /* A layer that the pass that counts lacks is not another pass's to fill. */
 Test(assembler_channels, passes_of_different_weights_are_not_mixed)
 {
-	const struct r3ring_span one = rows_of(1, R3RING_SPAN_COMPUTED, 0, 1);
+	const struct r3ring_span one = keyed_span(1, R3RING_SPAN_COMPUTED, 0, 0, 1, 0);
 	struct r3ring_assembled *got;
 
 	two_shards();
@@ -490,7 +325,7 @@ Test(assembler_channels, passes_of_different_weights_are_not_mixed)
  * row of the first tells that they differ. */
 Test(assembler_channels, a_contradiction_is_told_where_the_channel_lost_the_first_pass)
 {
-	const struct r3ring_span one = rows_of(1, R3RING_SPAN_COMPUTED, 0, 1);
+	const struct r3ring_span one = keyed_span(1, R3RING_SPAN_COMPUTED, 0, 0, 1, 0);
 	const struct r3ring_assembled_info *info;
 	struct r3ring_assembled *got;
 

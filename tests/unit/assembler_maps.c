@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Token maps in several records, in part lost, or late: what they do not say is missing. */
-#include "tests/unit/record_feed.h"
+#include "tests/unit/key_feed.h"
 
 static struct feed channel;
 
@@ -19,27 +19,9 @@ static void close_channel(void)
 
 TestSuite(assembler_maps, .init = open_channel, .fini = close_channel);
 
-static struct r3ring_span span(uint64_t request, uint8_t kind, uint32_t position, uint32_t row,
-			       uint32_t rows, uint32_t keys)
-{
-	return (struct r3ring_span){.request = request,
-				    .position = position,
-				    .row = row,
-				    .rows = rows,
-				    .accepted = R3RING_UNKNOWN_U32,
-				    .keys = keys,
-				    .kind = kind};
-}
-
 static struct r3ring_span computed(uint64_t request, uint32_t position, uint32_t row, uint32_t rows)
 {
-	return span(request, R3RING_SPAN_COMPUTED, position, row, rows, 0);
-}
-
-static struct r3ring_assembled *finish(uint64_t request, const char *id, uint32_t accepted)
-{
-	feed_end(&channel, request, R3RING_END_FINISHED, 0, accepted);
-	return take(&channel, id);
+	return keyed_span(request, R3RING_SPAN_COMPUTED, position, row, rows, 0);
 }
 
 /* The end of a step of @rows rows whose map was said. */
@@ -65,10 +47,10 @@ Test(assembler_maps, one_of_several_records_is_settled_when_they_all_are_there)
 		      0);
 	feed_spans_as(&channel, R3RING_SPANS_MORE, 1, spans + 2, 1, NULL, 0);
 	run(1, 3);
-	got = finish(3, "c", 2);
+	got = feed_finish(&channel, 3, "c", 2);
 	assert_row(got, 0, 1, 2);
 	r3ring_assembled_free(got);
-	got = finish(1, "a", 2);
+	got = feed_finish(&channel, 1, "a", 2);
 	assert_row(got, 0, 1, 0);
 	r3ring_assembled_free(got);
 	r3ring_assembler_get_stats(channel.assembler, &stats);
@@ -79,8 +61,8 @@ Test(assembler_maps, one_of_several_records_is_settled_when_they_all_are_there)
 Test(assembler_maps, of_one_that_was_lost_in_part_no_slot_is_believed)
 {
 	const uint64_t keys[] = {100};
-	const struct r3ring_span first = span(1, R3RING_SPAN_COMPUTED, 0, 0, 2, 1);
-	const struct r3ring_span cached = span(2, R3RING_SPAN_CACHED, 0, 0, 2, 1);
+	const struct r3ring_span first = keyed_span(1, R3RING_SPAN_COMPUTED, 0, 0, 2, 1);
+	const struct r3ring_span cached = keyed_span(2, R3RING_SPAN_CACHED, 0, 0, 2, 1);
 	struct r3ring_assembled *got;
 
 	feed_begin(&channel, 1, "a", 2, 0);
@@ -90,7 +72,7 @@ Test(assembler_maps, of_one_that_was_lost_in_part_no_slot_is_believed)
 	feed_step(&channel, 2, 2, &cached, 1, keys, 1);
 	r3ring_assembler_gap(channel.assembler, channel.channel);
 	run(2, 2);
-	got = finish(2, "b", 3);
+	got = feed_finish(&channel, 2, "b", 3);
 	assert_missing(got, 0, R3RING_MISSING_UNKNOWN_KEY);
 	r3ring_assembled_free(got);
 }
@@ -108,10 +90,10 @@ Test(assembler_maps, a_late_one_in_several_records_counts_once_its_last_is_there
 	run(1, 2);
 	feed_spans_as(&channel, R3RING_SPANS_REPLACE | R3RING_SPANS_CONTINUED, 1, late, 1, NULL, 0);
 	feed_spans_as(&channel, R3RING_SPANS_REPLACE | R3RING_SPANS_MORE, 1, late + 1, 1, NULL, 0);
-	got = finish(2, "b", 2);
+	got = feed_finish(&channel, 2, "b", 2);
 	assert_row(got, 0, 1, 1);
 	r3ring_assembled_free(got);
-	got = finish(1, "a", 2);
+	got = feed_finish(&channel, 1, "a", 2);
 	assert_row(got, 0, 1, 0);
 	r3ring_assembled_free(got);
 }
@@ -188,9 +170,9 @@ Test(assembler_maps, one_that_never_came_leaves_no_slot_that_is_believed)
 {
 	const struct r3ring_assembler_options options = {.size = sizeof(options), .late_steps = 1};
 	const uint64_t keys[] = {100};
-	const struct r3ring_span first = span(1, R3RING_SPAN_COMPUTED, 0, 0, 2, 1);
+	const struct r3ring_span first = keyed_span(1, R3RING_SPAN_COMPUTED, 0, 0, 2, 1);
 	const struct r3ring_span guess = computed(1, 2, 0, 1);
-	const struct r3ring_span cached[] = {span(2, R3RING_SPAN_CACHED, 0, 0, 2, 1),
+	const struct r3ring_span cached[] = {keyed_span(2, R3RING_SPAN_CACHED, 0, 0, 2, 1),
 					     computed(2, 2, 0, 1)};
 	struct r3ring_assembled *got;
 
@@ -206,7 +188,7 @@ Test(assembler_maps, one_that_never_came_leaves_no_slot_that_is_believed)
 	feed_whole(&channel, 2, 1, &guess, 1);
 	channel.flags = 0;
 	feed_whole_keys(&channel, 3, 1, cached, 2, keys, 1);
-	got = finish(2, "b", 4);
+	got = feed_finish(&channel, 2, "b", 4);
 	assert_missing(got, 0, R3RING_MISSING_UNKNOWN_KEY);
 	assert_row(got, 2, 3, 0);
 	r3ring_assembled_free(got);
@@ -216,9 +198,9 @@ Test(assembler_maps, one_that_never_came_leaves_no_slot_that_is_believed)
 Test(assembler_maps, a_late_one_of_a_step_that_was_lost_changes_nothing)
 {
 	const uint64_t keys[] = {100};
-	const struct r3ring_span first = span(1, R3RING_SPAN_COMPUTED, 0, 0, 2, 1);
-	const struct r3ring_span lost = span(1, R3RING_SPAN_COMPUTED, 4, 0, 2, 1);
-	const struct r3ring_span cached[] = {span(2, R3RING_SPAN_CACHED, 0, 0, 2, 1),
+	const struct r3ring_span first = keyed_span(1, R3RING_SPAN_COMPUTED, 0, 0, 2, 1);
+	const struct r3ring_span lost = keyed_span(1, R3RING_SPAN_COMPUTED, 4, 0, 2, 1);
+	const struct r3ring_span cached[] = {keyed_span(2, R3RING_SPAN_CACHED, 0, 0, 2, 1),
 					     computed(2, 2, 0, 1)};
 	struct r3ring_assembled *got;
 
@@ -228,7 +210,7 @@ Test(assembler_maps, a_late_one_of_a_step_that_was_lost_changes_nothing)
 	feed_whole_keys(&channel, 2, 2, &first, 1, keys, 1);
 	feed_spans_as(&channel, R3RING_SPANS_REPLACE, 1, &lost, 1, keys, 1);
 	feed_whole_keys(&channel, 3, 1, cached, 2, keys, 1);
-	got = finish(2, "b", 4);
+	got = feed_finish(&channel, 2, "b", 4);
 	assert_row(got, 0, 2, 0);
 	assert_row(got, 1, 2, 1);
 	r3ring_assembled_free(got);
@@ -238,10 +220,10 @@ Test(assembler_maps, a_late_one_of_a_step_that_was_lost_changes_nothing)
 Test(assembler_maps, failure_15_a_late_one_of_a_settled_step_sets_no_key)
 {
 	const uint64_t keys[] = {100};
-	const struct r3ring_span first = span(1, R3RING_SPAN_COMPUTED, 0, 0, 2, 1);
-	const struct r3ring_span moved = span(1, R3RING_SPAN_COMPUTED, 2, 0, 2, 1);
-	const struct r3ring_span again = span(2, R3RING_SPAN_COMPUTED, 0, 0, 2, 1);
-	const struct r3ring_span cached[] = {span(3, R3RING_SPAN_CACHED, 0, 0, 2, 1),
+	const struct r3ring_span first = keyed_span(1, R3RING_SPAN_COMPUTED, 0, 0, 2, 1);
+	const struct r3ring_span moved = keyed_span(1, R3RING_SPAN_COMPUTED, 2, 0, 2, 1);
+	const struct r3ring_span again = keyed_span(2, R3RING_SPAN_COMPUTED, 0, 0, 2, 1);
+	const struct r3ring_span cached[] = {keyed_span(3, R3RING_SPAN_CACHED, 0, 0, 2, 1),
 					     computed(3, 2, 0, 1)};
 	struct r3ring_assembled *got;
 
@@ -252,10 +234,10 @@ Test(assembler_maps, failure_15_a_late_one_of_a_settled_step_sets_no_key)
 	feed_whole_keys(&channel, 2, 2, &again, 1, keys, 1);
 	feed_spans_as(&channel, R3RING_SPANS_REPLACE, 1, &moved, 1, keys, 1);
 	feed_whole_keys(&channel, 3, 1, cached, 2, keys, 1);
-	got = finish(3, "c", 4);
+	got = feed_finish(&channel, 3, "c", 4);
 	assert_row(got, 0, 2, 0);
 	r3ring_assembled_free(got);
-	got = finish(1, "a", 5);
+	got = feed_finish(&channel, 1, "a", 5);
 	assert_row(got, 2, 1, 0);
 	r3ring_assembled_free(got);
 }
@@ -303,7 +285,7 @@ Test(assembler_maps, no_step_waits_for_its_map_beyond_its_generation)
 	cr_assert_eq(stats.spans_late, 1);
 	feed_begin(&channel, 1, "b", 1, 0);
 	feed_whole(&channel, 1, 1, &one, 1);
-	got = finish(1, "b", 2);
+	got = feed_finish(&channel, 1, "b", 2);
 	assert_row(got, 0, 1, 0);
 	r3ring_assembled_free(got);
 }

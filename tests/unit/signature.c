@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "tests/unit/record_feed.h"
+#include "tests/unit/key_feed.h"
 
 #define EXPERTS 16u
 
@@ -43,25 +43,6 @@ static void close_signatures(void)
 }
 
 TestSuite(signature, .init = open_signatures, .fini = close_signatures);
-
-static struct r3ring_span span(uint64_t request, uint8_t kind, uint32_t position, uint32_t row,
-			       uint32_t rows, uint32_t keys)
-{
-	return (struct r3ring_span){.request = request,
-				    .position = position,
-				    .row = row,
-				    .rows = rows,
-				    .accepted = R3RING_UNKNOWN_U32,
-				    .keys = keys,
-				    .kind = kind};
-}
-
-static void run(uint64_t step, uint64_t request, uint32_t position, uint32_t rows)
-{
-	const struct r3ring_span one = span(request, R3RING_SPAN_COMPUTED, position, 0, rows, 0);
-
-	feed_whole(&from, step, rows, &one, 1);
-}
 
 /* Rows [first, end) of a step are in it. */
 static void add(struct expected *expected, enum r3ring_signature_phase phase, uint64_t step,
@@ -121,10 +102,10 @@ Test(signature, prefill_and_decode_are_counted_apart)
 	struct expected expected = {0};
 
 	feed_begin(&from, 1, "a", 6, 0);
-	run(1, 1, 0, 4);
-	run(2, 1, 4, 2);
+	feed_computed(&from, 1, 1, 0, 4, NULL, 0);
+	feed_computed(&from, 2, 1, 4, 2, NULL, 0);
 	from.ns = 12345;
-	run(3, 1, 6, 1);
+	feed_computed(&from, 3, 1, 6, 1, NULL, 0);
 	add(&expected, R3RING_SIGNATURE_PREFILL, 1, 0, 4);
 	add(&expected, R3RING_SIGNATURE_PREFILL, 2, 0, 2);
 	add(&expected, R3RING_SIGNATURE_DECODE, 3, 0, 1);
@@ -139,8 +120,8 @@ Test(signature, prefill_and_decode_are_counted_apart)
 
 Test(signature, failure_10_rows_are_those_of_their_request_however_a_step_mixes_them)
 {
-	const struct r3ring_span spans[] = {span(2, R3RING_SPAN_COMPUTED, 0, 3, 2, 0),
-					    span(1, R3RING_SPAN_COMPUTED, 0, 0, 3, 0)};
+	const struct r3ring_span spans[] = {keyed_span(2, R3RING_SPAN_COMPUTED, 0, 3, 2, 0),
+					    keyed_span(1, R3RING_SPAN_COMPUTED, 0, 0, 3, 0)};
 	struct expected a = {0}, b = {0};
 
 	feed_begin(&from, 1, "a", 3, 0);
@@ -156,13 +137,13 @@ Test(signature, failure_10_rows_are_those_of_their_request_however_a_step_mixes_
 Test(signature, failure_13_rejected_draft_rows_and_a_draft_models_are_in_no_signature)
 {
 	struct feed draft = feed_signatures_channel(&from, "test/0.draft");
-	struct r3ring_span one = span(1, R3RING_SPAN_COMPUTED, 4, 0, 4, 0);
+	struct r3ring_span one = keyed_span(1, R3RING_SPAN_COMPUTED, 4, 0, 4, 0);
 	struct expected expected = {0};
 
 	feed_schema(&draft);
 	feed_begin(&draft, 1, "a", 4, 0);
 	feed_begin(&from, 1, "a", 4, 0);
-	run(1, 1, 0, 4);
+	feed_computed(&from, 1, 1, 0, 4, NULL, 0);
 	one.flags = R3RING_SPAN_DRAFT;
 	feed_whole(&from, 2, 4, &one, 1);
 	feed_whole(&draft, 2, 4, &one, 1);
@@ -178,13 +159,13 @@ Test(signature, a_preempted_request_goes_on_in_its_signature_and_counts_nothing_
 	struct expected expected = {0};
 
 	feed_begin(&from, 1, "a", 4, 0);
-	run(1, 1, 0, 4);
-	run(2, 1, 4, 3);
+	feed_computed(&from, 1, 1, 0, 4, NULL, 0);
+	feed_computed(&from, 2, 1, 4, 3, NULL, 0);
 	/* Of 7 tokens 6 were kept. */
 	feed_end(&from, 1, R3RING_END_PREEMPTED, 0, 6);
 	feed_begin(&from, 2, "a", 6, 1);
 	{
-		struct r3ring_span one = span(2, R3RING_SPAN_COMPUTED, 0, 0, 8, 0);
+		struct r3ring_span one = keyed_span(2, R3RING_SPAN_COMPUTED, 0, 0, 8, 0);
 
 		one.attempt = 1;
 		feed_whole(&from, 3, 8, &one, 1);
@@ -213,7 +194,7 @@ Test(signature, counts_stop_at_their_largest)
 	from.id = three_and_four;
 	feed_begin(&from, 1, "a", 100000, 0);
 	for (uint32_t step = 0; step < 1030; step++)
-		run(step + 1, 1, step * 64, 64);
+		feed_computed(&from, step + 1, 1, step * 64, 64, NULL, 0);
 	info = get("a");
 	cr_assert_eq(info->rows[R3RING_SIGNATURE_PREFILL], 1030 * 64);
 	for (uint32_t layer = 0; layer < FEED_LAYERS; layer++) {
@@ -225,26 +206,6 @@ Test(signature, counts_stop_at_their_largest)
 
 /* ---- prefix caches ------------------------------------------------------------- */
 
-static void run_keys(uint64_t step, uint64_t request, uint32_t position, uint32_t rows,
-		     const uint64_t *keys, uint32_t count)
-{
-	const struct r3ring_span one =
-		span(request, R3RING_SPAN_COMPUTED, position, 0, rows, count);
-
-	feed_whole_keys(&from, step, rows, &one, 1, keys, count);
-}
-
-static void hit(uint64_t step, uint64_t request, uint32_t rows, const uint64_t *keys,
-		uint32_t count)
-{
-	const struct r3ring_span spans[] = {
-		span(request, R3RING_SPAN_CACHED, 0, 0, rows, count),
-		span(request, R3RING_SPAN_COMPUTED, rows, 0, 1, 0),
-	};
-
-	feed_whole_keys(&from, step, 1, spans, 2, keys, count);
-}
-
 Test(signature, positions_from_a_prefix_cache_inherit_the_rows_of_their_keys)
 {
 	const uint64_t keys[] = {100, 101}, others[] = {100, 999};
@@ -253,17 +214,17 @@ Test(signature, positions_from_a_prefix_cache_inherit_the_rows_of_their_keys)
 	from.key_kind = R3RING_KEYS_BLOCK_HASH;
 	from.tokens_per_key = 2;
 	feed_begin(&from, 1, "a", 4, 0);
-	run_keys(1, 1, 0, 4, keys, 2);
+	feed_computed(&from, 1, 1, 0, 4, keys, 2);
 	feed_end(&from, 1, R3RING_END_FINISHED, 0, 5);
 	feed_begin(&from, 2, "b", 5, 0);
-	hit(2, 2, 4, keys, 2);
+	feed_cached(&from, 2, 2, 4, keys, 2);
 	add(&b, R3RING_SIGNATURE_PREFILL, 1, 0, 4);
 	add(&b, R3RING_SIGNATURE_PREFILL, 2, 0, 1);
 	expect("b", &b);
 	cr_assert_eq(get("b")->rows_inherited, 4);
 	/* Of an unknown key nothing is known. */
 	feed_begin(&from, 3, "c", 5, 0);
-	hit(3, 3, 4, others, 2);
+	feed_cached(&from, 3, 3, 4, others, 2);
 	add(&c, R3RING_SIGNATURE_PREFILL, 1, 0, 2);
 	add(&c, R3RING_SIGNATURE_PREFILL, 3, 0, 1);
 	expect("c", &c);
@@ -280,11 +241,11 @@ Test(signature, a_key_that_is_told_when_its_block_is_full_has_the_rows_of_earlie
 	from.key_kind = R3RING_KEYS_BLOCK_HASH;
 	from.tokens_per_key = 4;
 	feed_begin(&from, 1, "a", 2, 0);
-	run(1, 1, 0, 2);
-	run(2, 1, 2, 1);
-	run_keys(3, 1, 3, 1, keys, 1);
+	feed_computed(&from, 1, 1, 0, 2, NULL, 0);
+	feed_computed(&from, 2, 1, 2, 1, NULL, 0);
+	feed_computed(&from, 3, 1, 3, 1, keys, 1);
 	feed_begin(&from, 2, "b", 5, 0);
-	hit(4, 2, 4, keys, 1);
+	feed_cached(&from, 4, 2, 4, keys, 1);
 	add(&expected, R3RING_SIGNATURE_PREFILL, 1, 0, 2);
 	add(&expected, R3RING_SIGNATURE_PREFILL, 2, 0, 1);
 	add(&expected, R3RING_SIGNATURE_PREFILL, 3, 0, 1);
@@ -300,10 +261,10 @@ Test(signature, failure_32_a_gap_makes_slots_unknown_and_not_anothers)
 	from.key_kind = R3RING_KEYS_SLOT;
 	from.tokens_per_key = 2;
 	feed_begin(&from, 1, "a", 4, 0);
-	run_keys(1, 1, 0, 4, keys, 2);
+	feed_computed(&from, 1, 1, 0, 4, keys, 2);
 	from.seq += 3;
 	feed_begin(&from, 2, "b", 5, 0);
-	hit(3, 2, 4, keys, 2);
+	feed_cached(&from, 3, 2, 4, keys, 2);
 	add(&expected, R3RING_SIGNATURE_PREFILL, 3, 0, 1);
 	expect("b", &expected);
 	cr_assert_eq(get("b")->rows_missing, 4);
@@ -314,7 +275,7 @@ Test(signature, failure_32_a_gap_makes_slots_unknown_and_not_anothers)
 Test(signature, pipeline_stages_have_their_layers_beside_one_another)
 {
 	struct feed stage = feed_signatures_channel(&from, "test/1");
-	const struct r3ring_span one = span(1, R3RING_SPAN_COMPUTED, 0, 0, 3, 0);
+	const struct r3ring_span one = keyed_span(1, R3RING_SPAN_COMPUTED, 0, 0, 3, 0);
 	const struct r3ring_signature_info *info;
 
 	stage.first_layer = FEED_LAYERS;
@@ -339,7 +300,7 @@ Test(signature, pipeline_stages_have_their_layers_beside_one_another)
 static void live(uint64_t handle, const char *id, uint64_t step)
 {
 	feed_begin(&from, handle, id, 3, 0);
-	run(step, handle, 0, 3);
+	feed_computed(&from, step, handle, 0, 3, NULL, 0);
 }
 
 Test(signature, ended_ones_are_kept_up_to_a_number_and_the_oldest_goes_first)
@@ -376,13 +337,13 @@ Test(signature, a_live_one_goes_only_when_no_ended_one_can_and_that_is_counted)
 	live(4, "d", 4);
 	expect_gone("c");
 	cr_assert_eq(stats_of().forgotten, 1);
-	run(5, 1, 3, 1);
+	feed_computed(&from, 5, 1, 3, 1, NULL, 0);
 	live(5, "e", 6);
 	expect_gone("b");
 	get("a");
 	cr_assert_eq(stats_of().evicted, 1);
 	/* What it still runs is counted as such, and no other's. */
-	run(7, 2, 3, 1);
+	feed_computed(&from, 7, 2, 3, 1, NULL, 0);
 	cr_assert_eq(stats_of().rows_unkept, 1);
 	cr_assert_eq(get("a")->rows[R3RING_SIGNATURE_DECODE], 1);
 }
@@ -406,7 +367,7 @@ Test(signature, memory_stays_below_its_bound)
 		keys[0] = 2 * i;
 		keys[1] = 2 * i + 1;
 		feed_begin(&from, i, id, 4, 0);
-		run_keys(i, i, 0, 4, keys, 2);
+		feed_computed(&from, i, i, 0, 4, keys, 2);
 		if (i % 2)
 			feed_end(&from, i, R3RING_END_FINISHED, 0, 5);
 		cr_assert_leq(stats_of().bytes, options.max_bytes);
@@ -424,11 +385,11 @@ Test(signature, a_request_that_lives_long_does_not_keep_its_rows)
 	from.key_kind = R3RING_KEYS_BLOCK_HASH;
 	from.tokens_per_key = 2;
 	feed_begin(&from, 1, "a", 1, 0);
-	run(1, 1, 0, 1);
-	run(2, 1, 1, 1);
+	feed_computed(&from, 1, 1, 0, 1, NULL, 0);
+	feed_computed(&from, 2, 1, 1, 1, NULL, 0);
 	after_two = stats_of().key_bytes;
 	for (uint32_t step = 3; step < 200; step++)
-		run(step, 1, step - 1, 1);
+		feed_computed(&from, step, 1, step - 1, 1, NULL, 0);
 	/* One row without ids stands for all that were given back. */
 	cr_assert_leq(stats_of().key_bytes, after_two + 100);
 	cr_assert_eq(get("a")->rows[R3RING_SIGNATURE_DECODE], 198);
