@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Command lines. */
+#include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +18,43 @@ int arguments_refuse(const char *command, const char *surplus)
 		fprintf(stderr, "%s: '%s' is too much\n", command, surplus);
 	fprintf(stderr, "'%s --help' shows the options.\n", command);
 	return TOOL_USAGE;
+}
+
+int arguments_refuse_value(const char *command, const char *option, const char *value,
+			   const char *wanted)
+{
+	fprintf(stderr, "%s: %s: '%s' is not %s\n", command, option, value, wanted);
+	return -EINVAL;
+}
+
+int arguments_number(const char *command, const char *option, const char *value, uint64_t least,
+		     uint64_t most, uint64_t *number)
+{
+	char wanted[80], *end;
+	uint64_t parsed;
+
+	errno = 0;
+	parsed = strtoull(value, &end, 10);
+	if (value[0] >= '0' && value[0] <= '9' && !*end && !errno && parsed >= least &&
+	    parsed <= most) {
+		*number = parsed;
+		return 0;
+	}
+	snprintf(wanted, sizeof(wanted), "a number from %" PRIu64 " to %" PRIu64, least, most);
+	return arguments_refuse_value(command, option, value, wanted);
+}
+
+int arguments_append(const char *command, const char ***list, uint32_t *count, const char *value)
+{
+	const char **grown = reallocarray(*list, *count + 1u, sizeof(*grown));
+
+	if (!grown) {
+		fprintf(stderr, "%s: no memory\n", command);
+		return -ENOMEM;
+	}
+	grown[(*count)++] = value;
+	*list = grown;
+	return 0;
 }
 
 bool arguments_seconds(const char *text, uint64_t *ns)

@@ -12,6 +12,19 @@
  */
 int arguments_refuse(const char *command, const char *surplus);
 
+/* Refuses the value of an option, "--NAME", for it is not @wanted; says so in the name of
+ * @command. Returns -EINVAL. */
+int arguments_refuse_value(const char *command, const char *option, const char *value,
+			   const char *wanted);
+
+/* A number of digits only, from @least to @most. Returns 0, or -EINVAL: it is none, told. */
+int arguments_number(const char *command, const char *option, const char *value, uint64_t least,
+		     uint64_t most, uint64_t *number);
+
+/* Appends the value of an option that can be given again to a list, which is to be freed.
+ * Returns 0, or -ENOMEM, told. */
+int arguments_append(const char *command, const char ***list, uint32_t *count, const char *value);
+
 /* Seconds above 0, with or without a fraction. False: it is none. */
 bool arguments_seconds(const char *text, uint64_t *ns);
 

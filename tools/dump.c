@@ -52,8 +52,7 @@ static const char usage[] =
 
 static int refuse(const char *option, const char *value, const char *wanted)
 {
-	fprintf(stderr, "r3ring dump: %s: '%s' is not %s\n", option, value, wanted);
-	return -EINVAL;
+	return arguments_refuse_value("r3ring dump", option, value, wanted);
 }
 
 /* ---- option values ---------------------------------------------------- */

@@ -74,8 +74,7 @@ static void print_usage(FILE *out)
 
 static int refuse(const char *option, const char *value, const char *wanted)
 {
-	fprintf(stderr, "r3ring export: %s: '%s' is not %s\n", option, value, wanted);
-	return -EINVAL;
+	return arguments_refuse_value("r3ring export", option, value, wanted);
 }
 
 /* Digits only, up to @most; *text moves behind them. */
@@ -167,17 +166,11 @@ static int parse_include(const char *value, uint32_t *include)
 
 static int add_request(struct export_line *line)
 {
-	const char **request =
-		realloc(line->request, (line->options.requests + 1) * sizeof(*request));
+	int code =
+		arguments_append("r3ring export", &line->request, &line->options.requests, optarg);
 
-	if (!request) {
-		fputs("r3ring export: no memory\n", stderr);
-		return -ENOMEM;
-	}
-	request[line->options.requests++] = optarg;
-	line->request = request;
-	line->options.request = request;
-	return 0;
+	line->options.request = line->request;
+	return code;
 }
 
 static int take_layers(struct export_options *options)

@@ -64,24 +64,9 @@ static const struct option known[] = {
 	{0},
 };
 
-static int refuse(const char *option, const char *wanted)
-{
-	fprintf(stderr, "r3ring plan: --%s: '%s' is not %s\n", option, optarg, wanted);
-	return -EINVAL;
-}
-
 static int take_number(const char *option, uint64_t most, uint64_t *value)
 {
-	char wanted[64], *end;
-	uint64_t number;
-
-	errno = 0;
-	number = strtoull(optarg, &end, 10);
-	snprintf(wanted, sizeof(wanted), "a number from 1 to %llu", (unsigned long long)most);
-	if (optarg[0] < '0' || optarg[0] > '9' || *end || errno || !number || number > most)
-		return refuse(option, wanted);
-	*value = number;
-	return 0;
+	return arguments_number("r3ring plan", option, optarg, 1, most, value);
 }
 
 static int take_count(const char *option, uint32_t *value)
@@ -94,7 +79,7 @@ static int take_count(const char *option, uint32_t *value)
 	return code;
 }
 
-static int take_option(int option, const char *name, struct plan_options *options)
+static int take_option(int option, struct plan_options *options)
 {
 	switch (option) {
 	case OPT_INSTANCE:
@@ -104,19 +89,20 @@ static int take_option(int option, const char *name, struct plan_options *option
 		options->archive = optarg;
 		return 0;
 	case OPT_GPUS:
-		return take_count(name, &options->place.gpus);
+		return take_count("--gpus", &options->place.gpus);
 	case OPT_REPLICAS:
-		return take_count(name, &options->place.physical);
+		return take_count("--replicas", &options->place.physical);
 	case OPT_NODES:
-		return take_count(name, &options->place.nodes);
+		return take_count("--nodes", &options->place.nodes);
 	case OPT_GROUPS:
-		return take_count(name, &options->place.groups);
+		return take_count("--groups", &options->place.groups);
 	case OPT_WINDOW:
-		return take_number(name, UINT32_MAX, &options->window_steps);
+		return take_number("--window", UINT32_MAX, &options->window_steps);
 	case OPT_WATCH:
 		return arguments_seconds(optarg, &options->watch_ns)
 			       ? 0
-			       : refuse(name, "a number of seconds above 0");
+			       : arguments_refuse_value("r3ring plan", "--watch", optarg,
+							"a number of seconds above 0");
 	case OPT_JSON:
 		options->json = true;
 		return 0;
@@ -145,12 +131,12 @@ static int refuse_line(const struct plan_options *options)
 /* Returns 0, 1 (help was asked for), or -EINVAL (it was told why). */
 static int parse(int argc, char **argv, struct plan_options *options)
 {
-	int option, index = 0;
+	int option;
 
-	while ((option = getopt_long(argc, argv, "", known, &index)) != -1) {
+	while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
 		if (option == OPT_HELP)
 			return 1;
-		if (take_option(option, option == '?' ? NULL : known[index].name, options))
+		if (take_option(option, options))
 			return -EINVAL;
 	}
 	if (optind < argc) {

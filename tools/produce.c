@@ -73,28 +73,9 @@ static const char usage[] =
 
 /* ---- option values ---------------------------------------------------- */
 
-static int refuse(const char *option, const char *value, const char *wanted)
-{
-	fprintf(stderr, "r3ring produce: --%s: '%s' is not %s\n", option, value, wanted);
-	return -EINVAL;
-}
-
 static int take_number(const char *option, uint64_t least, uint64_t most, uint64_t *value)
 {
-	char wanted[80];
-	char *end = optarg;
-	uint64_t number;
-
-	errno = 0;
-	number = strtoull(optarg, &end, 10);
-	if (optarg[0] >= '0' && optarg[0] <= '9' && !*end && !errno && number >= least &&
-	    number <= most) {
-		*value = number;
-		return 0;
-	}
-	snprintf(wanted, sizeof(wanted), "a number from %llu to %llu", (unsigned long long)least,
-		 (unsigned long long)most);
-	return refuse(option, optarg, wanted);
+	return arguments_number("r3ring produce", option, optarg, least, most, value);
 }
 
 static int take_count(const char *option, uint32_t least, uint32_t *value)
@@ -111,7 +92,7 @@ static int take_count(const char *option, uint32_t least, uint32_t *value)
 static int take_rank(uint32_t *rank)
 {
 	uint64_t number;
-	int code = take_number("rank", 0, UINT32_MAX, &number);
+	int code = take_number("--rank", 0, UINT32_MAX, &number);
 
 	if (!code)
 		*rank = (uint32_t)number;
@@ -124,8 +105,9 @@ static int take_rate(double *rate)
 	double number = strtod(optarg, &end);
 
 	if (end == optarg || *end || !isfinite(number) || number <= 0 || number > RATE_MAX)
-		return refuse("rate", optarg,
-			      "a number of steps per second above 0, at most 1000000");
+		return arguments_refuse_value(
+			"r3ring produce", "--rate", optarg,
+			"a number of steps per second above 0, at most 1000000");
 	*rate = number;
 	return 0;
 }
@@ -189,13 +171,13 @@ static int take_text_option(int option, struct run_options *run)
 		run->text = optarg;
 		return 0;
 	case OPT_REQUESTS:
-		return take_count("requests", 1, &run->requests);
+		return take_count("--requests", 1, &run->requests);
 	case OPT_CHUNK:
-		return take_count("prefill-chunk", 1, &run->prefill_chunk);
+		return take_count("--prefill-chunk", 1, &run->prefill_chunk);
 	case OPT_SEED:
-		return take_number("seed", 0, UINT64_MAX, &run->seed);
+		return take_number("--seed", 0, UINT64_MAX, &run->seed);
 	case OPT_HIDDEN:
-		return take_count("hidden", 1, &run->hidden);
+		return take_count("--hidden", 1, &run->hidden);
 	default:
 		return -EINVAL; /* getopt has said why */
 	}
@@ -212,13 +194,13 @@ static int take_option(int option, struct command_line *line)
 	case OPT_RANK:
 		return take_rank(&run->rank);
 	case OPT_BATCH:
-		return take_count("batch", 1, &run->batch_rows);
+		return take_count("--batch", 1, &run->batch_rows);
 	case OPT_RATE:
 		return take_rate(&run->rate);
 	case OPT_MAX_STEPS:
-		return take_number("max-steps", 1, UINT64_MAX, &run->max_steps);
+		return take_number("--max-steps", 1, UINT64_MAX, &run->max_steps);
 	case OPT_EPLB:
-		return take_count("eplb-replicas", 0, &run->eplb_replicas);
+		return take_count("--eplb-replicas", 0, &run->eplb_replicas);
 	case OPT_DEVICE:
 		run->device = optarg;
 		return 0;
@@ -235,7 +217,7 @@ static int take_option(int option, struct command_line *line)
 		run->trace = optarg;
 		return 0;
 	case OPT_REPEAT:
-		return take_count("repeat", 1, &run->repeat);
+		return take_count("--repeat", 1, &run->repeat);
 	case OPT_JSON:
 		line->json = true;
 		return 0;

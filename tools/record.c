@@ -70,8 +70,7 @@ static const char usage[] =
 
 static int refuse(const char *option, const char *value, const char *wanted)
 {
-	fprintf(stderr, "r3ring record: %s: '%s' is not %s\n", option, value, wanted);
-	return -EINVAL;
+	return arguments_refuse_value("r3ring record", option, value, wanted);
 }
 
 /* ---- option values ------------------------------------------------------ */

@@ -62,11 +62,9 @@ static int take_rate(struct replay_options *replay)
 		return 0;
 	}
 	if (end == optarg || *end || !isfinite(number) || number <= 0 || number > RATE_MAX) {
-		fprintf(stderr,
-			"r3ring replay: --rate: '%s' is not 'recorded', 'max' or a number of steps "
-			"per second above 0, at most 1000000\n",
-			optarg);
-		return -EINVAL;
+		return arguments_refuse_value("r3ring replay", "--rate", optarg,
+					      "'recorded', 'max' or a number of steps per second "
+					      "above 0, at most 1000000");
 	}
 	replay->pace = REPLAY_RATE;
 	replay->rate = number;
@@ -75,18 +73,11 @@ static int take_rate(struct replay_options *replay)
 
 static int take_request(struct command_line *line)
 {
-	uint32_t count = line->replay.request_count;
-	const char **grown = reallocarray(line->requests, count + 1u, sizeof(const char *));
+	int code = arguments_append("r3ring replay", &line->requests, &line->replay.request_count,
+				    optarg);
 
-	if (!grown) {
-		fputs("r3ring replay: no memory\n", stderr);
-		return -ENOMEM;
-	}
-	grown[count] = optarg;
-	line->requests = grown;
-	line->replay.requests = grown;
-	line->replay.request_count = count + 1;
-	return 0;
+	line->replay.requests = line->requests;
+	return code;
 }
 
 static int take_option(int option, struct command_line *line)

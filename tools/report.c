@@ -38,24 +38,9 @@ static const char usage[] =
 	"exit codes: 0 done, 1 failed, or the archive is damaged: then the page is of what could\n"
 	"be read; 2 usage\n";
 
-static int refuse(const char *option, const char *wanted)
-{
-	fprintf(stderr, "r3ring report: %s: '%s' is not %s\n", option, optarg, wanted);
-	return -EINVAL;
-}
-
 static int take_number(const char *option, uint64_t least, uint64_t most, uint64_t *number)
 {
-	char wanted[64], *end;
-
-	errno = 0;
-	*number = strtoull(optarg, &end, 10);
-	snprintf(wanted, sizeof(wanted), "a number from %llu to %llu", (unsigned long long)least,
-		 (unsigned long long)most);
-	return optarg[0] < '0' || optarg[0] > '9' || *end || errno || *number < least ||
-			       *number > most
-		       ? refuse(option, wanted)
-		       : 0;
+	return arguments_number("r3ring report", option, optarg, least, most, number);
 }
 
 static int take_numbers(int option, struct report_line *line)
@@ -85,17 +70,11 @@ static int take_numbers(int option, struct report_line *line)
 
 static int add_request(struct report_line *line)
 {
-	const char **request =
-		realloc(line->request, (line->options.requests + 1) * sizeof(*request));
+	int code =
+		arguments_append("r3ring report", &line->request, &line->options.requests, optarg);
 
-	if (!request) {
-		fputs("r3ring report: no memory\n", stderr);
-		return -ENOMEM;
-	}
-	request[line->options.requests++] = optarg;
-	line->request = request;
-	line->options.request = request;
-	return 0;
+	line->options.request = line->request;
+	return code;
 }
 
 static int take_option(int option, struct report_line *line)
