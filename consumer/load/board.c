@@ -1,47 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is shown to those that read: copies of the windows' sums, each of a step's end. */
+/* What is shown to those that read: the sums, each of a step's end, and what windows begin with. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "consumer/load/load.h"
 
+/* Whoever refers to one of the pool's blocks: buckets, images with their bases, `own`, `since`. */
+#define BLOCKS (LOAD_WINDOWS * LOAD_BUCKETS + LOAD_IMAGES * (LOAD_WINDOWS + 2) + 2)
+
 /* ---- memory ------------------------------------------------------------------ */
 
 void load_board_free(struct load_board *board)
 {
-	for (uint32_t i = 0; i < LOAD_WINDOWS; i++)
-		load_window_close(&board->window[i]);
-	for (uint32_t i = 0; i < LOAD_IMAGES; i++) {
-		for (uint32_t j = 0; j < LOAD_WINDOWS; j++) {
-			free(board->image[i].all[j].counts);
-			free(board->image[i].since[j].counts);
-		}
-		cells_sums_close(&board->image[i].sums);
-	}
-	free(board->since.start);
-	cells_sums_close(&board->own);
+	for (uint32_t i = 0; i < LOAD_IMAGES; i++)
+		free(board->image[i].sums.average);
+	free(board->own.average);
+	load_pool_close(&board->pool);
 	free(board->layer);
 	free(board);
 }
 
-/* That of the newest epoch is made when there is a second one. */
-static int image_open(struct load_image *image, size_t bytes)
+/* Nothing was counted yet. */
+static int sums_open(struct load_board *board)
 {
-	for (uint32_t i = 0; i < LOAD_WINDOWS; i++) {
-		image->all[i].counts = cells_alloc(bytes);
-		if (!image->all[i].counts)
-			return -ENOMEM;
-	}
-	return cells_sums_open(&image->sums, bytes);
+	const size_t bytes = cells_sum_bytes(&board->shape);
+	bool made = load_pool_open(&board->pool, cells_sum_count(&board->shape), BLOCKS) == 0;
+
+	for (uint32_t i = 0; i < LOAD_IMAGES; i++)
+		made &= (board->image[i].sums.average = cells_alloc(bytes)) != NULL;
+	made &= (board->own.average = cells_alloc(bytes)) != NULL;
+	if (!made)
+		return -ENOMEM;
+	board->own.running = load_pool_take(&board->pool);
+	memset(board->own.running, 0, bytes);
+	board->now = &board->own;
+	return 0;
 }
 
 static int board_open(struct load_board *board, const struct r3ring_load_options *options,
 		      const struct r3ring_record *record)
 {
 	const struct r3ring_schema_record *schema = &record->u.schema.head;
-	size_t bytes, table = schema->layers * sizeof(*board->layer);
-	int r;
+	size_t table = schema->layers * sizeof(*board->layer);
 
 	board->shape = cells_shape_of(schema->layers, schema->experts);
 	board->top_k = schema->top_k;
@@ -49,29 +50,14 @@ static int board_open(struct load_board *board, const struct r3ring_load_options
 	if (!board->layer)
 		return -ENOMEM;
 	memcpy(board->layer, record->u.schema.layers, table);
-	bytes = cells_sum_bytes(&board->shape);
-	r = load_window_open(&board->window[0], R3RING_LOAD_STEPS, options->window_steps,
-			     &board->shape);
-	if (r == 0)
-		r = load_window_open(&board->window[1], R3RING_LOAD_TIME, options->window_ns,
-				     &board->shape);
-	board->now = &board->own;
-	board->since.start = cells_alloc(bytes);
-	if (r == 0)
-		r = cells_sums_open(&board->own, bytes);
-	for (uint32_t i = 0; r == 0 && i < LOAD_IMAGES; i++)
-		r = image_open(&board->image[i], bytes);
-	return board->since.start ? r : -ENOMEM;
+	load_window_open(&board->window[0], R3RING_LOAD_STEPS, options->window_steps);
+	load_window_open(&board->window[1], R3RING_LOAD_TIME, options->window_ns);
+	return sums_open(board);
 }
 
 uint64_t load_board_bytes(const struct load_board *board)
 {
-	uint64_t sums = LOAD_WINDOWS * LOAD_BUCKETS + 3 + LOAD_IMAGES * (LOAD_WINDOWS + 2);
-
-	for (uint32_t i = 0; i < LOAD_IMAGES; i++)
-		for (uint32_t j = 0; j < LOAD_WINDOWS; j++)
-			sums += board->image[i].since[j].counts != NULL;
-	return sums * cells_sum_bytes(&board->shape);
+	return load_pool_bytes(&board->pool) + (LOAD_IMAGES + 1) * cells_sum_bytes(&board->shape);
 }
 
 /* ---- one for each schema ------------------------------------------------------- */
@@ -144,47 +130,24 @@ static struct load_image *claim_place(struct load_board *board)
 	return NULL;
 }
 
+/* Its sums are written: a window that begins with those before keeps them. */
 static void ensure_next(struct load_board *board)
 {
-	if (!board->next)
-		board->next = claim_place(board);
-}
+	struct cells_sums *sums;
 
-/* Most steps find the same bucket at the beginning as the image that was here before. */
-static void copy_base(struct load_base *base, const struct load_bucket *bucket, size_t bytes)
-{
-	if (base->version == bucket->version)
+	if (board->next)
 		return;
-	if (!base->counts)
-		base->counts = cells_alloc(bytes);
-	base->version = base->counts ? bucket->version : 0;
-	if (base->counts)
-		memcpy(base->counts, bucket->start, bytes);
-}
-
-static void image_begin(struct load_image *image, const struct load_board *board)
-{
-	const size_t bytes = cells_sum_bytes(&board->shape);
-
-	for (uint32_t i = 0; i < LOAD_WINDOWS; i++) {
-		const struct load_bucket *all;
-
-		all = load_window_begin(&board->window[i], &image->all[i].stretch);
-		copy_base(&image->all[i], all, bytes);
-		image->mixed[i] = board->since.version > all->version;
-		image->since[i].stretch = board->since.stretch;
-		if (image->mixed[i])
-			copy_base(&image->since[i], &board->since, bytes);
-	}
+	board->next = claim_place(board);
+	if (!board->next)
+		return;
+	sums = &board->next->sums;
+	sums->running = load_pool_own(&board->pool, sums->running);
 }
 
 /* What is shown has left `next`: so layers are not folded in place, and may be taken back. */
 bool load_board_prepare(struct load_board *board)
 {
 	ensure_next(board);
-	/* Most windows begin with the same bucket when the step has ended: then all is there. */
-	if (board->next && board->ever.steps)
-		image_begin(board->next, board);
 	return board->next;
 }
 
@@ -211,17 +174,18 @@ static void fold_rest(const struct r3ring_load *load, struct load_board *board,
 {
 	const struct cells_shape *shape = &board->shape;
 	struct cells_sums *to = board->next ? &board->next->sums : &board->own;
+	const struct cells_sums from = *board->now;
 	size_t cells = cells_count(shape);
 
+	/* Where it is what is now, a bucket may just have begun with it; then nothing was folded. */
+	to->running = load_pool_own(&board->pool, to->running);
 	for (uint32_t layer = 0; layer < shape->layers; layer++) {
 		size_t at = (size_t)layer * shape->stride;
 
 		if (!step->layer_folded[layer])
-			cells_fold(to, board->now, step->counts + at, load->decay, at,
-				   shape->stride);
+			cells_fold(to, &from, step->counts + at, load->decay, at, shape->stride);
 	}
-	cells_fold(to, board->now, step->layer_rows, load->decay, cells,
-		   cells_sum_count(shape) - cells);
+	cells_fold(to, &from, step->layer_rows, load->decay, cells, cells_sum_count(shape) - cells);
 	board->now = to;
 }
 
@@ -262,9 +226,21 @@ void load_board_end_epoch(struct load_board *board)
 
 /* ---- showing ------------------------------------------------------------------------ */
 
-static void image_fill(struct load_image *image, const struct load_board *board)
+static void share_base(struct load_pool *pool, struct load_base *base,
+		       const struct load_bucket *bucket)
 {
-	image_begin(image, board);
+	load_pool_leave(pool, base->counts);
+	base->counts = load_pool_share(pool, bucket->start);
+	base->version = bucket->version;
+}
+
+static void image_fill(struct load_image *image, struct load_board *board)
+{
+	for (uint32_t i = 0; i < LOAD_WINDOWS; i++)
+		share_base(&board->pool, &image->all[i],
+			   load_window_begin(&board->window[i], &image->all[i].stretch));
+	share_base(&board->pool, &image->since, &board->since);
+	image->since.stretch = board->since.stretch;
 	image->weight = board->weight;
 	image->ever = board->ever;
 	image->epoch = board->epoch;
@@ -273,11 +249,10 @@ static void image_fill(struct load_image *image, const struct load_board *board)
 /* What it is given has the newest sums, or gets them. */
 static void show(struct r3ring_load *load, struct load_board *board, struct load_image *image)
 {
-	const size_t bytes = cells_sum_bytes(&board->shape);
-
 	if (board->now != &image->sums) {
-		memcpy(image->sums.running, board->now->running, bytes);
-		memcpy(image->sums.average, board->now->average, bytes);
+		load_pool_leave(&board->pool, image->sums.running);
+		image->sums.running = load_pool_share(&board->pool, board->now->running);
+		memcpy(image->sums.average, board->now->average, cells_sum_bytes(&board->shape));
 		board->now = &image->sums;
 	}
 	image_fill(image, board);

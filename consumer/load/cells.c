@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,19 +22,6 @@ void *cells_alloc(size_t bytes)
 	if (cells)
 		memset(cells, 0, whole);
 	return cells;
-}
-
-int cells_sums_open(struct cells_sums *sums, size_t bytes)
-{
-	sums->running = cells_alloc(bytes);
-	sums->average = cells_alloc(bytes);
-	return sums->running && sums->average ? 0 : -ENOMEM;
-}
-
-void cells_sums_close(struct cells_sums *sums)
-{
-	free(sums->running);
-	free(sums->average);
 }
 
 static inline uint32_t sum_of(const u32x8 *lanes)

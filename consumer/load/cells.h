@@ -48,10 +48,6 @@ struct cells_sums {
 	float *average;    /* of steps that fade */
 };
 
-/* Zeroed. Returns 0 or -ENOMEM; cells_sums_close() in any case. */
-int cells_sums_open(struct cells_sums *sums, size_t bytes);
-void cells_sums_close(struct cells_sums *sums);
-
 /*
  * Of the cells [at, at + count): to = from with a step's counts on top, average fading by
  * @decay; counts = 0. In one pass, also in place.

@@ -9,6 +9,7 @@
  *	watch.c     up to where requests were run already
  *	window.c    counted steps come into windows and go out of them
  *	board.c     what of it is shown to those that read
+ *	pool.c      blocks that windows and what is shown of them share
  *	maps.c      EPLB maps
  *	snapshot.c  reading; merging channels
  *	figures.c   how even it is
@@ -28,6 +29,7 @@
 
 #include "consumer/hold.h"
 #include "consumer/load/cells.h"
+#include "consumer/load/pool.h"
 
 #define LOAD_BUCKETS 8u /* of a window: it moves on by an eighth */
 #define LOAD_IMAGES 4u  /* places of a board */
@@ -125,7 +127,7 @@ struct load_stretch { /* of steps */
 };
 
 struct load_bucket {
-	uint32_t *start;  /* cells and rows: the board's running counts when it began */
+	uint32_t *start;  /* of the board's pool: its running counts when it began */
 	uint64_t version; /* greater than that of all buckets of the board that began before */
 	uint64_t number;  /* time window: which stretch of time */
 	struct load_stretch stretch;
@@ -145,8 +147,8 @@ struct load_window {
 
 /* Running counts when a window's oldest bucket began. */
 struct load_base {
-	uint32_t *counts; /* cells and rows; NULL: none was needed yet */
-	uint64_t version;
+	uint32_t *counts;            /* of the board's pool */
+	uint64_t version;            /* its bucket's */
 	struct load_stretch stretch; /* from there on */
 };
 
@@ -154,11 +156,10 @@ struct load_base {
 struct load_image {
 	uint32_t hold;
 	uint64_t epoch;
-	struct cells_sums sums;
+	struct cells_sums sums; /* running: of the board's pool */
 	struct load_base all[LOAD_WINDOWS];
-	struct load_base since[LOAD_WINDOWS]; /* of what ran with the newest epoch, */
-	bool mixed[LOAD_WINDOWS];             /* where that is not all */
-	float weight;                         /* of all steps in the average */
+	struct load_base since; /* of what ran with the newest epoch: not all, where it is newer */
+	float weight;           /* of all steps in the average */
 	struct load_stretch ever;
 };
 
@@ -167,9 +168,10 @@ struct load_board {
 	struct cells_shape shape;
 	uint16_t top_k;
 	struct r3ring_layer_entry *layer; /* [layers] */
-	struct cells_sums *now;           /* of all steps: an image's, or */
-	struct cells_sums own;            /* where all images were being read */
-	struct load_image *next;          /* claimed: where the sums with the next step go */
+	struct load_pool pool;
+	struct cells_sums *now;  /* of all steps: an image's, or */
+	struct cells_sums own;   /* where all images were being read */
+	struct load_image *next; /* claimed: where the sums with the next step go */
 	uint64_t versions;
 	struct load_window window[LOAD_WINDOWS];
 	struct load_bucket since; /* of all steps since the newest epoch began */
@@ -280,9 +282,7 @@ void load_rows_take(struct r3ring_load *load, struct load_channel *channel, stru
 		    const struct load_part *part);
 
 /* window.c */
-int load_window_open(struct load_window *window, enum r3ring_load_over over, uint64_t length,
-		     const struct cells_shape *shape);
-void load_window_close(struct load_window *window);
+void load_window_open(struct load_window *window, enum r3ring_load_over over, uint64_t length);
 /* A step that is about to be added to the board's running counts. */
 void load_window_add(struct load_window *window, struct load_board *board,
 		     const struct load_step *step);

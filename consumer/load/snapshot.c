@@ -137,12 +137,12 @@ static bool part_of_image(const struct asking *asking, const struct load_image *
 	if (asking->epoch != R3RING_LOAD_ANY_EPOCH) {
 		if (asking->epoch != image->epoch)
 			return false;
-		if (image->mixed[i])
-			base = &image->since[i];
+		if (image->since.version > base->version)
+			base = &image->since;
 	}
 	part->base = base->counts;
 	part->stretch = &base->stretch;
-	return base->version;
+	return true;
 }
 
 static double cell(const struct part *part, size_t at)

@@ -4,36 +4,17 @@
  * what had been counted when it began, so that a window's counts are a difference, and steps
  * leave it without being touched.
  */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "consumer/load/load.h"
 
 /* What a window has then fits 32 bits, in which its difference is right. */
 #define BUCKET_IDS (UINT32_MAX / LOAD_BUCKETS)
 
-int load_window_open(struct load_window *window, enum r3ring_load_over over, uint64_t length,
-		     const struct cells_shape *shape)
+void load_window_open(struct load_window *window, enum r3ring_load_over over, uint64_t length)
 {
-	size_t bytes = cells_sum_bytes(shape);
-
 	window->over = over;
 	window->length = (length - 1) / LOAD_BUCKETS + 1;
 	window->most = length / window->length < LOAD_BUCKETS ? (uint32_t)(length / window->length)
 							      : LOAD_BUCKETS;
-	for (uint32_t i = 0; i < LOAD_BUCKETS; i++) {
-		window->bucket[i].start = cells_alloc(bytes);
-		if (!window->bucket[i].start)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-void load_window_close(struct load_window *window)
-{
-	for (uint32_t i = 0; i < LOAD_BUCKETS; i++)
-		free(window->bucket[i].start);
 }
 
 /* ---- accounts --------------------------------------------------------------- */
@@ -119,7 +100,8 @@ void load_bucket_begin(struct load_bucket *bucket, struct load_board *board)
 {
 	bucket->version = ++board->versions;
 	bucket->stretch = (struct load_stretch){0};
-	memcpy(bucket->start, board->now->running, cells_sum_bytes(&board->shape));
+	load_pool_leave(&board->pool, bucket->start);
+	bucket->start = load_pool_share(&board->pool, board->now->running);
 }
 
 static struct load_bucket *bucket_for(struct load_window *window, struct load_board *board,

@@ -20,6 +20,7 @@
 #define STEPS 400u
 #define WARM_UP 20u
 #define PACE_NS 2500000ull
+#define STEP_NS 20000000ull /* of steps of which only the windows are of interest */
 
 enum { WRITER_CPU = 0, READER_CPU = 1 };
 
@@ -386,18 +387,34 @@ static int feed_signatures(void *signatures, const struct r3ring_view *view,
 	return r3ring_signatures_feed(signatures, 0, view, record);
 }
 
+/* Steps of maps that change, until the windows have all that they are to have. */
+static int fill_windows(struct r3ring_load *load, const struct shape *shape, uint64_t *seq)
+{
+	int rc = 0;
+
+	for (uint64_t step = 1; !rc && step <= STEPS; step++) {
+		struct r3ring_record records[] = {step_of(shape, step), end_of(step)};
+
+		records[0].u.step.head.eplb_epoch = step / 16;
+		records[1].u.step_end.head.publish_ns = step * STEP_NS;
+		rc = feed_plain(feed_load, load, records, 2, seq);
+	}
+	return rc;
+}
+
 static int channel_memory(const struct bench_row *row, double *value)
 {
 	const struct shape *shape = shape_of(row);
 	struct r3ring_layer_entry layers[128];
-	struct r3ring_record records[] = {schema_of(shape, layers), step_of(shape, 1), end_of(1)};
+	struct r3ring_record schema = schema_of(shape, layers);
 	struct r3ring_load *load = NULL;
 	struct r3ring_load_stats stats;
 	uint64_t seq = 0;
 	int rc = r3ring_load_create(&load, NULL, NULL);
 
 	rc = rc ? rc : r3ring_load_channel(load, "bench/0");
-	rc = rc ? rc : feed_plain(feed_load, load, records, 3, &seq);
+	rc = rc ? rc : feed_plain(feed_load, load, &schema, 1, &seq);
+	rc = rc ? rc : fill_windows(load, shape, &seq);
 	if (!rc) {
 		r3ring_load_get_stats(load, &stats);
 		*value = (double)stats.bytes / (1 << 20);

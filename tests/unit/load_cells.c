@@ -74,11 +74,19 @@ Test(load_cells, strangers_leave_the_table_and_experts_stay)
 
 static void fill(struct cells_sums *sums)
 {
-	cr_assert_eq(cells_sums_open(sums, (AT + COUNT) * sizeof(uint32_t)), 0);
+	*sums = (struct cells_sums){.running = cells_alloc((AT + COUNT) * sizeof(uint32_t)),
+				    .average = cells_alloc((AT + COUNT) * sizeof(float))};
+	cr_assert(sums->running && sums->average);
 	for (uint32_t i = 0; i < AT + COUNT; i++) {
 		sums->running[i] = UINT32_MAX - 20 + 1000 * i;
 		sums->average[i] = (float)(2 * i);
 	}
+}
+
+static void empty(struct cells_sums *sums)
+{
+	free(sums->running);
+	free(sums->average);
 }
 
 /* What is in front of AT must stay as it is in @to. */
@@ -101,8 +109,8 @@ static void expect_folded(bool in_place)
 	}
 	for (uint32_t i = 0; i < COUNT; i++)
 		cr_assert_eq(counts[i], 0);
-	cells_sums_close(&from);
-	cells_sums_close(&other);
+	empty(&from);
+	empty(&other);
 	free(counts);
 }
 
