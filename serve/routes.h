@@ -26,7 +26,7 @@ struct routes;
 struct routes_options {
 	const char *instance;
 	const char *runtime_dir; /* NULL: as readers find it */
-	uint64_t max_bytes;      /* of rows; the steps that are open come on top of it */
+	uint64_t max_bytes;      /* as r3ring_assembler_options has it */
 };
 
 /*
@@ -41,7 +41,7 @@ struct routes_stats {
 	uint64_t live, ended;       /* requests that are kept now */
 	uint64_t evicted;           /* that lived and had to go */
 	uint64_t forgotten;         /* that had ended and had to go */
-	uint64_t bytes, max_bytes;  /* of rows */
+	uint64_t bytes, max_bytes;  /* held, and that may be */
 	uint64_t rows;              /* that got a position in a request, so far */
 	uint64_t rows_unattributed; /* of requests that nobody announced, or that were evicted */
 	uint64_t gaps;              /* how often records were gone before they were read */

@@ -93,7 +93,7 @@ struct export_options {
 	enum r3ring_row_policy policy;
 	uint32_t include;   /* enum export_include */
 	bool join;          /* a session's next turn supplies the last token's row */
-	uint64_t max_bytes; /* of rows held; 0: the assembler's default */
+	uint64_t max_bytes; /* of requests at work; 0: the assembler's default */
 	uint32_t min_ends;  /* as in struct r3ring_assembler_options */
 };
 

@@ -34,9 +34,9 @@ struct layer_map {
 struct r3ring_assembled {
 	struct r3ring_assembled *next;
 	struct request *request;
-	bool looked;         /* it lives on: it is its assembler's */
-	uint64_t bytes;      /* of its rows, */
-	uint64_t *bytes_out; /* and of all that were given out and not freed */
+	bool looked;        /* it lives on: it is its assembler's */
+	uint64_t bytes;     /* of the request, its rows and itself, */
+	uint64_t bytes_own; /* and of itself */
 	enum r3ring_row_policy policy;
 	bool joined;       /* of engines that `min_ends` says have a part of each request */
 	struct pass *pass; /* [passes], by number */

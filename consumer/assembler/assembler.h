@@ -6,7 +6,8 @@
  *	steps.c     open steps: rows, layers, spans, what came of them
  *	settle.c    items in the ring's order
  *	order.c     whose a step's spans are, by the step before
- *	lives.c     requests begin, go on, end; keyframes; eviction
+ *	lives.c     requests begin, go on, end; keyframes
+ *	room.c      what goes when more is held than the limit
  *	place.c     a step's rows get positions in requests and keys, by
  *	place_append.c place_row.c place_keys.c
  *	place_again.c  and others, when spans come later than that
@@ -94,6 +95,9 @@ struct item {
 	bool repeated;               /* by a keyframe, seen or not */
 	struct r3ring_record record; /* ITEM_RECORD: its pointers lead into `payload` */
 	void *payload;
+	size_t payload_bytes;
+	uint64_t bytes; /* as accounted */
+	uint8_t cause;  /* of ITEM_GAP, 0: R3RING_MISSING_GAP */
 	struct step step;
 };
 
@@ -108,7 +112,8 @@ struct turn {
 struct channel {
 	char *name;
 	uint32_t index;
-	uint32_t instance; /* the first channel of the same one */
+	uint32_t instance;     /* the first channel of the same one */
+	struct memory *memory; /* of the assembler */
 	bool draft;
 	bool copy; /* of a primary's rows */
 	bool schema_seen;
@@ -116,7 +121,8 @@ struct channel {
 	uint64_t generation;
 	struct r3ring_schema_record schema;
 	struct row_pool *pool;  /* of the schema, among `pools` */
-	struct row_pool *pools; /* all that were */
+	struct row_pool *pools; /* all that were, */
+	uint32_t schemas;       /* and how many */
 	struct part *parts;     /* live, by handle */
 	struct turn *order;     /* [ordered] of the newest step's spans */
 	uint32_t ordered;
@@ -144,6 +150,8 @@ struct onlooker {
 	void (*over)(void *ctx, struct request *request, uint32_t flags);
 };
 
+#define SCHEMAS_MAX 64u /* that differ, of a channel */
+
 struct r3ring_assembler {
 	struct r3ring_assembler_options options;
 	struct onlooker onlooker;
@@ -158,7 +166,8 @@ struct r3ring_assembler {
 	struct request *all;
 	uint64_t touches; /* of them and their attempts so far: their clock */
 	struct r3ring_assembled *given_first, *given_last;
-	uint64_t bytes_out; /* of rows that were given out: they are the user's to free */
+	struct memory memory;
+	uint64_t sorted_at; /* by touches, when requests were last sorted by them */
 };
 
 /* steps.c */
@@ -169,6 +178,9 @@ int step_open(struct step *step, const struct channel *channel, uint64_t seq,
 void step_clear(struct step *step);
 /* and of that. */
 void step_release(struct step *step);
+/* What it has, its rows aside; and what one takes that is opened, with its rows. */
+uint64_t step_bytes(const struct step *step);
+uint64_t step_bytes_to_open(const struct channel *channel, const struct r3ring_record *record);
 void step_layer(struct step *step, const struct r3ring_record *record, uint32_t experts);
 void step_skip(struct step *step, uint32_t first, uint32_t end);
 void step_rows(struct step *step, const struct r3ring_record *record);
@@ -184,6 +196,8 @@ bool step_map_settled(const struct step *step);
 
 /* settle.c: @all: also what still waits for spans. */
 void channel_settle(struct r3ring_assembler *assembler, struct channel *channel, bool all);
+/* Accounts for what it has now. */
+void item_account(const struct channel *channel, struct item *item);
 void item_free(struct item *item);
 
 /* lives.c: requests begin and end */
@@ -199,8 +213,12 @@ void requests_gap(const struct channel *channel, uint8_t cause);
  * later lost nothing by it. */
 void part_tear(struct part *part, const struct channel *channel, uint8_t cause);
 struct part *part_of(const struct channel *channel, uint64_t handle);
-void requests_make_room(struct r3ring_assembler *assembler);
+/* Out of the tables, to the user. @flags: what is to be said beside what the request knows. */
+void request_let_go(struct r3ring_assembler *assembler, struct request *request, uint32_t flags);
 void requests_flush(struct r3ring_assembler *assembler);
+
+/* room.c */
+void requests_make_room(struct r3ring_assembler *assembler);
 
 /* order.c: makes the channel's order that of the step's spans; 0 or -ENOMEM: it is as it was. */
 int order_follow(struct channel *channel, const struct map *map);

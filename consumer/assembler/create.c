@@ -7,6 +7,7 @@
 #include "consumer/assembler/assembler.h"
 
 #define BYTES_MAX_DEFAULT (UINT64_C(1) << 30)
+#define BYTES_MAX (UINT64_MAX / 4) /* more than there is: sums of it have room */
 #define KEYS_MAX_DEFAULT (UINT64_C(1) << 16)
 #define TOKENS_MAX_DEFAULT (1u << 20)
 #define LATE_STEPS_DEFAULT 64u
@@ -25,6 +26,8 @@ static int options_take(struct r3ring_assembler_options *to,
 		return r3ring_error_set(err, -EINVAL, "policy: %d is none", (int)to->policy);
 	if (!to->max_bytes)
 		to->max_bytes = BYTES_MAX_DEFAULT;
+	if (to->max_bytes > BYTES_MAX)
+		to->max_bytes = BYTES_MAX;
 	if (!to->max_keys)
 		to->max_keys = KEYS_MAX_DEFAULT;
 	if (!to->max_tokens)
@@ -48,6 +51,7 @@ int r3ring_assembler_create(struct r3ring_assembler **assembler,
 		free(created);
 		return r;
 	}
+	created->memory.most = created->options.max_bytes;
 	*assembler = created;
 	return 0;
 }
@@ -85,7 +89,7 @@ void r3ring_assembler_destroy(struct r3ring_assembler *assembler)
 }
 
 static struct channel *channel_create(const char *name, bool draft, uint32_t index,
-				      uint64_t max_keys)
+				      uint64_t max_keys, struct memory *memory)
 {
 	struct channel *channel = calloc(1, sizeof(*channel));
 
@@ -98,7 +102,9 @@ static struct channel *channel_create(const char *name, bool draft, uint32_t ind
 	}
 	channel->index = index;
 	channel->draft = draft;
+	channel->memory = memory;
 	channel->keys.most = max_keys;
+	channel->keys.memory = memory;
 	return channel;
 }
 
@@ -128,7 +134,8 @@ int r3ring_assembler_channel(struct r3ring_assembler *assembler, const char *nam
 		return -ENOMEM;
 	assembler->channel = table;
 	table[assembler->channels] = channel_create(name, parsed.draft, assembler->channels,
-						    assembler->options.max_keys);
+						    assembler->options.max_keys,
+						    &assembler->memory);
 	if (!table[assembler->channels])
 		return -ENOMEM;
 	table[assembler->channels]->instance = instance_of(assembler, name);
@@ -139,6 +146,7 @@ void r3ring_assembler_get_stats(const struct r3ring_assembler *assembler,
 				struct r3ring_assembler_stats *stats)
 {
 	*stats = assembler->stats;
+	stats->bytes = assembler->memory.held;
 	for (uint32_t i = 0; i < assembler->channels; i++) {
 		const struct key_store *keys = &assembler->channel[i]->keys;
 

@@ -22,7 +22,26 @@ static struct item *item_append(struct channel *channel, enum item_type type)
 		return NULL;
 	item->type = type;
 	DL_APPEND(channel->items, item);
+	item_account(channel, item);
 	return item;
+}
+
+/* Of no use after all. */
+static void item_withdraw(struct channel *channel, struct item *item)
+{
+	DL_DELETE(channel->items, item);
+	channel->memory->held -= item->bytes;
+	item_free(item);
+}
+
+static int append_gap(struct channel *channel, uint8_t cause)
+{
+	struct item *item = item_append(channel, ITEM_GAP);
+
+	if (!item)
+		return -ENOMEM;
+	item->cause = cause;
+	return 0;
 }
 
 static int append_plain(struct channel *channel, enum item_type type)
@@ -43,15 +62,16 @@ static int append_record(struct channel *channel, const struct r3ring_view *view
 	item->repeated = view->flags & R3RING_DESC_REPEATED;
 	if (item->repeated && channel->keyframe_left)
 		item->keyframe = channel->keyframes;
-	item->payload = malloc(bytes ? bytes : 1);
+	item->payload_bytes = bytes ? bytes : 1;
+	item->payload = malloc(item->payload_bytes);
 	encoded = item->payload ? r3ring_record_encode(record, item->payload, bytes, NULL)
 				: -ENOMEM;
 	if (encoded < 0 || r3ring_record_decode(&item->record, record->type, item->payload,
 						(size_t)encoded, NULL) < 0) {
-		DL_DELETE(channel->items, item);
-		item_free(item);
+		item_withdraw(channel, item);
 		return -ENOMEM;
 	}
+	item_account(channel, item);
 	return 0;
 }
 
@@ -68,6 +88,28 @@ static bool same_layers(const struct row_pool *pool, const struct r3ring_record 
 		    pool->layer[i].kind != layers[i].kind)
 			return false;
 	return true;
+}
+
+/* One that the channel had, or a new one. */
+static struct row_pool *pool_for(struct r3ring_assembler *assembler, struct channel *channel,
+				 const struct r3ring_record *record)
+{
+	struct row_pool *pool = channel->pools;
+
+	while (pool && !same_layers(pool, record))
+		pool = pool->next;
+	if (pool || channel->schemas == SCHEMAS_MAX)
+		return pool;
+	pool = row_pool_create(&record->u.schema.head, record->u.schema.layers,
+			       &assembler->memory.held);
+	if (!pool)
+		return NULL;
+	pool->channel = channel->index;
+	pool->instance = channel->instance;
+	pool->next = channel->pools;
+	channel->pools = pool;
+	channel->schemas++;
+	return pool;
 }
 
 static bool other_model(struct r3ring_assembler *assembler,
@@ -95,17 +137,11 @@ static int feed_schema(struct r3ring_assembler *assembler, struct channel *chann
 	channel->schema_seen = false;
 	if (other_model(assembler, schema))
 		return -EPROTO;
+	pool = pool_for(assembler, channel, record);
+	if (!pool)
+		return channel->schemas < SCHEMAS_MAX ? -ENOMEM : -EPROTO;
 	channel->schema = *schema;
-	if (!channel->pool || !same_layers(channel->pool, record)) {
-		pool = row_pool_create(schema, record->u.schema.layers, &assembler->stats.bytes);
-		if (!pool)
-			return -ENOMEM;
-		pool->channel = channel->index;
-		pool->instance = channel->instance;
-		pool->next = channel->pools;
-		channel->pools = pool;
-		channel->pool = pool;
-	}
+	channel->pool = pool;
 	channel->schema_seen = true;
 	return 0;
 }
@@ -163,6 +199,11 @@ static struct step *open_step(const struct channel *channel, uint64_t number)
 	}
 }
 
+static struct item *item_of(struct step *step)
+{
+	return (struct item *)((uintptr_t)step - offsetof(struct item, step));
+}
+
 /* Whatever was not said of earlier steps is not said any more. */
 static void end_former_steps(struct channel *channel)
 {
@@ -195,16 +236,18 @@ static int feed_step(struct channel *channel, const struct r3ring_view *view,
 	int r;
 
 	end_former_steps(channel);
+	if (!memory_may_take_step(channel->memory, step_bytes_to_open(channel, record)))
+		return append_gap(channel, R3RING_MISSING_EVICTED);
 	item = item_append(channel, ITEM_STEP);
 	if (!item)
 		return -ENOMEM;
 	r = step_open(&item->step, channel, view->seq, record);
 	if (r < 0) {
-		DL_DELETE(channel->items, item);
-		item_free(item);
+		item_withdraw(channel, item);
 		key_store_forget_slots(&channel->keys);
 		return r;
 	}
+	item_account(channel, item);
 	channel->waiting++;
 	return 0;
 }
@@ -214,9 +257,10 @@ static int feed_spans(struct r3ring_assembler *assembler, struct channel *channe
 {
 	struct step *step = open_step(channel, record->u.spans.head.step);
 
-	if (step)
+	if (step) {
 		step_spans(step, view->seq, record);
-	else if (record->u.spans.head.flags & R3RING_SPANS_REPLACE)
+		item_account(channel, item_of(step));
+	} else if (record->u.spans.head.flags & R3RING_SPANS_REPLACE)
 		spans_place_again(assembler, channel, record);
 	return 0;
 }
@@ -252,8 +296,10 @@ static int feed_part_of_step(struct r3ring_assembler *assembler, struct channel 
 		return 0;
 	case R3RING_ROWS:
 		step = open_step(channel, record->u.rows.head.step);
-		if (step)
+		if (step) {
 			step_rows(step, record);
+			item_account(channel, item_of(step));
+		}
 		return 0;
 	case R3RING_STEP_END:
 		step = open_step(channel, record->u.step_end.head.step);
@@ -368,7 +414,7 @@ void r3ring_assembler_gap(struct r3ring_assembler *assembler, uint32_t index)
 			step_gap(&item->step);
 	}
 	/* Without memory for the item it is settled at once, which forgets more. */
-	if (append_plain(channel, ITEM_GAP) < 0) {
+	if (append_gap(channel, R3RING_MISSING_GAP) < 0) {
 		key_store_forget_slots(&channel->keys);
 		requests_gap(channel, R3RING_MISSING_GAP);
 	}

@@ -234,12 +234,23 @@ static uint64_t attempt_bytes(const struct attempt *attempt)
 
 static uint64_t bytes_of(const struct request *request)
 {
-	uint64_t bytes = 0;
+	uint64_t bytes = request->bytes;
 
 	for (const struct part *part = request->part; part; part = part->next)
 		for (uint32_t i = 0; i < part->attempts; i++)
 			bytes += attempt_bytes(part->attempt[i]);
 	return bytes;
+}
+
+/* Of all but the request. */
+static uint64_t own_bytes(const struct r3ring_assembled *assembled)
+{
+	return heap_bytes(sizeof(*assembled)) +
+	       heap_bytes(assembled->passes * sizeof(*assembled->pass)) +
+	       heap_bytes(assembled->layers * sizeof(*assembled->layer)) +
+	       heap_bytes(assembled->maps * sizeof(*assembled->map)) +
+	       assembled->maps *
+		       heap_bytes((assembled->layers + 1) * sizeof(*assembled->map->to_row));
 }
 
 /* All but the request. */
@@ -284,9 +295,10 @@ void request_give(struct r3ring_assembler *assembler, struct request *request, u
 		request_free(request);
 		return;
 	}
-	assembled->bytes = bytes_of(request);
-	assembled->bytes_out = &assembler->bytes_out;
-	assembler->bytes_out += assembled->bytes;
+	assembled->bytes_own = own_bytes(assembled);
+	assembled->bytes = bytes_of(request) + assembled->bytes_own;
+	assembler->memory.held += assembled->bytes_own;
+	assembler->memory.given += assembled->bytes;
 	if (assembler->given_last)
 		assembler->given_last->next = assembled;
 	else
@@ -313,7 +325,8 @@ void r3ring_assembled_free(struct r3ring_assembled *assembled)
 	if (!assembled)
 		return;
 	if (!assembled->looked) {
-		*assembled->bytes_out -= assembled->bytes;
+		assembled->request->memory->given -= assembled->bytes;
+		assembled->request->memory->held -= assembled->bytes_own;
 		request_free(assembled->request);
 	}
 	assembled_free(assembled);

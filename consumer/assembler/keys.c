@@ -8,8 +8,25 @@
 
 #define OTHERS_MOST 64u
 
-static void others_drop(struct key *key)
+static void account(struct key_store *store, uint64_t before, uint64_t now)
 {
+	store->bytes += now - before;
+	store->memory->held += now - before;
+}
+
+static size_t size_of(uint32_t tokens)
+{
+	return sizeof(struct key) + tokens * sizeof(struct row *);
+}
+
+static uint64_t store_table(const struct key_store *store)
+{
+	return store->keys ? table_bytes(store->keys->hh.tbl) : 0;
+}
+
+static void others_drop(struct key_store *store, struct key *key)
+{
+	account(store, heap_bytes(key->others * sizeof(*key->other)), 0);
 	for (uint32_t i = 0; i < key->others; i++)
 		row_drop(key->other[i].row);
 	free(key->other);
@@ -17,28 +34,34 @@ static void others_drop(struct key *key)
 	key->others = 0;
 }
 
-static void key_free(struct key *key)
+static void key_free(struct key_store *store, struct key *key)
 {
-	others_drop(key);
+	others_drop(store, key);
+	account(store, heap_bytes(size_of(key->name.tokens)), 0);
 	rows_drop(key->row, key->name.tokens);
 	free(key);
 }
 
 static void forget(struct key_store *store, struct key *key)
 {
+	const uint64_t table = store_table(store);
+
 	store->loads_forgotten |= key->loaded;
 	HASH_DEL(store->keys, key);
-	key_free(key);
+	account(store, table, store_table(store));
+	key_free(store, key);
 }
 
 static struct key *insert(struct key_store *store, struct key *key)
 {
-	unsigned int before = HASH_COUNT(store->keys);
+	const unsigned int before = HASH_COUNT(store->keys);
+	const uint64_t table = store_table(store);
 
 	HASH_ADD(hh, store->keys, name, sizeof(key->name), key);
+	account(store, table, store_table(store));
 	if (HASH_COUNT(store->keys) > before)
 		return key;
-	key_free(key);
+	key_free(store, key);
 	return NULL;
 }
 
@@ -61,31 +84,50 @@ struct key *key_find(struct key_store *store, const struct key_name *name)
 	return insert(store, key);
 }
 
+static void forget_oldest(struct key_store *store)
+{
+	forget(store, store->keys);
+	store->forgotten++;
+}
+
+/* False: the key is too large. One may be said to stand for any number of tokens. */
+static bool make_room(struct key_store *store, uint64_t bytes)
+{
+	const uint64_t most = store->memory->most / 2;
+
+	if (bytes > most)
+		return false;
+	if (HASH_COUNT(store->keys) >= store->most)
+		forget_oldest(store);
+	while (store->keys && store->bytes > most - bytes)
+		forget_oldest(store);
+	return true;
+}
+
 struct key *key_make(struct key_store *store, const struct key_name *name)
 {
 	struct key *key = key_find(store, name);
 
 	if (key)
 		return key;
-	if (HASH_COUNT(store->keys) >= store->most) {
-		forget(store, store->keys);
-		store->forgotten++;
-	}
-	key = calloc(1, sizeof(*key) + name->tokens * sizeof(*key->row));
+	if (!make_room(store, heap_bytes(size_of(name->tokens))))
+		return NULL;
+	key = calloc(1, size_of(name->tokens));
 	if (!key)
 		return NULL;
+	account(store, 0, heap_bytes(size_of(name->tokens)));
 	key->name = *name;
 	key->loaded = name->kind == R3RING_KEYS_BLOCK_HASH && store->loads_forgotten;
 	return insert(store, key);
 }
 
-static void empty(struct key *key)
+static void empty(struct key_store *store, struct key *key)
 {
 	for (uint32_t i = 0; i < key->name.tokens; i++) {
 		row_drop(key->row[i]);
 		key->row[i] = NULL;
 	}
-	others_drop(key);
+	others_drop(store, key);
 	key->owner = 0;
 	key->seen_from = 0;
 	key->run = false;
@@ -96,7 +138,7 @@ void key_erase(struct key_store *store, const struct key_name *name)
 	struct key *key = look_up(store, name);
 
 	if (key && key->loaded)
-		empty(key);
+		empty(store, key);
 	else if (key)
 		forget(store, key);
 }
@@ -113,7 +155,7 @@ void key_load(struct key_store *store, const struct key_name *name)
 	store->loads_forgotten |= !key;
 	if (!key)
 		return;
-	empty(key);
+	empty(store, key);
 	key->loaded = true;
 }
 
@@ -139,7 +181,8 @@ static bool says_more(const struct row *row, const struct row *other)
 }
 
 /* The row that goes, where it says what @row and the others do not. False: it cannot be kept. */
-static bool keep_former(struct key *key, uint32_t token, const struct row *row)
+static bool keep_former(struct key_store *store, struct key *key, uint32_t token,
+			const struct row *row)
 {
 	struct row *former = key->row[token];
 	struct key_other *grown;
@@ -154,16 +197,18 @@ static bool keep_former(struct key *key, uint32_t token, const struct row *row)
 	grown = realloc(key->other, (key->others + 1) * sizeof(*grown));
 	if (!grown)
 		return false;
+	account(store, heap_bytes(key->others * sizeof(*grown)),
+		heap_bytes((key->others + 1) * sizeof(*grown)));
 	key->other = grown;
 	grown[key->others++] = (struct key_other){token, row_hold(former)};
 	return true;
 }
 
-void key_set(struct key *key, uint32_t token, struct row *row)
+void key_set(struct key_store *store, struct key *key, uint32_t token, struct row *row)
 {
 	if (key->row[token] == row)
 		return;
-	if (!keep_former(key, token, row))
+	if (!keep_former(store, key, token, row))
 		row = NULL;
 	row_drop(key->row[token]);
 	key->row[token] = row ? row_hold(row) : NULL;
@@ -228,8 +273,6 @@ void key_store_shrink(struct key_store *store)
 {
 	uint32_t some = HASH_COUNT(store->keys) / 8 + 1;
 
-	for (; some && store->keys; some--) {
-		forget(store, store->keys);
-		store->forgotten++;
-	}
+	for (; some && store->keys; some--)
+		forget_oldest(store);
 }

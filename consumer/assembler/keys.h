@@ -11,6 +11,7 @@
 
 #include <uthash.h>
 
+#include "consumer/assembler/memory.h"
 #include "consumer/assembler/rows.h"
 
 struct key_name {
@@ -42,13 +43,16 @@ struct key {
 struct key_store {
 	struct key *keys;
 	uint64_t most;
-	uint64_t forgotten;   /* for want of room */
-	bool loads_forgotten; /* what is not known any more may have been loaded from elsewhere */
+	struct memory *memory; /* of the assembler, */
+	uint64_t bytes;        /* and what keys take of it, their rows aside: half at most */
+	uint64_t forgotten;    /* for want of room */
+	bool loads_forgotten;  /* what is not known any more may have been loaded from elsewhere */
 };
 
 /* The key's rows, or NULL. Finding one is using it. */
 struct key *key_find(struct key_store *store, const struct key_name *name);
-/* The key, emptied when it is new; NULL when memory is out (it is unknown then). */
+/* The key, emptied when it is new; NULL when memory is out, or it is too large (it is unknown
+ * then). */
 struct key *key_make(struct key_store *store, const struct key_name *name);
 /* What is behind it is not known any more; a hash is still known to have been loaded. */
 void key_erase(struct key_store *store, const struct key_name *name);
@@ -71,7 +75,7 @@ static inline bool key_seen(const struct key *key, uint64_t step)
  * nobody tells which is found: what a former pass said otherwise, or more, is kept beside the
  * row, and where there were too many passes nothing is known.
  */
-void key_set(struct key *key, uint32_t token, struct row *row);
+void key_set(struct key_store *store, struct key *key, uint32_t token, struct row *row);
 
 /* Slots are used again without being told where records are lost; hashes are not. */
 void key_store_forget_slots(struct key_store *store);

@@ -32,24 +32,41 @@ struct part *part_of(const struct channel *channel, uint64_t handle)
 	return part_in(channel->parts, handle);
 }
 
+static uint64_t parts_table(const struct part *parts)
+{
+	return parts ? table_bytes(parts->hh.tbl) : 0;
+}
+
+static uint64_t requests_table(const struct request *requests)
+{
+	return requests ? table_bytes(requests->hh.tbl) : 0;
+}
+
 static int part_enlist(struct channel *channel, struct part *part)
 {
 	const unsigned int before = HASH_COUNT(channel->parts), hash = hash_of(part->handle);
+	const uint64_t table = parts_table(channel->parts);
 
 	HASH_ADD_BYHASHVALUE(hh, channel->parts, handle, sizeof(part->handle), hash, part);
+	part->request->memory->held += parts_table(channel->parts) - table;
 	part->live = HASH_COUNT(channel->parts) > before;
 	return part->live ? 0 : -ENOMEM;
 }
 
 static void part_delist(struct channel *channel, struct part *part)
 {
+	uint64_t tables;
+
 	if (!part->live)
 		return;
+	tables = parts_table(channel->parts) + parts_table(channel->suspended);
 	order_leave(channel, part);
 	if (part_of(channel, part->handle) == part)
 		HASH_DEL(channel->parts, part);
 	else if (part_in(channel->suspended, part->handle) == part)
 		HASH_DEL(channel->suspended, part);
+	tables -= parts_table(channel->parts) + parts_table(channel->suspended);
+	part->request->memory->held -= tables;
 	part->live = false;
 }
 
@@ -67,13 +84,16 @@ static int table_add(struct r3ring_assembler *assembler, struct request *request
 	const size_t len = strlen(request->text[0]);
 	const unsigned int before = HASH_COUNT(assembler->requests);
 	struct request *first = requests_of(assembler, request->text[0], len);
+	uint64_t table;
 
 	if (first) {
 		request->same = first->same;
 		first->same = request;
 		return 0;
 	}
+	table = requests_table(assembler->requests);
 	HASH_ADD_KEYPTR(hh, assembler->requests, request->text[0], len, request);
+	assembler->memory.held += requests_table(assembler->requests) - table;
 	return HASH_COUNT(assembler->requests) > before ? 0 : -ENOMEM;
 }
 
@@ -83,12 +103,14 @@ static void table_remove(struct r3ring_assembler *assembler, struct request *req
 	const size_t len = strlen(request->text[0]);
 	struct request *at = requests_of(assembler, request->text[0], len);
 	struct request *next = request->same;
+	const uint64_t table = requests_table(assembler->requests);
 
 	request->same = NULL;
 	if (at == request) {
 		HASH_DEL(assembler->requests, request);
 		if (next)
 			HASH_ADD_KEYPTR(hh, assembler->requests, next->text[0], len, next);
+		assembler->memory.held += requests_table(assembler->requests) - table;
 		return;
 	}
 	while (at && at->same != request)
@@ -142,7 +164,7 @@ static bool is_over(const struct r3ring_assembler *assembler, const struct reque
 		       ends_needed(assembler, assembler->channel[request->part->channel]);
 }
 
-static void let_go(struct r3ring_assembler *assembler, struct request *request, uint32_t flags)
+void request_let_go(struct r3ring_assembler *assembler, struct request *request, uint32_t flags)
 {
 	for (struct part *part = request->part; part; part = part->next) {
 		part_delist(assembler->channel[part->channel], part);
@@ -171,7 +193,7 @@ static void give_if_over(struct r3ring_assembler *assembler, struct request *req
 		if (part->live)
 			return;
 	if (is_over(assembler, request))
-		let_go(assembler, request, 0);
+		request_let_go(assembler, request, 0);
 }
 
 /* ---- begin -------------------------------------------------------------- */
@@ -185,7 +207,7 @@ static void request_touch(struct r3ring_assembler *assembler, struct request *re
 static struct request *request_new(struct r3ring_assembler *assembler,
 				   const struct r3ring_record *record)
 {
-	struct request *request = request_create(record);
+	struct request *request = request_create(record, &assembler->memory);
 
 	if (!request)
 		return NULL;
@@ -270,7 +292,7 @@ static struct request *request_of(struct r3ring_assembler *assembler, const stru
 	struct request *request = request_joined(assembler, channel, &item->record);
 
 	if (request && is_another(request, channel, item)) {
-		let_go(assembler, request, 0);
+		request_let_go(assembler, request, 0);
 		request = NULL;
 	}
 	return request ? request : request_new(assembler, &item->record);
@@ -398,66 +420,7 @@ void requests_gap(const struct channel *channel, uint8_t cause)
 	}
 }
 
-/* ---- room, and the end of all ------------------------------------------- */
-
-static bool has_room(const struct r3ring_assembler *assembler)
-{
-	return assembler->stats.bytes <= assembler->options.max_bytes + assembler->bytes_out;
-}
-
-/* Gives back what rows take that nobody refers to any more. */
-static void rows_make_room(struct r3ring_assembler *assembler)
-{
-	for (uint32_t i = 0; i < assembler->channels; i++)
-		for (struct row_pool *pool = assembler->channel[i]->pools; pool; pool = pool->next)
-			while (!has_room(assembler) && row_pool_squeeze(pool))
-				;
-}
-
-/* False when there are none. */
-static bool keys_make_room(struct r3ring_assembler *assembler)
-{
-	bool any = false;
-
-	for (uint32_t i = 0; i < assembler->channels; i++) {
-		any |= assembler->channel[i]->keys.keys != NULL;
-		key_store_shrink(&assembler->channel[i]->keys);
-	}
-	return any;
-}
-
-/* The one that was touched longest ago. It is looked for: seldom, while attempts are touched
- * by every span. */
-static struct request *quietest(const struct r3ring_assembler *assembler)
-{
-	struct request *quiet = assembler->all, *request;
-
-	DL_FOREACH(assembler->all, request)
-	{
-		if (request_touched_at(request) < request_touched_at(quiet))
-			quiet = request;
-	}
-	return quiet;
-}
-
-void requests_make_room(struct r3ring_assembler *assembler)
-{
-	if (has_room(assembler))
-		return;
-	rows_make_room(assembler);
-	if (has_room(assembler))
-		return;
-	if ((assembler->onlooker.ctx || assembler->options.keys_go_first) &&
-	    keys_make_room(assembler))
-		return;
-	if (assembler->all) {
-		assembler->stats.requests_evicted++;
-		let_go(assembler, quietest(assembler), R3RING_ASSEMBLED_EVICTED);
-		return;
-	}
-	for (uint32_t i = 0; i < assembler->channels; i++)
-		key_store_clear(&assembler->channel[i]->keys);
-}
+/* ---- the end of all ----------------------------------------------------- */
 
 static int by_touch(const struct request *one, const struct request *other)
 {
@@ -470,5 +433,5 @@ void requests_flush(struct r3ring_assembler *assembler)
 {
 	DL_SORT(assembler->all, by_touch);
 	while (assembler->all)
-		let_go(assembler, assembler->all, 0);
+		request_let_go(assembler, assembler->all, 0);
 }

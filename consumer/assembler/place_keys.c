@@ -65,11 +65,11 @@ static void set_key(const struct placing *placing, uint32_t i)
 
 		if (position >= placing->span->position &&
 		    position < (uint64_t)placing->span->position + placing->span->rows)
-			key_set(key, token,
+			key_set(&placing->channel->keys, key, token,
 				placing_row(placing,
 					    (uint32_t)(position - placing->span->position)));
 		else if (!own || position > placing->span->position)
-			key_set(key, token, row_in_kv(placing, position));
+			key_set(&placing->channel->keys, key, token, row_in_kv(placing, position));
 	}
 }
 
@@ -130,6 +130,6 @@ void keys_copy(struct channel *channel, const struct r3ring_record *record, uint
 			continue;
 		to->owner = 0;
 		for (uint32_t token = 0; token < head->tokens_per_key; token++)
-			key_set(to, token, from ? from->row[token] : NULL);
+			key_set(&channel->keys, to, token, from ? from->row[token] : NULL);
 	}
 }

@@ -60,13 +60,26 @@ static bool stays(const struct placing *placing, uint32_t position, struct row *
 	return true;
 }
 
+/* Positions far beyond all others take memory for those between, more than there may be. */
+static bool may_reach(const struct placing *placing, uint32_t position)
+{
+	const struct memory *memory = &placing->assembler->memory;
+
+	if (memory_may_take(memory, attempt_growth(placing->attempt, position)))
+		return true;
+	part_tear(placing->part, placing->channel, R3RING_MISSING_EVICTED);
+	return false;
+}
+
 void placing_put(const struct placing *placing, uint32_t position, struct row *row)
 {
 	struct r3ring_assembler *assembler = placing->assembler;
 	struct attempt *attempt = placing->attempt;
 	struct row *kept;
 
-	if (position >= assembler->options.max_tokens || attempt_reach(attempt, position) < 0)
+	if (position >= assembler->options.max_tokens ||
+	    (position >= attempt->capacity && !may_reach(placing, position)) ||
+	    attempt_reach(attempt, position) < 0)
 		return;
 	kept = attempt->row[position];
 	if (kept && stays(placing, position, kept, row))

@@ -18,13 +18,24 @@ static char *text_of(const char *text, uint16_t len)
 	return copy;
 }
 
-struct request *request_create(const struct r3ring_record *record)
+/* An allocation of the request's changes its size. */
+static void account(struct request *request, size_t before, size_t now)
+{
+	const uint64_t more = heap_bytes(now) - heap_bytes(before);
+
+	request->bytes += more;
+	request->memory->held += more;
+}
+
+struct request *request_create(const struct r3ring_record *record, struct memory *memory)
 {
 	const struct r3ring_request_record *head = &record->u.request.head;
 	struct request *request = calloc(1, sizeof(*request));
 
 	if (!request)
 		return NULL;
+	request->memory = memory;
+	account(request, 0, sizeof(*request));
 	request->text[0] = text_of(record->u.request.id, head->id_len);
 	request->text[1] = text_of(record->u.request.session, head->session_len);
 	request->text[2] = text_of(record->u.request.turn, head->turn_len);
@@ -34,6 +45,7 @@ struct request *request_create(const struct r3ring_record *record)
 			request_free(request);
 			return NULL;
 		}
+		account(request, 0, strlen(request->text[i]) + 1);
 	}
 	return request;
 }
@@ -70,6 +82,7 @@ void request_free(struct request *request)
 	}
 	for (int i = 0; i < 4; i++)
 		free(request->text[i]);
+	request->memory->held -= request->bytes;
 	free(request);
 }
 
@@ -96,6 +109,7 @@ struct part *request_part(struct request *request, uint32_t channel)
 		return NULL;
 	part->request = request;
 	part->channel = channel;
+	account(request, 0, sizeof(*part));
 	part->next = request->part;
 	request->part = part;
 	return part;
@@ -111,10 +125,14 @@ struct attempt *part_add_attempt(struct part *part, uint16_t number)
 	if (!attempt)
 		return NULL;
 	part->attempt = attempt;
+	account(part->request, part->attempts * sizeof(*attempt),
+		(part->attempts + 1) * sizeof(*attempt));
 	added = malloc(sizeof(*added));
 	if (!added)
 		return NULL;
+	account(part->request, 0, sizeof(*added));
 	*added = (struct attempt){
+		.request = part->request,
 		.serial = ++serials,
 		.number = number,
 		.accepted = R3RING_UNKNOWN_U32,
@@ -126,18 +144,33 @@ struct attempt *part_add_attempt(struct part *part, uint16_t number)
 	return added;
 }
 
-int attempt_grow(struct attempt *attempt, uint32_t position)
+static uint64_t capacity_for(const struct attempt *attempt, uint32_t position)
 {
-	uint32_t capacity = attempt->capacity ? attempt->capacity : POSITIONS_MIN;
-	struct row **row;
+	uint64_t capacity = attempt->capacity ? attempt->capacity : POSITIONS_MIN;
 
 	while (capacity <= position)
 		capacity *= 2;
+	return capacity;
+}
+
+uint64_t attempt_growth(const struct attempt *attempt, uint32_t position)
+{
+	return (capacity_for(attempt, position) - attempt->capacity) * sizeof(*attempt->row);
+}
+
+int attempt_grow(struct attempt *attempt, uint32_t position)
+{
+	const uint64_t capacity = capacity_for(attempt, position);
+	struct row **row;
+
+	if (capacity > UINT32_MAX)
+		return -ENOMEM;
 	row = realloc(attempt->row, capacity * sizeof(*row));
 	if (!row)
 		return -ENOMEM;
+	account(attempt->request, attempt->capacity * sizeof(*row), capacity * sizeof(*row));
 	attempt->row = row;
-	attempt->capacity = capacity;
+	attempt->capacity = (uint32_t)capacity;
 	return 0;
 }
 
@@ -150,6 +183,8 @@ static int newest_reach(struct attempt *attempt)
 		return -ENOMEM;
 	memset(newest + attempt->recomputed, 0,
 	       (attempt->positions - attempt->recomputed) * sizeof(*newest));
+	account(attempt->request, attempt->recomputed * sizeof(*newest),
+		attempt->positions * sizeof(*newest));
 	attempt->newest = newest;
 	attempt->recomputed = attempt->positions;
 	return 0;
@@ -174,6 +209,8 @@ void attempt_contradict(struct attempt *attempt, uint32_t position, struct row *
 		attempt_put(attempt, position, NULL);
 		return;
 	}
+	account(attempt->request, attempt->contradictions * sizeof(*grown),
+		(attempt->contradictions + 1) * sizeof(*grown));
 	attempt->contradiction = grown;
 	grown[attempt->contradictions++] = (struct contradiction){position, row_hold(row)};
 }

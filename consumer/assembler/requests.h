@@ -14,6 +14,7 @@
 
 #include <r3ring/assembler.h>
 
+#include "consumer/assembler/memory.h"
 #include "consumer/assembler/rows.h"
 
 /* Another pass of the same weights over a position: it does not agree with the row that the
@@ -24,6 +25,7 @@ struct contradiction {
 };
 
 struct attempt {
+	struct request *request;
 	uint64_t serial;  /* no other attempt of this process has it */
 	uint64_t touched; /* when a step ran it last, */
 	uint16_t number;
@@ -62,13 +64,16 @@ struct request {
 	struct part *part;
 	bool aborted;
 	void *seen;                  /* the onlooker's */
+	struct memory *memory;       /* of the assembler: */
+	uint64_t bytes;              /* what the request takes of it, its rows aside */
+	bool sorted;                 /* see room.c */
 	uint64_t touched;            /* and when something else was said of the request */
 	struct request *prev, *next; /* of all that there are */
 	struct request *same;        /* another one of the same id */
 	UT_hash_handle hh;           /* by id: the first of those that have it */
 };
 
-struct request *request_create(const struct r3ring_record *record);
+struct request *request_create(const struct r3ring_record *record, struct memory *memory);
 void request_free(struct request *request);
 /* When something was said of it last, by a step or otherwise. */
 uint64_t request_touched_at(const struct request *request);
@@ -95,6 +100,8 @@ static inline struct attempt *part_attempt(struct part *part, uint16_t number)
 	return attempt ? attempt : part_add_attempt(part, number);
 }
 
+/* What room for @position takes, for which there is none. */
+uint64_t attempt_growth(const struct attempt *attempt, uint32_t position);
 /* Makes room for @position, for which there is none; 0 or -ENOMEM. */
 int attempt_grow(struct attempt *attempt, uint32_t position);
 

@@ -167,13 +167,25 @@ int tile_turn(struct tile *tile)
 	return 0;
 }
 
+static size_t causes_bytes(const struct tile *tile)
+{
+	return (size_t)tile->rows * tile->pool->layers * sizeof(*tile->causes);
+}
+
+static void causes_free(struct tile *tile)
+{
+	*tile->pool->bytes -= causes_bytes(tile);
+	free(tile->causes);
+}
+
 static void tile_free(struct tile *tile)
 {
 	struct row_pool *pool = tile->pool;
 
 	loose_leave(tile);
 	*pool->bytes -= head_bytes(tile);
-	free(tile->causes);
+	if (tile->causes)
+		causes_free(tile);
 	if (tile->rows != TILE_ROWS) {
 		free(tile);
 		return;
@@ -268,14 +280,21 @@ bool row_has_any(const struct row *row)
 	return false;
 }
 
+static int causes_make(struct tile *tile)
+{
+	tile->causes = calloc(1, causes_bytes(tile));
+	if (!tile->causes)
+		return -ENOMEM;
+	*tile->pool->bytes += causes_bytes(tile);
+	return 0;
+}
+
 void row_cell_spoil(struct row *row, uint32_t layer, uint8_t cause)
 {
 	struct tile *tile = row_tile(row);
 	const uint32_t layers = tile->pool->layers;
 
-	if (!tile->causes)
-		tile->causes = calloc((size_t)tile->rows * layers, sizeof(*tile->causes));
-	if (!tile->causes) {
+	if (!tile->causes && causes_make(tile) < 0) {
 		row->cause = cause;
 		row->empty = 1;
 		return;

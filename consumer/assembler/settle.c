@@ -6,6 +6,17 @@
 
 #include "consumer/assembler/assembler.h"
 
+#define SPARE_BYTES_MOST (1u << 20)
+
+void item_account(const struct channel *channel, struct item *item)
+{
+	const uint64_t bytes = heap_bytes(sizeof(*item)) + heap_bytes(item->payload_bytes) +
+			       step_bytes(&item->step);
+
+	channel->memory->held += bytes - item->bytes;
+	item->bytes = bytes;
+}
+
 void item_free(struct item *item)
 {
 	if (item->type == ITEM_STEP)
@@ -18,7 +29,10 @@ void item_free(struct item *item)
 static void item_leave(struct channel *channel, struct item *item)
 {
 	DL_DELETE(channel->items, item);
-	if (item->type != ITEM_STEP || channel->spare) {
+	channel->memory->held -= item->bytes;
+	item->bytes = 0;
+	if (item->type != ITEM_STEP || channel->spare ||
+	    step_bytes(&item->step) > SPARE_BYTES_MOST) {
 		item_free(item);
 		return;
 	}
@@ -82,6 +96,8 @@ static void settle_step(struct r3ring_assembler *assembler, struct channel *chan
 	channel->weight_version = step->head.weight_version;
 	channel->settled_step = step->head.step;
 	step_seal(step);
+	if (step->rows && !step->row[step->rows - 1])
+		requests_gap(channel, R3RING_MISSING_EVICTED); /* no memory */
 	if (channel->ready)
 		step_place(assembler, channel, step);
 	else
@@ -135,7 +151,7 @@ static void settle(struct r3ring_assembler *assembler, struct channel *channel, 
 		break;
 	case ITEM_GAP:
 		key_store_forget_slots(&channel->keys);
-		requests_gap(channel, R3RING_MISSING_GAP);
+		requests_gap(channel, item->cause ? item->cause : R3RING_MISSING_GAP);
 		break;
 	case ITEM_GENERATION:
 		channel->ready = false;

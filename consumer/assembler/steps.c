@@ -110,12 +110,55 @@ static void take_empty_rows(struct step *step, struct row_pool *pool, uint64_t g
 		step->row[i] = i ? row_hold(shared) : shared;
 }
 
+/* Of one whose rows and layers are known. */
+static size_t tables_bytes(uint64_t rows, size_t layers, uint64_t part_words)
+{
+	return layers * part_words * sizeof(uint64_t) + rows * sizeof(struct row *) +
+	       layers * (sizeof(uint32_t) + sizeof(uint8_t));
+}
+
+static uint32_t part_words_of(const struct r3ring_step_record *head, uint32_t part_rows)
+{
+	return (head->row_end - head->row_begin) / part_rows / 64 + 1;
+}
+
+static uint32_t part_rows_of(const struct channel *channel)
+{
+	const uint32_t rows = channel->schema.rows_per_record;
+
+	return rows ? rows : 1;
+}
+
+uint64_t step_bytes_to_open(const struct channel *channel, const struct r3ring_record *record)
+{
+	const struct r3ring_step_record *head = &record->u.step.head;
+	const uint64_t rows = r3ring_step_valid_rows(head);
+	const struct row_pool *pool = channel->pool;
+	uint64_t bytes =
+		tables_bytes(rows, pool->layers, part_words_of(head, part_rows_of(channel)));
+
+	if (!(head->flags & (R3RING_STEP_DROPPED | R3RING_STEP_WARMUP)))
+		bytes += rows * (sizeof(struct row) + pool->pages.row_bytes);
+	return bytes;
+}
+
+static uint64_t map_bytes(const struct map *map)
+{
+	return heap_bytes(map->span_room * (sizeof(*map->span) + sizeof(*map->since))) +
+	       heap_bytes(map->key_room * sizeof(*map->key));
+}
+
+uint64_t step_bytes(const struct step *step)
+{
+	return heap_bytes(step->tables_room) + map_bytes(&step->map) + map_bytes(&step->late) +
+	       heap_bytes(step->position ? (step->rows + 1) * sizeof(*step->position) : 0);
+}
+
 /* Tables of a step whose rows and layers are known, all zero. */
 static int tables_make(struct step *step)
 {
 	const size_t layers = step->pool->layers, parts = layers * step->part_words;
-	const size_t bytes = parts * sizeof(*step->parts) + step->rows * sizeof(*step->row) +
-			     layers * (sizeof(*step->came) + sizeof(*step->cause));
+	const size_t bytes = tables_bytes(step->rows, layers, step->part_words);
 
 	if (bytes > step->tables_room) {
 		free(step->tables);
@@ -136,17 +179,14 @@ int step_open(struct step *step, const struct channel *channel, uint64_t seq,
 	      const struct r3ring_record *record)
 {
 	const struct r3ring_step_record *head = &record->u.step.head;
-	const uint32_t part_rows = channel->schema.rows_per_record;
 	struct row_pool *pool = channel->pool;
-	uint32_t parts;
 
 	step->head = *head;
 	step->seq = seq;
 	step->pool = pool;
-	step->part_rows = part_rows ? part_rows : 1;
+	step->part_rows = part_rows_of(channel);
 	step->rows = r3ring_step_valid_rows(head);
-	parts = (head->row_end - head->row_begin) / step->part_rows + 1;
-	step->part_words = (parts + 63) / 64;
+	step->part_words = part_words_of(head, step->part_rows);
 	step->map_open = head->flags & R3RING_STEP_MAP_CONTINUED;
 	step->map_known = map_keep(&step->map, seq, record->u.step.spans, head->spans,
 				   record->u.step.keys, head->keys) == 0;

@@ -72,8 +72,14 @@ struct r3ring_assembler_options {
 	size_t size; /* sizeof(struct r3ring_assembler_options) */
 	enum r3ring_row_policy policy;
 	uint32_t max_tokens;    /* positions of a request; 0: 2^20 */
-	uint64_t max_bytes;     /* of rows held; 0: 1 GiB. Beyond it the request that has been
-			      * quiet longest is given out as EVICTED */
+	uint64_t max_bytes;     /* held of what engines sent: rows, requests, positions, keys and
+			      * their tables, steps that wait; 0: 1 GiB. Beyond it requests are
+			      * given out as EVICTED, those that have been quiet longest first,
+			      * then keys are forgotten. A step that would take more by itself, and
+			      * more than 16 MiB, is lost, and so are positions that lie so far
+			      * apart that those between take more: R3RING_MISSING_EVICTED. On top
+			      * come the step that is open, the memory of one that was, and what
+			      * is free in the rows' slabs of 2 MiB */
 	uint64_t max_keys;      /* prefix cache keys held; 0: 2^16. Beyond it the one not used
 			      * for longest is forgotten, and counted */
 	uint32_t late_steps;    /* steps that one waits for spans that follow; 0: 64 */
@@ -111,7 +117,8 @@ R3RING_API int r3ring_assembler_channel(struct r3ring_assembler *assembler, cons
  * channel's order.
  *
  * Returns 0, -EINVAL (no such channel), -EPROTO (the channel is of another model, or
- * another number of experts or ids than those before; the record is refused),
+ * another number of experts or ids than those before, or had 64 sets of layers; the record is
+ * refused),
  * -ENOMEM (what the record said is missing).
  */
 R3RING_API int r3ring_assembler_feed(struct r3ring_assembler *assembler, uint32_t channel,
@@ -152,7 +159,7 @@ struct r3ring_assembler_stats {
 	uint64_t conflicts;         /* cells */
 	uint64_t keys;              /* held */
 	uint64_t keys_forgotten;    /* for want of room */
-	uint64_t bytes;             /* of rows held */
+	uint64_t bytes;             /* held, of what `max_bytes` is said of */
 };
 
 R3RING_API void r3ring_assembler_get_stats(const struct r3ring_assembler *assembler,

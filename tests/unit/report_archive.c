@@ -265,7 +265,7 @@ Test(report_archive, steps_in_front_of_a_first_keyframe_are_told)
 Test(report_archive, requests_that_do_not_fit_into_the_memory_are_given_up_and_told)
 {
 	tell();
-	options.max_bytes = 1;
+	options.max_bytes = 2200;
 	cr_assert_eq(read_report(), 0, "%s", err.text);
 	cr_assert_eq(report.coverage.evicted, 2);
 	expect_on_page("2 too large for the memory (<code>--max-memory</code>)");
