@@ -51,7 +51,7 @@ struct bench_group {
 extern const struct bench_group bench_ring, bench_copy, bench_step;
 extern const struct bench_group bench_capture, bench_drain, bench_daemon, bench_wake;
 extern const struct bench_group bench_unbound, bench_assemble, bench_export, bench_reserve,
-	bench_load, bench_load_served;
+	bench_load, bench_load_served, bench_load_memory;
 extern const struct bench_group bench_record, bench_monitors;
 
 /* ---- running (harness.c) ---------------------------------------------- */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The load, fed from a ring that another process writes: what a layer record costs beside
- * one pass over its bytes, how long after its end a step is in the snapshot, and the memory
- * of it all. A step is written whole, as a decode's comes: STEP, its layers, STEP_END.
+ * one pass over its bytes, and how long after its end a step is in the snapshot. A step is written whole, as a decode's comes: STEP, its layers, STEP_END.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,9 +9,9 @@
 
 #include <r3ring/atomic.h>
 #include <r3ring/load.h>
-#include <r3ring/signature.h>
 
 #include "tests/bench/bench.h"
+#include "tests/bench/load_records.h"
 #include "tests/bench/made_ring.h"
 
 #define ARENA_BYTES (16u << 20)
@@ -20,31 +19,8 @@
 #define STEPS 400u
 #define WARM_UP 20u
 #define PACE_NS 2500000ull
-#define STEP_NS 20000000ull /* of steps of which only the windows are of interest */
 
 enum { WRITER_CPU = 0, READER_CPU = 1 };
-
-struct shape {
-	const char *model;
-	uint32_t rows, layers, experts;
-	uint16_t top_k;
-};
-
-static const struct shape k3 = {"Kimi-K3", 256, 92, 896, 16};
-static const struct shape flash = {"DeepSeek-V4-Flash", 256, 43, 256, 6};
-
-static const struct shape *shape_of(const struct bench_row *row)
-{
-	return row->size == k3.layers ? &k3 : &flash;
-}
-
-static size_t layer_bytes(const struct shape *shape)
-{
-	return sizeof(struct r3ring_layer_record) +
-	       (size_t)shape->rows * shape->top_k * sizeof(uint16_t);
-}
-
-/* ---- records ------------------------------------------------------------------- */
 
 /* Shared with the process that writes. */
 struct turns {
@@ -53,7 +29,7 @@ struct turns {
 };
 
 struct bed {
-	const struct shape *shape;
+	const struct made_shape *shape;
 	struct made_ring ring;
 	struct turns *turns;
 	bool paced; /* else a step is written once the one before was read */
@@ -68,87 +44,23 @@ static int put(struct bed *bed, const struct r3ring_record *record, uint64_t uni
 		.units = units,
 		.len = (uint32_t)r3ring_record_size(record),
 	};
-	long len = r3ring_record_encode(record, bed->buffer, layer_bytes(bed->shape), NULL);
+	long len = r3ring_record_encode(record, bed->buffer, made_layer_bytes(bed->shape), NULL);
 
 	return len < 0 ? (int)len : r3ring_writer_put(bed->ring.writer, &spec, bed->buffer);
-}
-
-static struct r3ring_record schema_of(const struct shape *shape, struct r3ring_layer_entry *layers)
-{
-	struct r3ring_record record = {.type = R3RING_SCHEMA};
-
-	for (uint32_t i = 0; i < shape->layers; i++)
-		layers[i] = (struct r3ring_layer_entry){.layer_id = (int32_t)i};
-	record.u.schema.head = (struct r3ring_schema_record){.layers = shape->layers,
-							     .experts = shape->experts,
-							     .top_k = shape->top_k,
-							     .max_rows = shape->rows,
-							     .rows_per_record = shape->rows,
-							     .clock = 1};
-	strncpy(record.u.schema.head.model, shape->model, R3RING_MODEL_NAME_MAX);
-	record.u.schema.layers = layers;
-	return record;
-}
-
-static struct r3ring_record step_of(const struct shape *shape, uint64_t step)
-{
-	struct r3ring_record record = {.type = R3RING_STEP};
-
-	record.u.step.head = (struct r3ring_step_record){.step = step,
-							 .total_rows = shape->rows,
-							 .row_end = shape->rows,
-							 .valid_end = shape->rows};
-	return record;
-}
-
-static struct r3ring_record layer_of(const struct shape *shape, uint64_t step, uint32_t layer,
-				     const uint16_t *ids)
-{
-	struct r3ring_record record = {.type = R3RING_LAYER};
-
-	record.u.layer.head = (struct r3ring_layer_record){.step = step,
-							   .layer_id = (int32_t)layer,
-							   .layer_index = (uint16_t)layer,
-							   .rows = shape->rows,
-							   .total_rows = shape->rows,
-							   .valid_rows = shape->rows,
-							   .top_k = shape->top_k};
-	record.u.layer.ids = ids;
-	return record;
-}
-
-static struct r3ring_record end_of(uint64_t step)
-{
-	struct r3ring_record record = {.type = R3RING_STEP_END};
-
-	record.u.step_end.head = (struct r3ring_step_end_record){
-		.step = step, .status = R3RING_STEP_COMPLETE, .publish_ns = bench_now_ns()};
-	return record;
-}
-
-/* Skewed as routing is: of each row's experts half are among an eighth of all. */
-static void fill_ids(const struct shape *shape, uint16_t *ids)
-{
-	uint32_t seed = 1;
-
-	for (size_t i = 0; i < (size_t)shape->rows * shape->top_k; i++) {
-		seed = seed * 1664525 + 1013904223;
-		ids[i] = (uint16_t)((seed >> 8) % (i % 2 ? shape->experts : shape->experts / 8));
-	}
 }
 
 /* ---- the process that writes ----------------------------------------------------- */
 
 static int write_step(struct bed *bed, uint64_t step)
 {
-	struct r3ring_record record = step_of(bed->shape, step);
+	struct r3ring_record record = made_step(bed->shape, step);
 	int rc = put(bed, &record, 0);
 
 	for (uint32_t layer = 0; !rc && layer < bed->shape->layers; layer++) {
-		record = layer_of(bed->shape, step, layer, bed->ids);
+		record = made_layer(bed->shape, step, layer, bed->ids);
 		rc = put(bed, &record, bed->shape->rows);
 	}
-	record = end_of(step);
+	record = made_step_end(step);
 	return rc ? rc : put(bed, &record, 0);
 }
 
@@ -166,7 +78,7 @@ static int write_steps(void *arg)
 {
 	struct r3ring_layer_entry layers[128];
 	struct bed *bed = arg;
-	struct r3ring_record record = schema_of(bed->shape, layers);
+	struct r3ring_record record = made_schema(bed->shape, layers);
 	uint64_t since = bench_now_ns();
 	int rc = put(bed, &record, 0);
 
@@ -286,18 +198,18 @@ struct stand {
 	pid_t pid;
 };
 
-static int stand_open(struct stand *stand, const struct shape *shape, bool paced)
+static int stand_open(struct stand *stand, const struct made_shape *shape, bool paced)
 {
-	size_t record = layer_bytes(shape) + 4096;
+	size_t record = made_layer_bytes(shape) + 4096;
 	int rc;
 
 	*stand = (struct stand){.bed = {.shape = shape, .paced = paced, .ring.reader_fd = -1}};
 	stand->bed.turns = bench_shared(sizeof(*stand->bed.turns));
-	stand->bed.ids = malloc(layer_bytes(shape));
+	stand->bed.ids = malloc(made_layer_bytes(shape));
 	stand->bed.buffer = aligned_alloc(64, record / 64 * 64);
 	if (!stand->bed.turns || !stand->bed.ids || !stand->bed.buffer)
 		return -ENOMEM;
-	fill_ids(shape, stand->bed.ids);
+	made_ids_fill(shape, stand->bed.ids);
 	rc = ring_make(&stand->bed.ring, ARENA_BYTES, DEPTH);
 	rc = rc ? rc : cursor_make(stand->bed.ring.reader_fd, &stand->segment, &stand->cursor);
 	rc = rc ? rc : r3ring_load_create(&stand->feeding.load, NULL, NULL);
@@ -327,7 +239,7 @@ static int pass_layer(const struct bench_row *row, double *value)
 {
 	struct passing passing = {0};
 	struct stand stand;
-	int rc = stand_open(&stand, shape_of(row), false);
+	int rc = stand_open(&stand, made_shape_of(row), false);
 
 	rc = rc ? rc : read_steps(&stand.bed, stand.cursor, pass_record, &passing, value);
 	__asm__ __volatile__("" ::"r"(passing.sum));
@@ -338,7 +250,7 @@ static int feed_layer(const struct bench_row *row, double *value)
 {
 	struct r3ring_load_stats stats;
 	struct stand stand;
-	int rc = stand_open(&stand, shape_of(row), false);
+	int rc = stand_open(&stand, made_shape_of(row), false);
 
 	rc = rc ? rc : read_steps(&stand.bed, stand.cursor, feed_record, &stand.feeding, value);
 	if (!rc) {
@@ -352,109 +264,12 @@ static int step_to_snapshot(const struct bench_row *row, double *value)
 {
 	double us[STEPS];
 	struct stand stand;
-	int rc = stand_open(&stand, shape_of(row), true);
+	int rc = stand_open(&stand, made_shape_of(row), true);
 
 	rc = rc ? rc : read_latencies(stand.cursor, &stand.feeding, us);
 	if (!rc)
 		*value = bench_percentile(us + WARM_UP, STEPS - WARM_UP, row->percent);
 	return stand_close(&stand, rc);
-}
-
-/* ---- memory ----------------------------------------------------------------------------- */
-
-static int feed_plain(int (*feed)(void *, const struct r3ring_view *, const struct r3ring_record *),
-		      void *to, struct r3ring_record *records, uint32_t count, uint64_t *seq)
-{
-	int rc = 0;
-
-	for (uint32_t i = 0; !rc && i < count; i++) {
-		const struct r3ring_view view = {
-			.seq = ++*seq, .generation = 1, .type = records[i].type};
-
-		rc = feed(to, &view, &records[i]);
-	}
-	return rc;
-}
-
-static int feed_load(void *load, const struct r3ring_view *view, const struct r3ring_record *record)
-{
-	return r3ring_load_feed(load, 0, view, record);
-}
-
-static int feed_signatures(void *signatures, const struct r3ring_view *view,
-			   const struct r3ring_record *record)
-{
-	return r3ring_signatures_feed(signatures, 0, view, record);
-}
-
-/* Steps of maps that change, until the windows have all that they are to have. */
-static int fill_windows(struct r3ring_load *load, const struct shape *shape, uint64_t *seq)
-{
-	int rc = 0;
-
-	for (uint64_t step = 1; !rc && step <= STEPS; step++) {
-		struct r3ring_record records[] = {step_of(shape, step), end_of(step)};
-
-		records[0].u.step.head.eplb_epoch = step / 16;
-		records[1].u.step_end.head.publish_ns = step * STEP_NS;
-		rc = feed_plain(feed_load, load, records, 2, seq);
-	}
-	return rc;
-}
-
-static int channel_memory(const struct bench_row *row, double *value)
-{
-	const struct shape *shape = shape_of(row);
-	struct r3ring_layer_entry layers[128];
-	struct r3ring_record schema = schema_of(shape, layers);
-	struct r3ring_load *load = NULL;
-	struct r3ring_load_stats stats;
-	uint64_t seq = 0;
-	int rc = r3ring_load_create(&load, NULL, NULL);
-
-	rc = rc ? rc : r3ring_load_channel(load, "bench/0");
-	rc = rc ? rc : feed_plain(feed_load, load, &schema, 1, &seq);
-	rc = rc ? rc : fill_windows(load, shape, &seq);
-	if (!rc) {
-		r3ring_load_get_stats(load, &stats);
-		*value = (double)stats.bytes / (1 << 20);
-	}
-	r3ring_load_destroy(load);
-	return rc;
-}
-
-/* A request with a row in its prompt and one behind it: both phases are there. */
-static int request_memory(const struct bench_row *row, double *value)
-{
-	struct shape shape = *shape_of(row);
-	struct r3ring_layer_entry layers[128];
-	struct r3ring_span span = {.request = 1, .rows = 2};
-	uint16_t ids[2 * 16] = {0};
-	struct r3ring_record records[5] = {schema_of(&shape, layers), {.type = R3RING_REQUEST}};
-	struct r3ring_signatures *signatures = NULL;
-	struct r3ring_signatures_stats stats;
-	uint64_t seq = 0;
-	int rc = r3ring_signatures_create(&signatures, NULL, NULL);
-
-	shape.rows = 2;
-	records[1].u.request.head = (struct r3ring_request_record){
-		.handle = 1, .prompt_tokens = 1, .event = R3RING_REQUEST_BEGIN, .id_len = 1};
-	records[1].u.request.id = "a";
-	records[1].u.request.session = records[1].u.request.turn = records[1].u.request.sample = "";
-	records[2] = step_of(&shape, 1);
-	records[2].u.step.head.spans = 1;
-	records[2].u.step.spans = &span;
-	records[3] = layer_of(&shape, 1, 0, ids);
-	records[4] = end_of(1);
-	rc = rc ? rc : r3ring_signatures_channel(signatures, "bench/0");
-	rc = rc ? rc : feed_plain(feed_signatures, signatures, records, 5, &seq);
-	if (!rc) {
-		r3ring_signatures_get_stats(signatures, &stats);
-		rc = stats.rows == 2 ? 0 : -EBADMSG;
-		*value = (double)stats.bytes / 1024;
-	}
-	r3ring_signatures_destroy(signatures);
-	return rc;
 }
 
 static const struct bench_row rows[] = {
@@ -500,18 +315,6 @@ static const struct bench_row rows[] = {
 	 .target = 100,
 	 .size = 92,
 	 .percent = 99},
-	{.name = "memory of the load, a Kimi-K3 channel",
-	 .unit = "MiB",
-	 .measured = channel_memory,
-	 .kind = BENCH_VALUE_AT_MOST,
-	 .target = 12,
-	 .size = 92},
-	{.name = "memory of a signature, a Kimi-K3 request",
-	 .unit = "KiB",
-	 .measured = request_memory,
-	 .kind = BENCH_VALUE_AT_MOST,
-	 .target = 330,
-	 .size = 92},
 };
 
 const struct bench_group bench_load = {"load", rows, sizeof(rows) / sizeof(*rows)};

@@ -12,9 +12,10 @@
 #include "tests/bench/options.h"
 
 static const struct bench_group *const groups[] = {
-	&bench_ring,     &bench_copy,    &bench_step,        &bench_capture, &bench_drain,
-	&bench_assemble, &bench_load,    &bench_load_served, &bench_export,  &bench_daemon,
-	&bench_wake,     &bench_unbound, &bench_reserve,     &bench_record,  &bench_monitors,
+	&bench_ring,        &bench_copy,     &bench_step,   &bench_capture,
+	&bench_drain,       &bench_assemble, &bench_load,   &bench_load_served,
+	&bench_load_memory, &bench_export,   &bench_daemon, &bench_wake,
+	&bench_unbound,     &bench_reserve,  &bench_record, &bench_monitors,
 };
 
 #define GROUP_COUNT (sizeof(groups) / sizeof(groups[0]))
