@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The load, fed from a ring that another process writes: what a layer record costs beside
- * one pass over its bytes, and how long after its end a step is in the snapshot. A step is written whole, as a decode's comes: STEP, its layers, STEP_END.
+ * one pass over its bytes, and how long after its end a step is in the snapshot. A step is
+ * written whole, as a decode's comes: STEP, its layers, STEP_END.
  */
 #include <errno.h>
 #include <stdlib.h>
