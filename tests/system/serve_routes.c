@@ -190,7 +190,7 @@ Test(serve_routes_told, memory_is_bounded_and_what_had_to_go_says_so)
 		0);
 	json_decref(list);
 	/* Those that live give way to none that has ended, which go the oldest first. */
-	for (uint32_t i = MANY - 80; i < MANY; i++) {
+	for (uint32_t i = MANY - 20; i < MANY; i++) {
 		r3ring_request_end(stage.tool.engine.producer, handles[i], R3RING_END_FINISHED, 0,
 				   5);
 		handles[i] = 0;
@@ -200,7 +200,7 @@ Test(serve_routes_told, memory_is_bounded_and_what_had_to_go_says_so)
 		handles[i] = begin(id);
 		engine_step(&stage.tool.engine, handles[i], 4);
 	}
-	snprintf(path, sizeof(path), "/v1/requests/r%u/routes", MANY - 80);
+	snprintf(path, sizeof(path), "/v1/requests/r%u/routes", MANY - 20);
 	told = await(path, 410);
 	cr_expect(strstr(message_of(told), "it ended"), "%s", message_of(told));
 	json_decref(told);
