@@ -2,6 +2,8 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
 
 #include "channel/clock.h"
 #include "serve/served.h"
@@ -12,6 +14,7 @@ struct served {
 	struct follower *follower;
 	struct routes *routes;   /* NULL: they are not kept */
 	uint32_t gpus, capacity; /* as served_options */
+	uint64_t start;          /* drawn anew each time it is opened */
 	/* The follower's thread's own: */
 	uint64_t expired_ns; /* when it last looked for reservations that outlived their time */
 	uint64_t epoch;      /* of the newest map that it gave the book */
@@ -227,6 +230,15 @@ static void free_served(struct served *served)
 	free(served);
 }
 
+/* So few bytes are given whole. */
+static int draw_start(struct served *served, struct r3ring_error *err)
+{
+	if (getrandom(&served->start, sizeof(served->start), 0) == sizeof(served->start))
+		return 0;
+	return r3ring_error_set(err, -errno, "no random number to name reservations by: %s",
+				strerror(errno));
+}
+
 int served_open(struct served **served, const struct served_options *options,
 		struct r3ring_error *err)
 {
@@ -254,7 +266,9 @@ int served_open(struct served **served, const struct served_options *options,
 	made->gpus = options->gpus;
 	made->opened_ns = clock_now_ns();
 	made->capacity = options->capacity;
-	r = follower_open(&made->follower, &follow, err);
+	r = draw_start(made, err);
+	if (r == 0)
+		r = follower_open(&made->follower, &follow, err);
 	if (r == 0 && routes.max_bytes)
 		r = routes_open(&made->routes, &routes, err);
 	if (r)
@@ -278,6 +292,11 @@ struct follower *served_follower(const struct served *served)
 const char *served_name(const struct served *served)
 {
 	return follower_name(served->follower);
+}
+
+uint64_t served_start(const struct served *served)
+{
+	return served->start;
 }
 
 struct routes *served_routes(const struct served *served)

@@ -35,6 +35,10 @@ struct follower *served_follower(const struct served *served);
 
 const char *served_name(const struct served *served);
 
+/* A random number, another one each time it is opened: a book counts its reservations from 1, and
+ * whoever holds one of an earlier book must not be taken for the holder of one of this. */
+uint64_t served_start(const struct served *served);
+
 /* From a step's end in the ring until its load has it, of steps since it was opened. */
 const struct latency *served_latency(const struct served *served);
 

@@ -18,9 +18,14 @@
 #define LIST_MAX 1000u
 #define NS_PER_MS 1000000ull
 
+/* What a reservation is called behind its instance: the server's start, and the book's number. */
+#define ID_FORMAT "%016" PRIx64 "-%" PRIu64
+#define ID_SIZE sizeof("0123456789abcdef-18446744073709551615")
+
 static json_t *name_of(const struct served *served, uint64_t reservation)
 {
-	return json_sprintf("%s/%" PRIu64, served_name(served), reservation);
+	return json_sprintf("%s/" ID_FORMAT, served_name(served), served_start(served),
+			    reservation);
 }
 
 /* ---- answers -------------------------------------------------------------- */
@@ -134,24 +139,41 @@ void api_reserve(void *context, const struct http_request *request, struct http_
 	tell(&wish, r, &from, answer);
 }
 
-/* ---- one reservation: INSTANCE/NUMBER -------------------------------------- */
+/* ---- one reservation: INSTANCE/ID ------------------------------------------ */
+
+/* The book's number of it; 0, which none has: the id is not one that this server gave. */
+static uint64_t number_of(const struct served *served, const char *id)
+{
+	const char *dash = strchr(id, '-');
+	uint64_t number = dash ? strtoull(dash + 1, NULL, 10) : 0;
+	char given[ID_SIZE];
+
+	snprintf(given, sizeof(given), ID_FORMAT, served_start(served), number);
+	return strcmp(given, id) == 0 ? number : 0;
+}
 
 static bool find_one(const struct api *api, const char *name, struct wish *wish, uint64_t *id,
 		     struct http_answer *answer)
 {
 	char instance[HTTP_ARGUMENT_MAX + 1];
 	const char *slash = strrchr(name, '/');
-	char *end = NULL;
 
-	if (slash)
-		*id = strtoull(slash + 1, &end, 10);
-	if (!slash || end == slash + 1 || *end) {
-		http_refuse(answer, MHD_HTTP_NOT_FOUND, "a reservation is named INSTANCE/NUMBER");
+	if (!slash) {
+		http_refuse(answer, MHD_HTTP_NOT_FOUND, "a reservation is named INSTANCE/ID");
 		return false;
 	}
 	snprintf(instance, sizeof(instance), "%.*s", (int)(slash - name), name);
 	wish->served = api_instance(api, instance, answer);
-	return wish->served && wish_find_book(wish, answer);
+	if (!wish->served)
+		return false;
+	*id = number_of(wish->served, slash + 1);
+	if (!*id) {
+		http_refuse(answer, MHD_HTTP_NOT_FOUND,
+			    "there is no such reservation: this server has not given that id, "
+			    "and what one before it gave went with it; reserve again");
+		return false;
+	}
+	return wish_find_book(wish, answer);
 }
 
 static bool change_demand(struct wish *wish, uint64_t id, struct http_answer *answer)

@@ -286,7 +286,7 @@ Test(serve, what_is_asked_wrongly_is_refused_by_name)
 		{"POST", "/v1/reservations", "{\"key\": \"a\", \"instance\": \"x\"}", 404, "x"},
 		{"GET", "/v1/reservations?limit=0", NULL, 400, "limit"},
 		{"GET", "/v1/reservations?after=-1", NULL, 400, "after"},
-		{"PATCH", "/v1/reservations/x", "{\"commit\": true}", 404, "INSTANCE/NUMBER"},
+		{"PATCH", "/v1/reservations/x", "{\"commit\": true}", 404, "INSTANCE/ID"},
 		{"DELETE", "/v1/reservations/x/1", NULL, 404, "x"},
 		{"POST", "/v1/score", "{\"instance\": \"x\"}", 400, "instance"},
 		{"POST", "/v1/score", "tokens=1", 400, "the body is no JSON: line 1"},

@@ -84,7 +84,7 @@ static void expect_as_described(const char *method, const char *path, const char
 	json_decref(expect_described(method, path, query, body, status).json);
 }
 
-#define ONE "/v1/reservations/{instance}/{number}"
+#define ONE "/v1/reservations/{instance}/{id}"
 
 Test(serve_answers, what_is_told_of_engines_is_as_described)
 {

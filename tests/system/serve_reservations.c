@@ -65,6 +65,17 @@ static void expect_reserved(const char *key, int tokens, int ttl_ms, int status)
 	json_decref(reply.json);
 }
 
+/* Reserves a token's room for an hour; @where receives the path of the reservation. */
+static void reserve_at(char where[256], const char *key)
+{
+	struct http_reply reply = reserve(key, 1, 3600000);
+
+	cr_assert_eq(reply.status, 201, "%s: %d", key, reply.status);
+	snprintf(where, 256, "/v1/reservations/%s",
+		 json_string_value(at(reply.json, "reservation", NULL)));
+	json_decref(reply.json);
+}
+
 Test(serve_reservations, a_reservation_is_granted_once_committed_and_freed)
 {
 	struct http_reply reply;
@@ -130,14 +141,50 @@ Test(serve_reservations, a_reservation_that_nobody_commits_expires)
 
 Test(serve_reservations, one_that_is_committed_lasts_as_long_as_was_said_then)
 {
-	char where[128];
+	char where[256];
 
 	serve_stage_run(1);
-	expect_reserved("req", 1, 3600000, 201);
-	snprintf(where, sizeof(where), "/v1/reservations/%s/1", serve_stage_instance());
+	reserve_at(where, "req");
 	expect_status("PATCH", where, "{\"commit\": true, \"ttl_ms\": 1}", 200);
 	cr_expect(reservations_become(0));
 	expect_status("PATCH", where, "{\"commit\": true}", 404);
+}
+
+/* The first reservation of either: the book of each numbers it the same. */
+Test(serve_reservations, what_a_killed_server_gave_does_not_name_what_the_next_one_gives)
+{
+	char old[256], new[256];
+
+	serve_stage_run(1);
+	reserve_at(old, "before");
+	cr_assert_eq(kill(stage.server.pid, SIGKILL), 0);
+	command_wait(&stage.server);
+	command_free(&stage.server);
+	serve_stage_run(1);
+	reserve_at(new, "after");
+	cr_expect_str_neq(old, new);
+	expect_status("PATCH", old, "{\"tokens\": 1}", 404);
+	expect_status("PATCH", old, "{\"commit\": true}", 404);
+	expect_status("DELETE", old, NULL, 404);
+	cr_expect_eq(reservations(), 1);
+	expect_status("DELETE", new, NULL, 200);
+}
+
+Test(serve_reservations, an_id_that_is_not_exactly_one_that_was_given_is_404)
+{
+	const char *const behind[] = {"0", " ", "x", "-1"};
+	char where[256], wrong[264];
+
+	serve_stage_run(1);
+	reserve_at(where, "req");
+	for (size_t i = 0; i < sizeof(behind) / sizeof(*behind); i++) {
+		snprintf(wrong, sizeof(wrong), "%s%s", where,
+			 *behind[i] == ' ' ? "%20" : behind[i]);
+		expect_status("DELETE", wrong, NULL, 404);
+	}
+	snprintf(wrong, sizeof(wrong), "/v1/reservations/%s/1", serve_stage_instance());
+	expect_status("DELETE", wrong, NULL, 404);
+	cr_expect_eq(reservations(), 1);
 }
 
 /* A row, and then the end for that reason. */
@@ -365,17 +412,16 @@ static void expect_page(const char *what, int first, int end, json_int_t next)
 
 Test(serve_reservations, pages_go_on_behind_one_that_was_freed_meanwhile)
 {
-	char what[128];
+	char what[16], fourth[256], where[256];
 
 	serve_stage_run(1);
 	for (int i = 1; i <= 10; i++) {
 		snprintf(what, sizeof(what), "k%d", i);
-		expect_reserved(what, 1, 3600000, 201);
+		reserve_at(i == 4 ? fourth : where, what);
 	}
 	expect_page("/v1/reservations", 1, 11, 0);
 	expect_page("/v1/reservations?limit=4", 1, 5, 4);
-	snprintf(what, sizeof(what), "/v1/reservations/%s/4", serve_stage_instance());
-	expect_status("DELETE", what, NULL, 200);
+	expect_status("DELETE", fourth, NULL, 200);
 	expect_page("/v1/reservations?limit=4&after=4", 5, 9, 8);
 	expect_page("/v1/reservations?limit=2&after=8", 9, 11, 0);
 	expect_page("/v1/reservations?after=10", 11, 11, 0);
