@@ -224,6 +224,10 @@ bool drain_finds_room(struct drain *drain, const struct r3ring_record *step);
 /* Adds to the losses that are told when there is room again, by their cause. */
 void drain_note_untold(struct drain *drain, const struct r3ring_lost_record *lost);
 
+/* Adds them to @totals: who monitors learns of a loss at once, whoever reads the ring when
+ * there is room. */
+void drain_add_untold(const struct drain *drain, struct r3ring_totals *totals);
+
 /* So that the next daemon can tell them, should this one die. */
 void drain_store_untold(struct drain *drain);
 

@@ -74,6 +74,22 @@ void drain_note_untold(struct drain *drain, const struct r3ring_lost_record *los
 	drain->untold_steps += lost->steps;
 }
 
+/* A dead daemon may have begun to tell: what it told is in the totals already. */
+void drain_add_untold(const struct drain *drain, struct r3ring_totals *totals)
+{
+	uint32_t told = drain->said.gap_records;
+
+	totals->steps += drain->untold_steps;
+	for (uint32_t cause = 0; cause < R3RING_CAUSE_COUNT; cause++) {
+		if (drain->untold[cause].steps && told) {
+			told--;
+			continue;
+		}
+		totals->lost_steps[cause] += drain->untold[cause].steps;
+		totals->lost_rows[cause] += drain->untold[cause].rows;
+	}
+}
+
 void drain_store_untold(struct drain *drain)
 {
 	struct pages_untold untold = {

@@ -77,6 +77,7 @@ void drain_update_report(struct drain *drain)
 
 	pthread_mutex_lock(&drain->report_lock);
 	drain->report.totals = publisher->totals;
+	drain_add_untold(drain, &drain->report.totals);
 	drain->report.bytes = r3ring_writer_bytes(publisher->writer);
 	drain->report.tail_seq = r3ring_writer_next_seq(publisher->writer) - 1;
 	drain->report.bound_since_ns = publisher->schema.bound_since_ns;

@@ -114,6 +114,13 @@ const struct picture_channel *daemon_picture_find(const struct daemon_picture *p
 /* A word for the state: "live", "no daemon", "no answer". */
 const char *picture_state_name(enum picture_state state);
 
+/*
+ * Steps and losses of a generation do not go back in @now (whom nobody else reads yet):
+ * those that the ring lacked when its daemon died are known to the next daemon only once
+ * the engine is back. @before: an earlier picture of a daemon; NULL: there is none.
+ */
+void picture_carry_on(struct daemon_picture *now, const struct daemon_picture *before);
+
 /* ---- rates (picture_rates.c) ------------------------------------------------ */
 
 struct picture_rates {

@@ -27,6 +27,7 @@ static void keep(struct daemon_watch *watch, struct daemon_picture *picture)
 {
 	struct daemon_picture *old = watch->now;
 
+	picture_carry_on(picture, old && old->state == PICTURE_LIVE ? old : watch->before);
 	watch->now = picture;
 	if (watch->tell)
 		watch->tell(watch->context, picture);

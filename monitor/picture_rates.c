@@ -9,6 +9,34 @@ static bool of_one_generation(const struct picture_channel *before,
 	return before->generation == now->generation && strcmp(before->uuid, now->uuid) == 0;
 }
 
+static void keep_least(uint64_t *to, uint64_t least)
+{
+	if (*to < least)
+		*to = least;
+}
+
+static void carry_on(struct picture_channel *now, const struct picture_channel *before)
+{
+	keep_least(&now->steps, before->steps);
+	for (uint32_t cause = 0; cause < R3RING_CAUSE_COUNT; cause++) {
+		keep_least(&now->lost.steps[cause], before->lost.steps[cause]);
+		keep_least(&now->lost.rows[cause], before->lost.rows[cause]);
+	}
+	keep_least(&now->lost.all_steps, before->lost.all_steps);
+	keep_least(&now->lost.all_rows, before->lost.all_rows);
+}
+
+void picture_carry_on(struct daemon_picture *now, const struct daemon_picture *before)
+{
+	for (size_t i = 0; i < now->channel_count; i++) {
+		struct picture_channel *channel = &now->channels[i];
+		const struct picture_channel *then = daemon_picture_find(before, channel->name);
+
+		if (then && of_one_generation(then, channel))
+			carry_on(channel, then);
+	}
+}
+
 static bool went_back(const struct picture_channel *before, const struct picture_channel *now)
 {
 	for (uint32_t cause = 0; cause < R3RING_CAUSE_COUNT; cause++) {

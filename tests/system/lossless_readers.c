@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "tests/support/channel_status.h"
@@ -425,6 +426,68 @@ Test(lossless_dropping, channels_that_a_pattern_names_drop_while_others_demote, 
 static bool has_waited_in_vain(void)
 {
 	return figure("waited_for_readers_ms") >= 299;
+}
+
+/* Of the channel's status: what was lost to a full ring, and what is accounted for. */
+static uint64_t lost_to_full_ring(uint64_t *accounted)
+{
+	json_t *status = channel_status(daemon_a.dir, channel);
+	const char *cause;
+	uint64_t full = 0;
+	json_t *counts;
+
+	*accounted = (uint64_t)json_integer_value(json_object_get(status, "steps_complete"));
+	json_object_foreach (json_object_get(status, "lost"), cause, counts) {
+		uint64_t steps = (uint64_t)json_integer_value(json_object_get(counts, "steps"));
+
+		*accounted += steps;
+		if (strcmp(cause, "ring_full") == 0)
+			full = steps;
+	}
+	json_decref(status);
+	return full;
+}
+
+/* Whether the status has what was lost up to @ctx, a uint64_t, as steps and by cause. */
+static bool has_lost(const void *ctx)
+{
+	uint64_t accounted;
+
+	return lost_to_full_ring(&accounted) >= *(const uint64_t *)ctx &&
+	       accounted == (uint64_t)figure("steps");
+}
+
+Test(lossless_dropping, the_status_counts_dropped_steps_while_the_ring_is_full, .timeout = 60)
+{
+	const char *const args[] = {
+		"--ring-size", "1M", "--stall-limit", STALL_MS, "--lossless-policy", "drop", NULL};
+	struct reader_job lossless;
+	uint64_t lost, accounted;
+
+	start_with(args);
+	lossless = job(R3RING_LOSSLESS);
+	reader_worker_start(&keen, &lossless);
+	flood(10);
+	cr_assert(reader_worker_accounts(&keen, 10));
+	reader_worker_pause(&keen);
+	for (int i = 0; i < 1000 && !has_waited_in_vain(); i++)
+		flood(20);
+	lost = 500;
+	for (int i = 0; i < 100 && !has_lost(&lost); i++)
+		flood(20);
+	cr_assert(reader_worker_wait(has_lost, &lost, 5000));
+	/* Another daemon counts them no less, and no more. */
+	test_daemon_kill(&daemon_a);
+	test_daemon_restart(&daemon_a, args);
+	cr_assert(test_daemon_said(&daemon_a, "(came back)"));
+	cr_expect(reader_worker_wait(has_lost, &lost, 5000));
+	reader_worker_go_on(&keen);
+	cr_assert(reader_worker_accounts(&keen, (uint64_t)settle()));
+	lost = lost_to_full_ring(&accounted);
+	reader_worker_finish(&keen);
+	cr_expect_eq(keen.page->seen.lost_steps[R3RING_CAUSE_RING_FULL], lost);
+	cr_expect_eq(listener_accounted(&keen.page->seen), accounted);
+	finish();
 }
 
 Test(lossless_dropping, a_daemons_death_while_it_drops_steps_leaves_their_cause, .timeout = 60)

@@ -129,3 +129,33 @@ Test(picture_rates, without_two_moments_there_is_none)
 	rates_of(one_channel(3000000000, 1, 100, 3), one_channel(3000000000, 1, 150, 5), &rates);
 	cr_expect_not(rates.known);
 }
+
+/* A channel whose daemon died while its ring was full: what the ring lacks of the losses,
+ * the engine has yet to bring to the next daemon. */
+Test(picture, losses_that_a_new_daemon_does_not_know_yet_are_not_forgotten)
+{
+	struct daemon_picture *before = one_channel(1000000000, 1, 750, 500);
+	struct daemon_picture *now = one_channel(2000000000, 1, 250, 3);
+	const struct picture_channel *channel = &now->channels[0];
+
+	picture_carry_on(now, before);
+	cr_expect_eq(channel->steps, 750);
+	cr_expect_eq(channel->lost.steps[R3RING_CAUSE_RING_FULL], 500);
+	cr_expect_eq(channel->lost.rows[R3RING_CAUSE_RING_FULL], 2000);
+	cr_expect_eq(channel->lost.all_steps, 500);
+	cr_expect_eq(channel->lost.all_rows, 2000);
+	daemon_picture_put(before);
+	daemon_picture_put(now);
+}
+
+Test(picture, another_generation_begins_with_its_own_losses)
+{
+	struct daemon_picture *before = one_channel(1000000000, 1, 750, 500);
+	struct daemon_picture *now = one_channel(2000000000, 2, 250, 3);
+
+	picture_carry_on(now, before);
+	cr_expect_eq(now->channels[0].steps, 250);
+	cr_expect_eq(now->channels[0].lost.steps[R3RING_CAUSE_RING_FULL], 3);
+	daemon_picture_put(before);
+	daemon_picture_put(now);
+}
