@@ -30,6 +30,8 @@ static int take_segment(struct indexing *ix, const struct archive_listed *listed
 	bool damaged = false;
 	int code = archive_reader_seek(ix->reader, listed->number, &passed);
 
+	/* One behind it in which nothing is new would be passed over, and its end be forgotten. */
+	ix->reader->last = listed->number;
 	index_tally_segment(ix->tally);
 	*progress = (struct archive_progress){.number = listed->number, .bytes = listed->bytes};
 	*why = passed;

@@ -381,6 +381,12 @@ void index_tally_segment(struct index_tally *tally)
 	}
 }
 
+void index_tally_forget_open(struct index_tally *tally)
+{
+	for (uint32_t i = 0; i < tally->count; i++)
+		tally->channels[i].count = 0;
+}
+
 const struct index_part *index_tally_parts(const struct index_tally *tally)
 {
 	return tally->parts;

@@ -82,6 +82,9 @@ void index_tally_destroy(struct index_tally *tally);
 /* A segment begins: parts are those of it from now on. */
 void index_tally_segment(struct index_tally *tally);
 
+/* Not all that is in front of the next segment was taken: what was open there may be so no more. */
+void index_tally_forget_open(struct index_tally *tally);
+
 /* Takes an entry. Returns 0 or -ENOMEM. */
 int index_tally_take(struct index_tally *tally, const struct archive_item *item);
 

@@ -274,7 +274,7 @@ static int next_segment(struct archive_reader *reader, struct r3ring_error *err)
 	if (code)
 		return code;
 	next = following(reader);
-	if (!next)
+	if (!next || (reader->last && next->number > reader->last))
 		return 0;
 	if (reader->headless)
 		return miss_beginning(reader, err);

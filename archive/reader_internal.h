@@ -36,6 +36,7 @@ struct archive_reader {
 	bool looked_again;             /* at an end that is none */
 	bool headless;                 /* its first segments are missing, which is not told yet */
 	bool endless;                  /* its last ones are not asked for, or told */
+	uint64_t last;                 /* the segment behind which it ends; 0: the newest */
 	uint64_t passed;               /* bytes of segments in front of that which is open */
 	struct archive_progress left;  /* the segment that was left last */
 	struct archive_unread damaged; /* what is not read behind the newest damage, */

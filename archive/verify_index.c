@@ -17,7 +17,7 @@ struct verify_index {
 	struct index_tally *tally;
 	uint64_t segment; /* that the tally is of; 0: none yet */
 	uint64_t damaged; /* the newest one of which not all could be read */
-	bool standalone;  /* nobody has read the one before */
+	bool standalone;  /* nobody has read the one before, or not all of it */
 };
 
 static void tell(struct verify_index *index, const char *text)
@@ -176,7 +176,9 @@ static int begin_segment(struct verify_index *index, uint64_t number)
 
 	if (index->segment)
 		code = compare(index);
-	index->standalone = !index->segment;
+	index->standalone = !index->segment || !index->reader->continued;
+	if (index->standalone)
+		index_tally_forget_open(index->tally);
 	index_tally_segment(index->tally);
 	index->segment = number;
 	return code;

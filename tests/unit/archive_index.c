@@ -175,6 +175,19 @@ Test(archive_index, reads_the_newest_segment_again_while_it_grows)
 	builder_close(&builder);
 }
 
+/* As a recorder leaves it that was killed before it had written a record there. */
+Test(archive_index, has_all_of_a_segment_behind_which_one_only_says_again_what_was_said)
+{
+	begin();
+	story_request(&story, 1, "a", 4);
+	story_step(&story, 1, 0, 4);
+	story_next_segment(both, 2);
+	builder_segment_end(&builder, true);
+	update();
+	expect_answer("SELECT number, state, records FROM segments", "1|1|8\n2|1|8\n");
+	builder_close(&builder);
+}
+
 Test(archive_index, forgets_what_was_rotated_out)
 {
 	tell();

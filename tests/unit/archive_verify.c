@@ -449,6 +449,56 @@ Test(archive_verify, believes_the_index_what_a_segment_that_was_rotated_out_had_
 	expect_problem("another carried_layer_rows than the segment");
 }
 
+/* A step begun in segment 2, of which more is in segment 3. */
+static void tell_step_in_two(void)
+{
+	begin();
+	story_step(&story, 1, 0, 4);
+	story_next_segment(both, 2);
+	story_step_begin(&story, 1, 4, 1);
+	story_layer(&story, 0, 1);
+	story_next_segment(both, 2);
+	story_layer(&story, 1, 1);
+	story_layer(&story, 2, 1);
+	story_step_end(&story, 1);
+	story_step(&story, 1, 5, 1);
+	finish();
+}
+
+Test(archive_verify, does_not_accuse_the_index_behind_a_segment_that_is_not_there)
+{
+	tell_step_in_two();
+	unlink(builder_path(&builder, "00000002.r3seg"));
+	expect_problem("00000002.r3seg, byte 0: is not there");
+}
+
+Test(archive_verify, does_not_accuse_the_index_behind_a_segment_that_is_damaged)
+{
+	const char *path;
+	struct builder_bytes file;
+
+	tell_step_in_two();
+	path = builder_path(&builder, "00000002.r3seg");
+	file = builder_read(path);
+	file.at[file.len - 100] ^= 1;
+	builder_write(path, file.at, file.len);
+	free(file.at);
+	verify();
+	cr_expect(strstr(problems, "00000002.r3seg"), "%s", problems);
+	cr_expect_null(strstr(problems, "index"), "%s", problems);
+	builder_close(&builder);
+}
+
+Test(archive_verify, finds_a_lie_of_the_index_behind_a_segment_that_is_not_there)
+{
+	tell_step_in_two();
+	change_index("UPDATE parts SET layer_rows = 7 WHERE segment = 3");
+	unlink(builder_path(&builder, "00000002.r3seg"));
+	verify();
+	cr_expect(strstr(problems, "another layer_rows than the segment"), "%s", problems);
+	builder_close(&builder);
+}
+
 Test(archive_verify, finds_rows_of_the_index_that_belong_to_nothing)
 {
 	tell_all();
