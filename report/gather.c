@@ -8,6 +8,7 @@
 #include <r3ring/assembler.h>
 
 #include "archive/count.h"
+#include "report/given_up.h"
 #include "report/report.h"
 #include "report/routes.h"
 
@@ -30,8 +31,9 @@ struct gathering {
 	uint32_t piece;       /* of the series, that what is counted belongs to */
 	uint32_t steps;       /* since the newest snapshot */
 	struct routes routes; /* of the requests that were asked for */
-	bool *found;          /* [options->requests] */
-	bool any;             /* an entry of the instance */
+	struct given_up given_up;
+	bool *found; /* [options->requests] */
+	bool any;    /* an entry of the instance */
 };
 
 static int no_memory(struct gathering *g)
@@ -194,10 +196,13 @@ static bool is_asked_for(struct gathering *g, const char *id)
 
 static void cover(struct report_coverage *to, const struct r3ring_assembled_info *info)
 {
+	const bool evicted = info->flags & R3RING_ASSEMBLED_EVICTED;
+
 	to->requests++;
-	to->unfinished += (info->flags & R3RING_ASSEMBLED_UNFINISHED) != 0;
+	to->evicted += evicted;
+	/* Of one that was given up nobody knows the end. */
+	to->unfinished += !evicted && info->flags & R3RING_ASSEMBLED_UNFINISHED;
 	to->aborted += (info->flags & R3RING_ASSEMBLED_ABORTED) != 0;
-	to->evicted += (info->flags & R3RING_ASSEMBLED_EVICTED) != 0;
 	to->tokens += info->tokens;
 	to->cells += info->cells;
 	to->valid += info->cells_valid;
@@ -210,8 +215,10 @@ static int take_request(struct gathering *g, const struct r3ring_assembled *asse
 			uint64_t time_ns)
 {
 	const struct r3ring_assembled_info *info = r3ring_assembled_get_info(assembled);
-	int r;
+	int r = given_up_take(&g->given_up, info);
 
+	if (r)
+		return r < 0 ? no_memory(g) : 0;
 	if (!in_time(g->options, time_ns) || !is_asked_for(g, info->id)) {
 		g->report->coverage.not_asked++;
 		return 0;
@@ -241,6 +248,8 @@ static int feed_assembler(struct gathering *g, const struct archive_item *item,
 	int channel = r3ring_assembler_channel(g->assembler, item->name);
 	int r = channel < 0 ? channel : 0;
 
+	if (record)
+		given_up_note(&g->given_up, &item->view, record);
 	if (r == 0 && record)
 		r = r3ring_assembler_feed(g->assembler, (uint32_t)channel, &item->view, record);
 	else if (r == 0 && item->kind == ARCHIVE_SKIPPED)
@@ -444,6 +453,7 @@ int report_read(struct report *report, const char *dir, const struct report_opti
 	r3ring_assembler_destroy(g.assembler);
 	r3ring_load_snapshot_free(g.snapshot);
 	routes_free(&g.routes);
+	given_up_free(&g.given_up);
 	free(g.clock);
 	free(g.found);
 	return r;

@@ -81,6 +81,19 @@ static uint64_t gaps(const struct report *report)
 	return sum;
 }
 
+static void state_of_memory(FILE *out, const struct report_coverage *coverage)
+{
+	if (!coverage->evicted)
+		return;
+	fputs("<p class=\"state bad\" id=\"memory-state\">", out);
+	html_number(out, coverage->evicted);
+	fputs(" of ", out);
+	html_number(out, coverage->requests);
+	fputs(" requests were too large for the memory: what they ran once they were given up is "
+	      "in no figure of requests here. Raise <code>--max-memory</code>.</p>\n",
+	      out);
+}
+
 static void state_of_losses(FILE *out, const struct report *report)
 {
 	const uint64_t cells = page_lost_cells(&report->coverage), steps = lost_steps(report);
@@ -88,8 +101,9 @@ static void state_of_losses(FILE *out, const struct report *report)
 	if (!cells && !steps && !gaps(report) && !report->problems) {
 		fprintf(out,
 			"<p class=\"state good\" id=\"losses-state\">Nothing was lost: every route "
-			"that was %s for these requests is here.</p>\n",
-			report->kept.layer_end ? "to be recorded" : "run");
+			"that was %s for %s requests is here.</p>\n",
+			report->kept.layer_end ? "to be recorded" : "run",
+			report->coverage.evicted ? "the other" : "these");
 		return;
 	}
 	fputs("<p class=\"state bad\" id=\"losses-state\">Lost: ", out);
@@ -104,6 +118,10 @@ static void state_of_losses(FILE *out, const struct report *report)
 	if (report->problems)
 		fputs(", as far as the archive could be read; of what damage hides only the "
 		      "gaps are in these figures",
+		      out);
+	else if (report->coverage.missing[R3RING_MISSING_GAP] && !gaps(report))
+		fputs(": the cells of cause gap are of steps that the beginning or the end of the "
+		      "archive cuts",
 		      out);
 	fputs(". <a href=\"#coverage\">By cause</a></p>\n", out);
 }
@@ -305,6 +323,7 @@ static int summary(FILE *out, const struct report *report, const struct page_sou
 	int r;
 
 	fputs("<section id=\"summary\" aria-label=\"summary\">\n", out);
+	state_of_memory(out, &report->coverage);
 	state_of_losses(out, report);
 	state_of_layers(out, report);
 	state_of_archive(out, report);

@@ -66,7 +66,10 @@ static void requests_left(FILE *out, const struct report_coverage *coverage)
 		fputs(".", out);
 	}
 	if (coverage->unattributed) {
-		fputs(" Rows of no request that is known, as the recording began in its middle: ",
+		fputs(coverage->evicted
+			      ? " Rows of requests that were given up, or of none that is known: "
+			      : " Rows of no request that is known, as the recording began in its "
+				"middle: ",
 		      out);
 		html_number(out, coverage->unattributed);
 		fputs(".", out);

@@ -35,8 +35,9 @@ static const char usage[] =
 	"  --progress         even where standard error is no terminal\n"
 	"  --help             this text\n"
 	"\n"
-	"exit codes: 0 done, 1 failed, or the archive is damaged: then the page is of what could\n"
-	"be read; 2 usage\n";
+	"exit codes: 0 done, 1 failed, or the archive is damaged, or requests did not fit into "
+	"the\n"
+	"memory: then the page is of what could be read, and of what did; 2 usage\n";
 
 static int take_number(const char *option, uint64_t least, uint64_t most, uint64_t *number)
 {

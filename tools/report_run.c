@@ -146,8 +146,14 @@ static int exit_code(const struct report_line *line, const struct report *report
 		fprintf(stderr, "r3ring report: %s\n", err->text[0] ? err->text : strerror(-r));
 		return r == -EINVAL ? TOOL_USAGE : TOOL_FAILED;
 	}
+	if (report->coverage.evicted)
+		fprintf(stderr,
+			"r3ring report: %" PRIu64
+			" requests did not fit into the memory for requests at work; what they ran "
+			"since they were given up is not in the report. Raise --max-memory\n",
+			report->coverage.evicted);
 	if (!report->problems)
-		return TOOL_DONE;
+		return report->coverage.evicted ? TOOL_FAILED : TOOL_DONE;
 	fprintf(stderr,
 		"r3ring report: the archive is damaged in %" PRIu64
 		" places; the report is of what could be read, 'r3ring verify %s' says where\n",

@@ -77,7 +77,7 @@ static void print_records(FILE *out, const struct archive_verified *v)
 static void print_content(FILE *out, const struct archive_verified *v)
 {
 	fprintf(out,
-		"  %" PRIu64 " requests begun, %" PRIu64 " ended; %" PRIu64
+		"  %" PRIu64 " attempts of requests begun, %" PRIu64 " ended; %" PRIu64
 		" steps begun; ended: %" PRIu64 " complete, %" PRIu64 " partial, %" PRIu64
 		" dropped; %" PRIu64 " rows, %" PRIu64 " rows x layers\n",
 		v->requests_begun, v->requests_ended, v->steps, v->steps_complete, v->steps_partial,

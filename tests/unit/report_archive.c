@@ -269,6 +269,41 @@ Test(report_archive, requests_that_do_not_fit_into_the_memory_are_given_up_and_t
 	cr_assert_eq(read_report(), 0, "%s", err.text);
 	cr_assert_eq(report.coverage.evicted, 2);
 	expect_on_page("2 too large for the memory (<code>--max-memory</code>)");
+	expect_on_page("id=\"memory-state\">2 of ");
+}
+
+Test(report_archive, a_request_that_is_given_up_is_counted_once_however_often_it_is_said_again)
+{
+	story_request(&story, 1, "a", 8);
+	for (uint32_t i = 0; i < 4; i++) {
+		story_step(&story, 1, 2 * i, 2);
+		story_keyframe(&story);
+	}
+	story_end(&story, 1, 8);
+	story_request(&story, 2, "a", 1); /* another one, of the same name */
+	story_step(&story, 2, 0, 1);
+	story_end(&story, 2, 1);
+	builder_segment_end(&builder, true);
+	options.max_bytes = 1;
+	cr_assert_eq(read_report(), 0, "%s", err.text);
+	cr_assert_eq(report.coverage.requests, 2);
+	cr_assert_eq(report.coverage.evicted, 2);
+	cr_assert_eq(report.coverage.unfinished, 0);
+	expect_on_page("2 requests of ");
+}
+
+/* As where a recorder came to its --max-size. */
+Test(report_archive, cells_that_the_archives_end_cuts_off_are_told_as_such)
+{
+	story_request(&story, 1, "a", 4);
+	story_step(&story, 1, 0, 2);
+	story_step_begin(&story, 1, 2, 2);
+	story_layer(&story, 0, 2);
+	builder_segment_end(&builder, true);
+	cr_assert_eq(read_report(), 0, "%s", err.text);
+	cr_assert_gt(report.coverage.missing[R3RING_MISSING_GAP], 0);
+	expect_on_page("0 gaps in what was recorded: the cells of cause gap are of steps that the "
+		       "beginning or the end of the archive cuts.");
 }
 
 /* Turns a byte of segment @number round, in its block. */
