@@ -238,6 +238,9 @@ int store_start(struct store *store, struct blocks *blocks, int dir_fd,
 		.written = start->chain,
 		.synced_block = start->chain.block,
 	};
+	store->stats.archive_bytes = start->files.bytes;
+	if (start->files.count)
+		store->stats.segment = start->files.files[start->files.count - 1].number;
 	store_count_begin(store);
 	memcpy(store->uuid, start->uuid, sizeof(store->uuid));
 	pthread_mutex_init(&store->lock, NULL);

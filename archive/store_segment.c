@@ -206,7 +206,8 @@ static int make_segment(struct store *store)
 	if (r == 0)
 		r = write_head(store, number);
 	pthread_mutex_lock(&store->lock);
-	store->stats.segment = number;
+	if (r == 0)
+		store->stats.segment = number;
 	pthread_mutex_unlock(&store->lock);
 	return r;
 }

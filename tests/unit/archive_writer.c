@@ -3,8 +3,10 @@
 #include <criterion/criterion.h>
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <r3ring/record.h>
 
@@ -346,6 +348,30 @@ Test(archive_writer, what_has_no_room_in_all_of_it_is_a_failure_that_names_more)
 }
 
 /* Where a segment was to begin, too: the one before must not say that it did. */
+/* As on a full disk. Criterion runs each test in a process of its own. */
+Test(archive_writer, that_can_write_nothing_tells_how_much_the_archive_has_already)
+{
+	struct rlimit limit = {.rlim_cur = 64, .rlim_max = RLIM_INFINITY};
+	struct archive_writer_stats before, stats;
+	struct r3ring_error err = {0};
+
+	cr_assert_eq(archive_fixture_open(&archive, NULL), 0);
+	archive_fixture_fill(&archive, 100);
+	cr_assert_eq(archive_writer_finish(archive.writer, &err), 0, "%s", err.text);
+	archive_writer_get_stats(archive.writer, &before);
+	cr_assert_eq(archive_fixture_close(&archive), 0);
+	cr_assert_gt(before.archive_bytes, 0);
+	signal(SIGXFSZ, SIG_IGN);
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	cr_assert_eq(archive_fixture_open(&archive, &err), 0, "%s", err.text);
+	cr_assert_neq(archive_writer_finish(archive.writer, &err), 0);
+	archive_writer_get_stats(archive.writer, &stats);
+	cr_expect_eq(stats.archive_bytes, before.archive_bytes);
+	cr_expect_eq(stats.segment, before.segment);
+	cr_expect_eq(stats.archive_segments, before.archive_segments);
+	archive_fixture_close(&archive);
+}
+
 Test(archive_writer, an_archive_that_ends_at_its_limit_says_that_nothing_follows)
 {
 	unsigned int begun = 0;
