@@ -30,6 +30,44 @@ static json_t *name_of(const struct served *served, uint64_t reservation)
 
 /* ---- answers -------------------------------------------------------------- */
 
+/* null: no time ends it. */
+static json_t *time_left(const struct r3ring_reservation_info *info)
+{
+	uint64_t now = clock_now_ns();
+
+	if (!info->expires_ns)
+		return json_null();
+	return json_real(info->expires_ns > now ? (double)(info->expires_ns - now) / NS_PER_MS
+						: 0.0);
+}
+
+/* False: it has gone meanwhile. */
+static bool find_info(const struct wish *wish, uint64_t id, struct r3ring_reservation_info *info)
+{
+	return r3ring_book_list(wish->book, id - 1, info, 1) == 1 && info->reservation == id;
+}
+
+/* Who asks for more under a key must not take it for granted because less of it is. */
+static void refuse_other_demand(const struct wish *wish, uint64_t id, struct http_answer *answer)
+{
+	struct r3ring_reservation_info info;
+	json_t *name = name_of(wish->served, id);
+
+	if (!find_info(wish, id, &info)) {
+		http_refuse(answer, MHD_HTTP_SERVICE_UNAVAILABLE,
+			    "what the key held was freed just now: ask again");
+		json_decref(name);
+		return;
+	}
+	http_refuse(answer, MHD_HTTP_CONFLICT,
+		    "the key holds %s already, of other \"tokens\": change it with PATCH "
+		    "/v1/reservations/%s, or take another key",
+		    json_string_value(name), json_string_value(name));
+	json_object_set_new(answer->json, "held",
+			    json_pack("{s:o, s:o}", "reservation", name, "visits",
+				      wish_visits((int64_t)info.units)));
+}
+
 static void tell(const struct wish *wish, int r, const struct r3ring_reserve_answer *from,
 		 struct http_answer *answer)
 {
@@ -47,6 +85,9 @@ static void tell(const struct wish *wish, int r, const struct r3ring_reserve_ans
 		answer->json = json_pack("{s:b, s:s, s:o}", "granted", 0, "predictor",
 					 r3ring_predictor_name(wish->predictor), "tightest",
 					 wish_tightest(wish->served, from));
+		return;
+	case -EALREADY:
+		refuse_other_demand(wish, from->reservation, answer);
 		return;
 	case -EEXIST:
 		http_refuse(answer, MHD_HTTP_FORBIDDEN, "the key is another client's");
@@ -190,12 +231,34 @@ static bool change_demand(struct wish *wish, uint64_t id, struct http_answer *an
 	return r == 0;
 }
 
+/* @ttl_ms: 0 where it was not said. */
+static int renew(const struct wish *wish, uint64_t id, bool commit, uint64_t ttl_ms)
+{
+	uint64_t now = clock_now_ns(), ttl_ns = ttl_ms * NS_PER_MS;
+
+	if (commit)
+		return r3ring_book_commit(wish->book, id, ttl_ns, now);
+	return ttl_ms ? r3ring_book_renew(wish->book, id, ttl_ns, now) : 0;
+}
+
+static void tell_state(const struct wish *wish, uint64_t id, struct http_answer *answer)
+{
+	struct r3ring_reservation_info info;
+
+	if (find_info(wish, id, &info))
+		answer->json = json_pack("{s:o, s:b, s:o}", "reservation",
+					 name_of(wish->served, id), "committed", info.committed,
+					 "expires_in_ms", time_left(&info));
+	else
+		tell(wish, -ENOENT, NULL, answer);
+}
+
 void api_reservation_change(void *context, const struct http_request *request,
 			    struct http_answer *answer)
 {
 	static const char *const known[] = {"commit", "ttl_ms", WISH_FIELDS, NULL};
 	struct wish wish = {.api = context};
-	uint64_t id = 0, ttl_ms = TTL_MS;
+	uint64_t id = 0, ttl_ms = 0;
 	bool commit = false;
 
 	if (!api_only_fields(request->body, known, answer) ||
@@ -204,19 +267,19 @@ void api_reservation_change(void *context, const struct http_request *request,
 	    !wish_read(&wish, request->body, answer) ||
 	    !find_one(context, request->argument, &wish, &id, answer))
 		return;
-	if (!commit && !wish.tokens) {
+	if (!commit && !ttl_ms && !wish.tokens) {
 		http_refuse(answer, MHD_HTTP_BAD_REQUEST,
-			    "nothing to change: \"commit\" or \"tokens\"");
+			    "nothing to change: \"commit\", \"ttl_ms\" or \"tokens\"");
 		return;
 	}
 	if (wish.tokens && !change_demand(&wish, id, answer))
 		return;
-	if (commit &&
-	    r3ring_book_commit(wish.book, id, ttl_ms * NS_PER_MS, clock_now_ns()) == -ENOENT)
+	if (renew(&wish, id, commit, ttl_ms) == -ENOENT) {
+		json_decref(answer->json);
 		tell(&wish, -ENOENT, NULL, answer);
-	else if (!answer->json)
-		answer->json = json_pack("{s:o, s:b}", "reservation", name_of(wish.served, id),
-					 "committed", 1);
+	} else if (!answer->json) {
+		tell_state(&wish, id, answer);
+	}
 }
 
 void api_reservation_free(void *context, const struct http_request *request,
@@ -237,17 +300,10 @@ void api_reservation_free(void *context, const struct http_request *request,
 
 static json_t *describe(const struct served *served, const struct r3ring_reservation_info *info)
 {
-	uint64_t now = clock_now_ns();
-	json_t *left = info->expires_ns
-			       ? json_real(info->expires_ns > now
-						   ? (double)(info->expires_ns - now) / NS_PER_MS
-						   : 0.0)
-			       : json_null();
-
 	return json_pack("{s:o, s:s, s:b, s:b, s:o, s:o}", "reservation",
 			 name_of(served, info->reservation), "key", info->key, "committed",
 			 info->committed, "watched", info->owner != 0, "visits",
-			 wish_visits((int64_t)info->units), "expires_in_ms", left);
+			 wish_visits((int64_t)info->units), "expires_in_ms", time_left(info));
 }
 
 /* One more is asked for than is told: whether there is a next page. */

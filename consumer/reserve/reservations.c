@@ -124,15 +124,15 @@ static int add(struct r3ring_book *book, struct reservation *made,
 	return 0;
 }
 
-static int again(const struct r3ring_book *book, const struct reservation *known, uint64_t owner,
-		 struct r3ring_reserve_answer *answer)
+static int again(const struct r3ring_book *book, const struct reservation *known,
+		 const struct reservation *made, struct r3ring_reserve_answer *answer)
 {
-	if (known->owner != owner)
+	if (known->owner != made->owner)
 		return -EEXIST;
 	answer_now(book, known->demand, answer);
 	answer->reservation = known->id;
 	answer->existed = true;
-	return 0;
+	return known->demand->units == made->demand->units ? 0 : -EALREADY;
 }
 
 static int make(struct r3ring_book *book, struct reservation *made,
@@ -160,7 +160,7 @@ int r3ring_book_make(struct r3ring_book *book, const struct r3ring_reserve_reque
 		return -ENOMEM;
 	book_lock(book);
 	known = by_key(book, request->key);
-	r = known ? again(book, known, request->owner, answer) : make(book, made, answer);
+	r = known ? again(book, known, made, answer) : make(book, made, answer);
 	book_unlock(book);
 	if (known || r)
 		destroy(made);
@@ -189,20 +189,31 @@ int r3ring_book_ask(struct r3ring_book *book, const struct r3ring_demand *demand
 
 /* ---- living --------------------------------------------------------------- */
 
-int r3ring_book_commit(struct r3ring_book *book, uint64_t reservation, uint64_t ttl_ns,
-		       uint64_t now_ns)
+static int renew(struct r3ring_book *book, uint64_t reservation, bool commit, uint64_t expires_ns)
 {
 	struct reservation *found;
 
 	book_lock(book);
 	found = order_find(&book->order, reservation);
 	if (found) {
-		book->stats.committed += !found->committed;
-		found->committed = true;
-		found->expires_ns = ttl_ns ? now_ns + ttl_ns : 0;
+		book->stats.committed += commit && !found->committed;
+		found->committed |= commit;
+		found->expires_ns = expires_ns;
 	}
 	book_unlock(book);
 	return found ? 0 : -ENOENT;
+}
+
+int r3ring_book_commit(struct r3ring_book *book, uint64_t reservation, uint64_t ttl_ns,
+		       uint64_t now_ns)
+{
+	return renew(book, reservation, true, ttl_ns ? now_ns + ttl_ns : 0);
+}
+
+int r3ring_book_renew(struct r3ring_book *book, uint64_t reservation, uint64_t ttl_ns,
+		      uint64_t now_ns)
+{
+	return renew(book, reservation, false, ttl_ns ? now_ns + ttl_ns : 0);
 }
 
 static void replace_demand(struct r3ring_book *book, struct reservation *of,

@@ -139,7 +139,7 @@ struct r3ring_reserve_request {
 	const char *key; /* names the reservation, 1 to R3RING_TEXT_ID_MAX bytes: the request's
 			  * text id, most likely */
 	uint64_t owner;  /* whose death frees it (r3ring_book_owner_gone()); 0: nobody's */
-	uint64_t ttl_ns; /* until it must be committed or updated; 0: for ever */
+	uint64_t ttl_ns; /* until it must be committed or renewed; 0: for ever */
 	uint64_t now_ns; /* the caller's clock, any that only goes forward */
 };
 
@@ -156,10 +156,13 @@ struct r3ring_reserve_answer {
 
 /*
  * Reserves what @demand says. Idempotent: where the key is taken already, and by the same
- * owner, nothing is added and the answer is the one of now.
+ * owner, nothing is added and the answer is the one of now. Its demand is then of as many units:
+ * which experts they fall to may have changed with the evidence, and what is held stays.
  *
  * Returns 0 (granted), -EBUSY (the answer says where and how much is wanting; nothing is
- * added), -EEXIST (the key is another owner's), -EINVAL (key, or a demand of another shape),
+ * added), -EALREADY (the key is this owner's, of more units or fewer; nothing is changed, and the
+ * answer names what is held: r3ring_book_update() changes it), -EEXIST (the key is another
+ * owner's), -EINVAL (key, or a demand of another shape),
  * -ENOBUFS (max_reservations, or more units than can be counted), -ENOMEM.
  */
 R3RING_API int r3ring_book_make(struct r3ring_book *book,
@@ -177,6 +180,14 @@ R3RING_API int r3ring_book_ask(struct r3ring_book *book, const struct r3ring_dem
  */
 R3RING_API int r3ring_book_commit(struct r3ring_book *book, uint64_t reservation, uint64_t ttl_ns,
 				  uint64_t now_ns);
+
+/*
+ * It is waited for on: it lasts @ttl_ns from @now_ns, instead of what was said before; 0: for ever.
+ * Whether it is committed stays as it is.
+ * Returns 0, -ENOENT (freed or expired; nothing is held).
+ */
+R3RING_API int r3ring_book_renew(struct r3ring_book *book, uint64_t reservation, uint64_t ttl_ns,
+				 uint64_t now_ns);
 
 /*
  * Its routes drifted, or it went from prefill to decode: replaces its demand. It runs already,

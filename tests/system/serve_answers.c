@@ -173,6 +173,8 @@ Test(serve_answers, what_is_told_of_requests_and_reservations_is_as_described)
 		 json_string_value(at(reply.json, "reservation", NULL)));
 	json_decref(reply.json);
 	expect_as_described("POST", "/v1/reservations", "", "{\"key\": \"a\"}", 200);
+	expect_as_described("POST", "/v1/reservations", "", "{\"key\": \"a\", \"tokens\": 2}", 409);
+	expect_as_described("PATCH", ONE, "", "{\"ttl_ms\": 60000}", 200);
 	expect_as_described("GET", "/v1/reservations", "?limit=1", NULL, 200);
 	expect_as_described("PATCH", ONE, "", "{\"commit\": true}", 200);
 	expect_as_described("PATCH", ONE, "", "{\"tokens\": 2}", 200);

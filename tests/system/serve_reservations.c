@@ -150,6 +150,57 @@ Test(serve_reservations, one_that_is_committed_lasts_as_long_as_was_said_then)
 	expect_status("PATCH", where, "{\"commit\": true}", 404);
 }
 
+/* Expects of the only reservation whether it is committed, and how long it lasts: 0, for ever. */
+static void expect_lasts(bool committed, double least_ms, double most_ms)
+{
+	struct http_reply reply = ask("GET", "/v1/reservations", NULL);
+	const json_t *only = json_array_get(at(reply.json, "reservations", NULL), 0);
+	const json_t *left = at(only, "expires_in_ms", NULL);
+
+	cr_expect_eq(json_is_true(at(only, "committed", NULL)), committed);
+	if (most_ms > 0)
+		cr_expect(json_number_value(left) > least_ms && json_number_value(left) <= most_ms);
+	else
+		cr_expect(json_is_null(left));
+	json_decref(reply.json);
+}
+
+Test(serve_reservations, no_time_ends_one_that_is_committed_unless_one_is_said)
+{
+	char where[256];
+
+	serve_stage_run(1);
+	reserve_at(where, "long");
+	expect_status("PATCH", where, "{\"ttl_ms\": 1200000}", 200);
+	expect_lasts(false, 600000, 1200000);
+	expect_status("PATCH", where, "{\"commit\": true}", 200);
+	expect_lasts(true, 0, 0);
+	expect_status("PATCH", where, "{\"tokens\": 2}", 200);
+	expect_lasts(true, 0, 0);
+	expect_status("PATCH", where, "{\"ttl_ms\": 600000}", 200);
+	expect_lasts(true, 300000, 600000);
+	expect_status("PATCH", where, "{\"commit\": false}", 400);
+}
+
+Test(serve_reservations, another_number_of_tokens_under_a_key_is_refused_with_what_is_held)
+{
+	struct http_reply reply;
+	char where[256];
+
+	serve_stage_run(1);
+	reserve_at(where, "dup");
+	reply = reserve("dup", 100000, 3600000);
+	cr_expect_eq(reply.status, 409);
+	cr_expect_float_eq(json_number_value(at(reply.json, "held", "visits")),
+			   ENGINE_TOP_K * ENGINE_LAYERS, 1e-9);
+	cr_expect(strstr(json_string_value(at(reply.json, "error", "message")), where));
+	json_decref(reply.json);
+	expect_reserved("dup", 1, 3600000, 200);
+	expect_status("PATCH", where, "{\"tokens\": 2}", 200);
+	expect_reserved("dup", 1, 3600000, 409);
+	expect_reserved("dup", 2, 3600000, 200);
+}
+
 /* The first reservation of either: the book of each numbers it the same. */
 Test(serve_reservations, what_a_killed_server_gave_does_not_name_what_the_next_one_gives)
 {

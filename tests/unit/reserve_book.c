@@ -268,6 +268,53 @@ Test(reserve_book, what_a_dead_owner_held_is_freed_and_nothing_else)
 	r3ring_book_destroy(book);
 }
 
+Test(reserve_book, a_reservation_is_renewed_without_being_committed)
+{
+	struct r3ring_book *book = book_open(&book_small, 2, 100);
+	struct r3ring_demand *demand = book_demand(&book_small, wants_2, 9);
+	struct r3ring_reserve_answer answer;
+	struct r3ring_reservation_info info;
+
+	cr_assert_eq(book_make(book, "a", 0, demand, &answer), 0);
+	cr_expect_eq(r3ring_book_renew(book, answer.reservation, 200, 1050), 0);
+	cr_assert_eq(r3ring_book_list(book, 0, &info, 1), 1);
+	cr_expect_eq(info.expires_ns, 1250);
+	cr_expect_not(info.committed);
+	cr_expect_eq(r3ring_book_commit(book, answer.reservation, 0, 1050), 0);
+	cr_expect_eq(r3ring_book_renew(book, answer.reservation, 10, 1050), 0);
+	cr_assert_eq(r3ring_book_list(book, 0, &info, 1), 1);
+	cr_expect(info.committed);
+	cr_expect_eq(r3ring_book_expire(book, 1060), 1);
+	cr_expect_eq(r3ring_book_renew(book, answer.reservation, 10, 1060), -ENOENT);
+	book_expect_empty(book, 2, 2, 4);
+	r3ring_demand_destroy(demand);
+	r3ring_book_destroy(book);
+}
+
+Test(reserve_book, another_demand_under_a_key_is_refused_and_the_same_is_not)
+{
+	struct r3ring_book *book = book_open(&book_small, 2, 10);
+	struct r3ring_demand *one = book_demand(&book_small, wants_2, 1);
+	struct r3ring_demand *elsewhere = book_demand(&book_small, NULL, 1);
+	struct r3ring_demand *many = book_demand(&book_small, wants_2, 100);
+	struct r3ring_reserve_answer made, answer;
+
+	cr_assert_eq(book_make(book, "a", 0, one, &made), 0);
+	cr_expect_eq(book_make(book, "a", 0, many, &answer), -EALREADY);
+	cr_expect_eq(answer.reservation, made.reservation);
+	cr_expect(answer.existed);
+	cr_expect_eq(answer.margin, made.margin, "nothing is changed");
+	cr_expect_eq(book_make(book, "a", 0, elsewhere, &answer), 0);
+	cr_expect_eq(book_make(book, "a", 1, many, &answer), -EEXIST);
+	cr_expect_eq(answer.reservation, 0);
+	cr_expect_eq(r3ring_book_ended(book, "a"), 0);
+	book_expect_empty(book, 2, 2, 4);
+	r3ring_demand_destroy(one);
+	r3ring_demand_destroy(elsewhere);
+	r3ring_demand_destroy(many);
+	r3ring_book_destroy(book);
+}
+
 Test(reserve_book, a_request_that_runs_may_need_more_than_there_is_and_is_told)
 {
 	struct r3ring_book *book = book_open(&book_small, 2, 10);
