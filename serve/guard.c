@@ -45,14 +45,16 @@ bool guard_knows_host(const struct guard *guard, const char *host)
 	return false;
 }
 
-bool guard_knows_origin(const struct guard *guard, const char *origin)
+bool guard_knows_origin(const struct guard *guard, const char *origin, const char *host)
 {
-	const char *host;
+	const char *site;
 
 	if (!origin)
 		return true;
-	host = strstr(origin, "://");
-	return host && guard_knows_host(guard, host + 3);
+	site = strstr(origin, "://");
+	if (!site)
+		return false;
+	return guard->any_host || (host && strcasecmp(site + 3, host) == 0);
 }
 
 static bool same_secret(const char *a, const char *b, size_t len)

@@ -24,9 +24,10 @@ struct guard {
 /* Whether @host, the header's value, or NULL, is a name of ours, with any port. */
 bool guard_knows_host(const struct guard *guard, const char *host);
 
-/* Whether @origin, the header's value, or NULL, is a page of ours, or no page at all. Browsers
- * send what another site's page asks with that site's name, and to us under our own. */
-bool guard_knows_origin(const struct guard *guard, const char *origin);
+/* Whether @origin, the header's value, or NULL, is a page of ours, or no page at all: ours have the
+ * name and the port that the Host header, @host, which is known, asks for. What else serves pages
+ * on this machine, under another port, is another site. */
+bool guard_knows_origin(const struct guard *guard, const char *origin, const char *host);
 
 /* Whether @authorization, the header's value, or NULL, bears the token. Takes as long for a
  * token that is nearly right as for any other of its length. */

@@ -194,9 +194,11 @@ static bool begin_exchange(const struct http_server *server, struct MHD_Connecti
 		http_refuse(&answer, MHD_HTTP_MISDIRECTED_REQUEST,
 			    "the Host header names none of this server's: see --allow-host");
 	} else if (!guard_knows_origin(options->guard,
-				       header_of(connection, MHD_HTTP_HEADER_ORIGIN))) {
+				       header_of(connection, MHD_HTTP_HEADER_ORIGIN),
+				       header_of(connection, MHD_HTTP_HEADER_HOST))) {
 		http_refuse(&answer, MHD_HTTP_FORBIDDEN,
-			    "the Origin header names another site: its pages may not ask");
+			    "the Origin header names another site or port than the Host header: "
+			    "its pages may not ask; a proxy in front has to pass on Host");
 	} else if (!is_open(options, url) &&
 		   !guard_admits(options->guard,
 				 header_of(connection, MHD_HTTP_HEADER_AUTHORIZATION))) {
@@ -206,9 +208,9 @@ static bool begin_exchange(const struct http_server *server, struct MHD_Connecti
 	} else if (exchange->has_zero) {
 		http_refuse(&answer, MHD_HTTP_BAD_REQUEST, "no address has a zero byte in it");
 	} else if (!exchange->route) {
-		http_refuse(&answer, status, "%s %s: %s", method, url,
-			    status == MHD_HTTP_METHOD_NOT_ALLOWED ? "the method is another"
-								  : "there is no such thing");
+		http_refuse(&answer, status, "%s %s: %s%s", method, url,
+			    allowed[0] ? "what may be asked there is " : "there is no such thing",
+			    allowed);
 		if (status == MHD_HTTP_METHOD_NOT_ALLOWED) {
 			header = MHD_HTTP_HEADER_ALLOW;
 			value = allowed;

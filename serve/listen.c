@@ -110,7 +110,11 @@ int listen_on_address(const char *text, struct listen_place *place, struct r3rin
 	r = bind_address(found);
 	freeaddrinfo(found);
 	if (r < 0)
-		return r3ring_error_set(err, r, "%s: %s", text, strerror(-r));
+		return r3ring_error_set(err, r, "%s: %s%s", text, strerror(-r),
+					r == -EADDRINUSE
+						? ": another server listens there, see ss -ltnp; "
+						  "end it, or take another port with --listen"
+						: "");
 	name_place(r, place);
 	return r;
 }

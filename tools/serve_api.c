@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The routes, and what is told of instances and their load. */
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -149,6 +150,22 @@ bool api_window(const struct http_request *request, enum r3ring_load_over *over,
 	return false;
 }
 
+static void refuse_load(const struct served *served, int r, uint64_t epoch,
+			struct http_answer *answer)
+{
+	if (r == -EINVAL)
+		http_refuse(answer, MHD_HTTP_BAD_REQUEST,
+			    "over=average is of steps under whatever EPLB map: leave epoch out, or "
+			    "ask for over=steps or over=time");
+	else if (r == -ENODATA)
+		http_refuse(answer, MHD_HTTP_SERVICE_UNAVAILABLE, "%s: no step was counted yet%s",
+			    served_name(served),
+			    epoch == R3RING_LOAD_ANY_EPOCH ? "" : " under that epoch");
+	else
+		http_refuse(answer, MHD_HTTP_SERVICE_UNAVAILABLE, "%s: %s", served_name(served),
+			    strerror(-r));
+}
+
 void api_load(void *context, const struct http_request *request, struct http_answer *answer)
 {
 	struct served *served = api_instance(context, http_query(request, "instance"), answer);
@@ -168,8 +185,6 @@ void api_load(void *context, const struct http_request *request, struct http_ans
 	if (r == 0)
 		answer->json = load_json(r3ring_load_snapshot_info(snapshot), counts != 0);
 	else
-		http_refuse(answer, MHD_HTTP_SERVICE_UNAVAILABLE, "%s: no step was counted yet%s",
-			    served_name(served),
-			    epoch == R3RING_LOAD_ANY_EPOCH ? "" : " under that epoch");
+		refuse_load(served, r, epoch, answer);
 	r3ring_load_snapshot_free(snapshot);
 }

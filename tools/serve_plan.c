@@ -61,10 +61,13 @@ static bool check(const struct wanted *wanted, const struct r3ring_load_info *in
 	uint64_t most = (uint64_t)info->experts * PLACES_PER_EXPERT;
 
 	if (!wanted->gpus)
-		http_refuse(answer, MHD_HTTP_BAD_REQUEST, "how many GPUs? \"gpus\"");
+		http_refuse(answer, MHD_HTTP_BAD_REQUEST,
+			    "how many GPUs? neither an EPLB map nor the ranks tell: say so with "
+			    "\"gpus\", or start r3ring serve with --gpus");
 	else if (!wanted->replicas)
 		http_refuse(answer, MHD_HTTP_BAD_REQUEST,
-			    "how many physical experts of a layer? \"replicas\"");
+			    "how many physical experts of a layer? no EPLB map tells: say so with "
+			    "\"replicas\"");
 	else if (wanted->replicas > most)
 		http_refuse(answer, MHD_HTTP_BAD_REQUEST,
 			    "\"replicas\" is at most %u for each of the %u experts",

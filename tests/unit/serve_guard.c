@@ -38,6 +38,18 @@ Test(serve_guard, a_foreign_host_or_none_is_not_known)
 		cr_expect_not(guard_knows_host(&local, foreign[i]), "%s", foreign[i]);
 }
 
+Test(serve_guard, a_page_of_another_port_or_name_is_another_site)
+{
+	const char *const host = "127.0.0.1:9300";
+
+	cr_expect(guard_knows_origin(&local, NULL, host));
+	cr_expect(guard_knows_origin(&local, "http://127.0.0.1:9300", host));
+	cr_expect_not(guard_knows_origin(&local, "http://127.0.0.1:9999", host));
+	cr_expect_not(guard_knows_origin(&local, "http://127.0.0.1", host));
+	cr_expect_not(guard_knows_origin(&local, "http://localhost:9300", host));
+	cr_expect_not(guard_knows_origin(&local, "null", host));
+}
+
 Test(serve_guard, over_a_unix_socket_any_host_will_do)
 {
 	const struct guard guard = {.any_host = true};
@@ -148,6 +160,7 @@ Test(serve_listen, a_taken_port_is_told)
 	cr_assert_geq(fd, 0);
 	cr_expect_eq(listen_on_address(first.name, &second, &err), -EADDRINUSE);
 	cr_expect(strstr(err.text, first.name));
+	cr_expect(strstr(err.text, "--listen"), "no remedy: %s", err.text);
 	close(fd);
 }
 

@@ -115,6 +115,8 @@ Test(serve_http, an_error_says_what_it_is)
 	       "{\"error\":{\"status\":409,\"message\":\"no room\"}}");
 	expect("GET /nothing HTTP/1.1\r\n" ENDS "\r\n", "404", "\"status\":404");
 	expect("DELETE /echo HTTP/1.1\r\n" ENDS "\r\n", "405", "Allow: GET, POST");
+	expect("DELETE /echo HTTP/1.1\r\n" ENDS "\r\n", "405",
+	       "DELETE /echo: what may be asked there is GET, POST");
 }
 
 Test(serve_http, an_error_that_names_what_was_sent_is_json_all_the_same)
