@@ -2,6 +2,7 @@
 /* Finding the end of an archive. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <unistd.h>
@@ -31,14 +32,17 @@ static int check_layers(const struct resume_options *options, const struct segme
 			struct r3ring_error *err)
 {
 	const struct archive_segment_head *head = &scan->head;
+	char keeps[48] = "all layers: leave --layers out", what[128];
 
 	if (!scan->has_head ||
 	    (head->layer_first == options->layer_first && head->layer_end == options->layer_end))
 		return 0;
-	return refuse(options, scan->number, -EPROTO,
-		      "this archive keeps other layers: give the same --layers, or record into "
-		      "another directory",
-		      err);
+	if (head->layer_end)
+		snprintf(keeps, sizeof(keeps), "other layers: give --layers %u:%u",
+			 head->layer_first, head->layer_end);
+	snprintf(what, sizeof(what), "this archive keeps %s, or record into another directory",
+		 keeps);
+	return refuse(options, scan->number, -EPROTO, what, err);
 }
 
 static int scan_file(const struct resume_options *options, struct segment_scan *scan,

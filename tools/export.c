@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,10 +104,12 @@ static int parse_range(const char *option, const char *value, uint64_t most, uin
 static int parse_count(const char *option, const char *value, uint64_t most, uint64_t *count)
 {
 	const char *text = value;
+	char what[64];
 
 	if (take_number(&text, most, count) && !*text && *count)
 		return 0;
-	return refuse(option, value, "a number above 0");
+	snprintf(what, sizeof(what), "a number from 1 to %" PRIu64, most);
+	return refuse(option, value, what);
 }
 
 /* One of the names that @name_of gives for [1, end). */

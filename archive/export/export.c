@@ -58,7 +58,8 @@ int export_open(struct exporter **exporter, const struct export_options *options
 	int rc;
 
 	if (!format)
-		return r3ring_error_set(err, -EINVAL, "--format %s: there is no such format",
+		return r3ring_error_set(err, -EINVAL,
+					"--format %s: there is no such format (--help lists them)",
 					options->format);
 	rc = export_options_check(options, format, err);
 	if (rc)

@@ -51,9 +51,10 @@ static int check_format(const struct export_options *options, const struct expor
 					export_fill_name(options->missing), fill->why);
 	if (format->fixed && options->dtype && options->dtype != format->dtype)
 		return r3ring_error_set(err, -EINVAL,
-					"--dtype %s: %s is of one type; leave --dtype out, or "
+					"--dtype %s: %s is always %s; leave --dtype out, or "
 					"export safetensors",
-					export_dtype_name(options->dtype), format->name);
+					export_dtype_name(options->dtype), format->name,
+					export_dtype_name(format->dtype));
 	if (format->signed_by_experts && options->dtype && options->dtype != EXPORT_I8 &&
 	    options->dtype != EXPORT_I16 && options->dtype != EXPORT_I32)
 		return r3ring_error_set(err, -EINVAL,

@@ -8,7 +8,8 @@
 #include "archive/export/convert.h"
 #include "archive/export/rows.h"
 
-#define REMEDY_BYTES 192
+#define FILLS_BYTES 64
+#define REMEDY_BYTES 256
 #define BUFFER_BYTES EXPORT_BEHIND_BYTES /* so that rows fit into what is written behind */
 
 /* ---- buffers ------------------------------------------------------------ */
@@ -193,21 +194,39 @@ static bool is_pad(const struct export_reader *reader, const struct export_chunk
 	       reader->cause[(size_t)row * reader->plan->layers + layer] == R3RING_MISSING_NOT_FED;
 }
 
+/* The fills that this format takes, as a user says them: "--missing -1 or zeros". */
+static void fills_text(char text[FILLS_BYTES], const struct export_format *format)
+{
+	static const char *const between[] = {"--missing ", " or ", " or "};
+	unsigned int named = 0;
+	size_t used = 0;
+
+	for (int fill = EXPORT_FILL_MINUS_ONE; fill < EXPORT_FILLS; fill++)
+		if (!format->missing[fill].refused)
+			used += (size_t)snprintf(text + used, FILLS_BYTES - used, "%s%s",
+						 between[named++],
+						 export_fill_name((enum export_fill)fill));
+	if (!named)
+		snprintf(text, FILLS_BYTES, "--format safetensors with --missing -1");
+}
+
 /* What can be done about a cell that is missing for @cause. */
 static void remedy_text(char text[REMEDY_BYTES], const struct export_plan *plan, uint8_t cause)
 {
 	const struct archive_kept *kept = &plan->summary->kept;
 	const bool whole = plan->format->whole;
+	char fills[FILLS_BYTES];
 
+	fills_text(fills, plan->format);
 	if (cause == R3RING_MISSING_NOT_RECORDED)
 		snprintf(text, REMEDY_BYTES,
 			 "The archive has layers %u to %u only (record --layers): %s--layers %u:%u "
-			 "takes those, --missing -1, zeros or arange fills the others",
+			 "takes those, %s fills the others",
 			 kept->layer_first, kept->layer_end - 1,
 			 whole ? "--format safetensors with " : "", kept->layer_first,
-			 kept->layer_end);
+			 kept->layer_end, fills);
 	else
-		snprintf(text, REMEDY_BYTES, "--missing -1, zeros or arange fills them%s",
+		snprintf(text, REMEDY_BYTES, "%s fills them%s", fills,
 			 whole ? "" : ", --positions leaves them out");
 }
 

@@ -38,7 +38,7 @@ Test(export_usage, values_that_make_no_sense_are_named_with_what_would)
 	expect(WHOLE("--layers", "3"), 2, "--layers: '3' is not a range A:B");
 	expect(WHOLE("--layers", "-1:3"), 2, "is not a range A:B");
 	expect(WHOLE("--positions", "4:x"), 2, "--positions: '4:x' is not a range A:B");
-	expect(WHOLE("--model-layers", "0"), 2, "--model-layers: '0' is not a number above 0");
+	expect(WHOLE("--model-layers", "0"), 2, "--model-layers: '0' is not a number from 1 to");
 	expect(WHOLE("--max-memory", "much"), 2, "--max-memory: 'much' is not a number");
 	expect(WHOLE("--since", "yesterday"), 2, "--since: 'yesterday' is not a time");
 	expect(WHOLE("--until", "2026-13-01T00:00:00"), 2, "is not a time");

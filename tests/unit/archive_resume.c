@@ -353,7 +353,21 @@ Test(archive_resume, an_archive_of_other_layers_is_refused)
 	cr_assert_eq(archive_fixture_close(&archive), 0);
 	archive.options.layer_end = 5;
 	cr_assert_eq(archive_fixture_open(&archive, &err), -EPROTO);
-	cr_assert_not_null(strstr(err.text, "other layers"));
+	cr_assert_not_null(strstr(err.text, "keeps all layers: leave --layers out, or"));
+}
+
+Test(archive_resume, an_archive_of_some_layers_says_which_when_all_are_asked_for)
+{
+	struct r3ring_error err = {0};
+
+	archive.options.layer_first = 1;
+	archive.options.layer_end = 5;
+	cr_assert_eq(archive_fixture_open(&archive, NULL), 0);
+	cr_assert_eq(archive_fixture_close(&archive), 0);
+	archive.options.layer_first = 0;
+	archive.options.layer_end = 0;
+	cr_assert_eq(archive_fixture_open(&archive, &err), -EPROTO);
+	cr_assert_not_null(strstr(err.text, "keeps other layers: give --layers 1:5, or"));
 }
 
 Test(archive_resume, an_archive_of_a_later_version_is_refused)

@@ -24,6 +24,21 @@ Test(export_refusals, what_is_missing_is_named_with_request_positions_and_cause)
 		      "request 'holed': positions 3 to 3 of layer 0 are missing: ring_full");
 }
 
+Test(export_refusals, only_fills_that_the_format_takes_are_offered)
+{
+	trial.feed.experts = 300;
+	trial_begin("verl");
+	trial_gapped_request(1, "holed", 3);
+	trial_refused(-ENODATA, "nothing is written. --missing zeros or arange fills them");
+}
+
+Test(export_refusals, every_fill_is_offered_where_all_are_taken)
+{
+	trial_begin("safetensors");
+	trial_gapped_request(1, "holed", 3);
+	trial_refused(-ENODATA, "--missing -1 or zeros or arange fills them, --positions");
+}
+
 /* Routes of a prefix that another machine ran. */
 Test(export_refusals, failure_11_what_was_loaded_from_elsewhere_is_missing)
 {
@@ -198,7 +213,7 @@ Test(export_refusals, a_format_that_nobody_knows_is_refused)
 Test(export_refusals, a_trainers_type_is_not_changed)
 {
 	trial.options.dtype = EXPORT_U8;
-	trial_not_opened("slime", -EINVAL, "--dtype u8: slime is of one type");
+	trial_not_opened("slime", -EINVAL, "--dtype u8: slime is always i32");
 }
 
 Test(export_refusals, a_trainers_rule_of_rows_is_not_changed)
