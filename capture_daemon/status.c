@@ -254,6 +254,9 @@ static json_t *channel_object(struct channel *channel)
 	json_object_set_new(object, "segment", json_string(r3ring_segment_name(channel->segment)));
 	json_object_set_new(object, "state", json_string(state_name(channel)));
 	json_object_set_new(object, "crashed", json_boolean(channel->crashed));
+	json_object_set_new(
+		object, "producer_died",
+		json_boolean(drain_producer_state(&channel->drain) == DRAIN_PRODUCER_DIED));
 	json_object_set_new(object, "model", json_string(publisher->schema.model));
 	json_object_set_new(object, "producer_pid",
 			    channel->producer_pid ? json_integer(channel->producer_pid)

@@ -132,6 +132,7 @@ static bool read_channel(const json_t *object, struct picture_channel *channel)
 	channel->generation = number(object, "generation");
 	channel->producer_pid = (int64_t)number(object, "producer_pid");
 	channel->crashed = flag(object, "crashed");
+	channel->producer_died = flag(object, "producer_died");
 	read_totals(object, channel);
 	return read_layers(json_object_get(object, "bound_layers"), &channel->bound,
 			   &channel->bound_count) &&

@@ -60,6 +60,7 @@ struct picture_channel {
 	uint64_t generation;
 	int64_t producer_pid; /* 0: not known */
 	bool crashed;         /* more may be lost than `lost` says */
+	bool producer_died;   /* the engine went without closing the channel */
 	uint64_t steps;       /* announced, lost ones too */
 	uint64_t steps_complete, steps_partial;
 	uint64_t rows;

@@ -79,6 +79,11 @@ static double is_crashed(const struct picture_channel *channel)
 	return channel->crashed;
 }
 
+static double producer_died(const struct picture_channel *channel)
+{
+	return channel->producer_died;
+}
+
 static double generation(const struct picture_channel *channel)
 {
 	return (double)channel->generation;
@@ -129,7 +134,10 @@ static const struct gauge {
 	gauge_fn value;
 } gauges[] = {
 	{"r3ring_channel_live", "1 while the channel's engine is connected.", is_live},
-	{"r3ring_channel_crashed", "1 when its engine went without closing it.", is_crashed},
+	{"r3ring_channel_crashed", "1 when its daemon died and its engine is not back.",
+	 is_crashed},
+	{"r3ring_channel_producer_died", "1 when its engine went without closing it.",
+	 producer_died},
 	{"r3ring_channel_generation", "Number of the channel's present ring.", generation},
 	{"r3ring_channel_steps_per_second", "Steps a second, as the daemon measures them.",
 	 steps_per_second},

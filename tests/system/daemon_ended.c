@@ -200,6 +200,29 @@ Test(daemon_ended, an_engine_that_closed_is_awaited_by_no_later_daemon_and_its_r
 	engine_close(&engine_a);
 }
 
+static bool producer_died(void)
+{
+	json_t *object = channel_status(daemon_a.dir, channel);
+	bool died = json_is_true(json_object_get(object, "producer_died"));
+
+	json_decref(object);
+	return died;
+}
+
+Test(daemon_ended, the_status_tells_an_engine_that_was_killed)
+{
+	cr_expect_not(producer_died());
+	worker_kill(&worker_a);
+	cr_assert(status_becomes(daemon_a.dir, channel, status_has_ended, 0));
+	cr_expect(producer_died());
+}
+
+Test(daemon_ended, the_status_tells_no_death_of_an_engine_that_closed)
+{
+	close_engine();
+	cr_expect_not(producer_died());
+}
+
 Test(daemon_ended, an_engine_that_died_is_awaited_by_no_later_daemon)
 {
 	json_t *before, *after;

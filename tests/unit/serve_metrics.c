@@ -111,6 +111,7 @@ static struct picture_channel channel = {
 	.steps = 12,
 	.waited_for_readers_ms = 1500,
 	.last_step_age_ms = -1,
+	.producer_died = true,
 	.unbound_count = 2,
 	.readers = readers,
 	.reader_count = 2,
@@ -134,6 +135,8 @@ Test(serve_metrics, a_channel_is_told_with_its_sums_losses_and_lag)
 	expect_line("r3ring_lost_rows_total{channel=\"prod/0\",cause=\"ring_full\"} 0");
 	expect_line("r3ring_lost_rows_total{channel=\"prod/0\",cause=\"other\"} 1");
 	expect_line("r3ring_channel_live{channel=\"prod/0\"} 1");
+	expect_line("r3ring_channel_producer_died{channel=\"prod/0\"} 1");
+	expect_line("r3ring_channel_crashed{channel=\"prod/0\"} 0");
 	expect_line("r3ring_channel_layers_unbound{channel=\"prod/0\"} 2");
 	expect_line("r3ring_channel_readers{channel=\"prod/0\"} 5");
 	expect_line("r3ring_reader_lag_records{channel=\"prod/0\"} 9");
