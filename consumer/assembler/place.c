@@ -200,7 +200,7 @@ static void place_phase(struct r3ring_assembler *assembler, struct channel *chan
 
 		/* They have no keys. */
 		if (phase == COMPUTE && placing.appends)
-			i = spans_append(assembler, channel->order, step, i);
+			i = spans_append(assembler, channel->order, step, i, phase == first);
 		if (i == step->map.spans)
 			return;
 		turn = &channel->order[i];

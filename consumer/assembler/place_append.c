@@ -67,7 +67,7 @@ static inline bool is_append(const struct r3ring_span *span, const struct turn *
 }
 
 uint32_t spans_append(struct r3ring_assembler *assembler, const struct turn *order,
-		      const struct step *step, uint32_t i)
+		      const struct step *step, uint32_t i, bool touch)
 {
 	const struct appending appending = appending_of(assembler, step);
 	const struct r3ring_span *span = step->map.span;
@@ -77,7 +77,8 @@ uint32_t spans_append(struct r3ring_assembler *assembler, const struct turn *ord
 	for (; i < spans && is_append(&span[i], &order[i]) &&
 	       append(&appending, &span[i], order[i].attempt);
 	     i++) {
-		order[i].attempt->touched = ++touches;
+		if (touch)
+			order[i].attempt->touched = ++touches;
 		rows += span[i].rows;
 	}
 	assembler->touches = touches;

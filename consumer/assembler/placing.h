@@ -41,9 +41,9 @@ bool spans_may_append(const struct r3ring_assembler *assembler, const struct ste
 bool span_append(struct r3ring_assembler *assembler, const struct step *step,
 		 const struct r3ring_span *span, struct attempt *attempt);
 /* Places the spans from @i on for which there is no more to do than that. Returns the first
- * that is another. */
+ * that is another. @touch: no earlier phase of the step did. */
 uint32_t spans_append(struct r3ring_assembler *assembler, const struct turn *order,
-		      const struct step *step, uint32_t i);
+		      const struct step *step, uint32_t i, bool touch);
 
 /* place_row.c: @row, borrowed, is of a pass over the position; which one counts is decided here. */
 void placing_put(const struct placing *placing, uint32_t position, struct row *row);

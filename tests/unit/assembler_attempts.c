@@ -80,6 +80,22 @@ Test(assembler_attempts, what_was_kept_is_seen_by_what_the_next_attempt_is_fed)
 	r3ring_assembled_free(got);
 }
 
+/* Its handle has the turn that it had, and its row the place behind the first one's. */
+Test(assembler_attempts, a_row_of_the_next_attempt_is_not_appended_to_the_one_before)
+{
+	struct r3ring_assembled *got;
+
+	feed_begin(&channel, 1, "a", 2, 0);
+	run(1, 1, 0, 0, 2);
+	feed_begin(&channel, 1, "a", 2, 1);
+	run(2, 1, 1, 2, 1);
+	feed_end(&channel, 1, R3RING_END_FINISHED, 1, 4);
+	got = take(&channel, "a");
+	assert_row(got, 1, 1, 1);
+	assert_row(got, 2, 2, 0);
+	r3ring_assembled_free(got);
+}
+
 Test(assembler_attempts, the_latest_pass_counts_where_that_is_asked_for)
 {
 	struct r3ring_assembled *got;

@@ -300,3 +300,23 @@ Test(assembler_keys, failure_27_the_store_is_bounded_and_says_what_it_forgot)
 	cr_assert_eq(stats.keys, 2);
 	cr_assert_eq(stats.keys_forgotten, 1);
 }
+
+/* Though the first is only appended, and the second has keys to set. */
+Test(assembler_keys, requests_of_a_step_are_quiet_in_the_order_of_its_spans)
+{
+	const uint64_t keys[] = {100};
+	const struct r3ring_span spans[] = {
+		{.request = 1, .rows = 2, .accepted = R3RING_UNKNOWN_U32},
+		{.request = 2, .row = 2, .rows = 2, .accepted = R3RING_UNKNOWN_U32, .keys = 1},
+	};
+	struct r3ring_span again[2] = {spans[0], spans[1]};
+
+	feed_begin(&channel, 1, "a", 2, 0);
+	feed_begin(&channel, 2, "b", 2, 0);
+	feed_whole_keys(&channel, 1, 4, spans, 2, keys, 1);
+	again[0].position = again[1].position = 2;
+	feed_whole_keys(&channel, 2, 4, again, 2, keys, 1);
+	r3ring_assembler_flush(channel.assembler);
+	r3ring_assembled_free(take(&channel, "a"));
+	r3ring_assembled_free(take(&channel, "b"));
+}
