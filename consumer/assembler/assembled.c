@@ -1,295 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which row counts at a position, and what its cells hold. */
+/* An assembled request as its user sees it: its accounts, and its rows read. */
 #include <errno.h>
 #include <string.h>
 
-#include "consumer/assembler/assembled.h"
+#include "consumer/assembler/choose.h"
 #include "consumer/assembler/fill.h"
 
 #define LINE_BYTES 64u
-#define ROWS_MAX 64u /* channels that have a row of one position */
-
-/* The rows of one position, of one attempt. */
-struct chosen {
-	const struct pass *pass; /* NULL: no pass is known to have consumed the token */
-	struct row *row[ROWS_MAX];
-	const struct layer_map *map[ROWS_MAX];
-	uint32_t rows;
-	uint32_t passes; /* leading rows that may count; what is behind only contradicts */
-	uint8_t cause;   /* of cells of which no row says why */
-};
-
-/* ---- choosing ----------------------------------------------------------- */
-
-static const struct layer_map *map_of(const struct r3ring_assembled *assembled,
-				      const struct row *row)
-{
-	for (uint32_t i = 0; i < assembled->maps; i++)
-		if (assembled->map[i].pool == row_tile(row)->pool)
-			return &assembled->map[i];
-	return NULL;
-}
-
-/* Whether @row is of a pass before that of @other: steps are those of their instance. */
-static bool is_before(const struct row *row, const struct row *other)
-{
-	const struct tile *tile = row_tile(row), *its = row_tile(other);
-
-	if (tile->pool->instance == its->pool->instance)
-		return tile->step < its->step;
-	return tile->weight_version < its->weight_version;
-}
-
-/* The one that counts, where passes are of different weights, to the front. */
-static void chosen_add(const struct r3ring_assembled *assembled, struct chosen *chosen,
-		       struct row *row)
-{
-	bool latest = assembled->policy == R3RING_ROWS_LATEST;
-	uint32_t place = chosen->rows++;
-
-	while (place && !row_is_no_pass(row) &&
-	       (row_is_no_pass(chosen->row[place - 1]) ||
-		(latest ? is_before(chosen->row[place - 1], row)
-			: is_before(row, chosen->row[place - 1])))) {
-		chosen->row[place] = chosen->row[place - 1];
-		chosen->map[place] = chosen->map[place - 1];
-		place--;
-	}
-	chosen->row[place] = row;
-	chosen->map[place] = map_of(assembled, row);
-}
-
-/* Another pass does not stand in for what was lost of the one that counts. */
-static void add_contradictions(const struct r3ring_assembled *assembled,
-			       const struct attempt *attempt, uint32_t position,
-			       struct chosen *chosen)
-{
-	for (uint32_t i = 0; i < attempt->contradictions && chosen->rows < ROWS_MAX; i++) {
-		struct row *row = attempt->contradiction[i].row;
-
-		if (attempt->contradiction[i].position != position)
-			continue;
-		chosen->row[chosen->rows] = row;
-		chosen->map[chosen->rows++] = map_of(assembled, row);
-	}
-}
-
-static bool rows_of_pass(const struct r3ring_assembled *assembled, const struct pass *pass,
-			 uint32_t position, struct chosen *chosen)
-{
-	const struct part *part;
-	const struct attempt *attempt;
-
-	for (part = assembled->request->part; part; part = part->next) {
-		attempt = part_find_attempt(part, pass->number);
-		if (attempt && attempt_row(attempt, position) && chosen->rows < ROWS_MAX)
-			chosen_add(assembled, chosen, attempt_row(attempt, position));
-	}
-	chosen->passes = chosen->rows;
-	for (part = assembled->request->part; part && chosen->rows; part = part->next) {
-		attempt = part_find_attempt(part, pass->number);
-		if (attempt)
-			add_contradictions(assembled, attempt, position, chosen);
-	}
-	if (chosen->rows)
-		chosen->pass = pass;
-	return chosen->rows > 0;
-}
-
-/* A pass that sampled, and kept what it sampled, consumed all tokens before the last. */
-static bool must_have_run(const struct pass *pass, uint32_t position)
-{
-	return pass->kept != R3RING_UNKNOWN_U32 && pass->kept > pass->prompt &&
-	       position + 1 < pass->kept;
-}
-
-static void choose_first(const struct r3ring_assembled *assembled, uint32_t position,
-			 struct chosen *chosen)
-{
-	for (uint32_t i = 0; i < assembled->passes; i++) {
-		const struct pass *pass = &assembled->pass[i];
-
-		/* What an attempt that is not known consumed was its to route. */
-		if (pass->orphan && position < pass->prompt) {
-			chosen->cause = R3RING_MISSING_GAP;
-			return;
-		}
-		if (position >= pass->kept)
-			continue;
-		if (rows_of_pass(assembled, pass, position, chosen))
-			return;
-		/* A later pass over the token is not the one that sampled. */
-		if (must_have_run(pass, position))
-			return;
-	}
-}
-
-static void choose_latest(const struct r3ring_assembled *assembled, uint32_t position,
-			  struct chosen *chosen)
-{
-	for (uint32_t i = assembled->passes; i-- > 0;)
-		if (position < assembled->pass[i].kept &&
-		    rows_of_pass(assembled, &assembled->pass[i], position, chosen))
-			return;
-}
-
-/* The part's schema that has the layer, or NULL. */
-static const struct row_pool *part_pool(const struct r3ring_assembled *assembled,
-					const struct part *part, uint32_t layer)
-{
-	for (uint32_t i = 0; i < assembled->maps; i++)
-		if (assembled->map[i].pool->channel == part->channel &&
-		    assembled->map[i].to_row[layer] != LAYER_ELSEWHERE)
-			return assembled->map[i].pool;
-	return NULL;
-}
-
-/* Whether the channel has the layer of a pass under other weights only. */
-static bool has_other_pass(const struct chosen *chosen, const struct part *part, uint32_t layer)
-{
-	for (uint32_t i = 0; i < chosen->rows; i++) {
-		const struct layer_map *map = chosen->map[i];
-
-		if (map && map->pool->channel == part->channel &&
-		    map->to_row[layer] != LAYER_ELSEWHERE)
-			return true;
-	}
-	return false;
-}
-
-/* Of a cell whose channels have no row of the pass that counts, though others do. */
-static uint8_t cause_of_layer(const struct r3ring_assembled *assembled, const struct chosen *chosen,
-			      uint32_t layer)
-{
-	const uint32_t instance = row_tile(chosen->row[0])->pool->instance;
-	const bool evicted = assembled->info.flags & R3RING_ASSEMBLED_EVICTED;
-	uint8_t cause = R3RING_MISSING_OTHER_LAYERS;
-
-	for (const struct part *part = assembled->request->part; part; part = part->next) {
-		const struct row_pool *pool = part_pool(assembled, part, layer);
-
-		if (!pool)
-			continue;
-		if (part->gap)
-			return part->gap;
-		/* Another rank of its instance heard of the attempt. */
-		if (pool->instance == instance && !part_find_attempt(part, chosen->pass->number))
-			return R3RING_MISSING_GAP;
-		cause = evicted ? R3RING_MISSING_EVICTED : R3RING_MISSING_NOT_RUN;
-		/* It ran this pass as well, and nothing was lost but how many drafts were accepted:
-		 * where that never comes nothing stays that keeps another pass out. */
-		if (!evicted && pool->instance == instance && has_other_pass(chosen, part, layer))
-			return R3RING_MISSING_SPANS;
-	}
-	return cause;
-}
-
-static uint8_t cause_of_none(const struct r3ring_assembled *assembled, uint32_t position)
-{
-	if (assembled->info.flags & R3RING_ASSEMBLED_EVICTED)
-		return R3RING_MISSING_EVICTED;
-	if (position + 1 == assembled->info.tokens)
-		return R3RING_MISSING_NOT_FED;
-	for (const struct part *part = assembled->request->part; part; part = part->next)
-		if (part->gap)
-			return part->gap;
-	return R3RING_MISSING_NOT_RUN;
-}
-
-static void choose(const struct r3ring_assembled *assembled, uint32_t position,
-		   struct chosen *chosen)
-{
-	chosen->pass = NULL;
-	chosen->rows = 0;
-	chosen->passes = 0;
-	chosen->cause = 0;
-	if (assembled->policy == R3RING_ROWS_FIRST)
-		choose_first(assembled, position, chosen);
-	else
-		choose_latest(assembled, position, chosen);
-	if (chosen->rows)
-		chosen->cause = R3RING_MISSING_OTHER_LAYERS;
-	else if (!chosen->cause)
-		chosen->cause = cause_of_none(assembled, position);
-}
-
-/* ---- one cell ----------------------------------------------------------- */
-
-struct cell {
-	const uint16_t *ids; /* NULL: missing */
-	const struct row *from;
-	uint8_t cause;
-	bool shared;         /* two channels have ids of it, */
-	bool apart;          /* which are not the same */
-	uint32_t channel[2]; /* of a conflict */
-	uint64_t step[2];
-};
-
-static void cell_conflict(struct cell *cell, const struct row *first, const struct row *second)
-{
-	cell->ids = NULL;
-	cell->cause = R3RING_CAUSE_CONFLICT;
-	cell->channel[0] = row_tile(first)->pool->channel;
-	cell->step[0] = row_tile(first)->step;
-	cell->channel[1] = row_tile(second)->pool->channel;
-	cell->step[1] = row_tile(second)->step;
-}
-
-/* What was lost is told before what was nobody's to have. */
-static bool says_more(uint8_t cause, uint8_t before)
-{
-	return before == R3RING_MISSING_OTHER_LAYERS ||
-	       (before == R3RING_MISSING_EXTERNAL && cause != R3RING_MISSING_OTHER_LAYERS);
-}
-
-/* Ids of one more row of the pass; false once the cell is in conflict. */
-static bool cell_add(struct cell *cell, const struct row *row, const uint16_t *ids, size_t bytes)
-{
-	bool same;
-
-	if (!cell->ids) {
-		cell->from = row;
-		cell->ids = ids;
-		cell->cause = 0;
-		return true;
-	}
-	same = !memcmp(cell->ids, ids, bytes);
-	if (row_tile(cell->from)->pool->channel != row_tile(row)->pool->channel) {
-		cell->shared = true;
-		cell->apart |= !same;
-	}
-	if (!same)
-		cell_conflict(cell, cell->from, row);
-	return same;
-}
-
-static void cell_read(const struct r3ring_assembled *assembled, const struct chosen *chosen,
-		      uint32_t layer, struct cell *cell)
-{
-	const uint32_t top_k = assembled->info.top_k;
-
-	*cell = (struct cell){.cause = chosen->cause};
-	for (uint32_t i = 0; i < chosen->rows; i++) {
-		struct row *row = chosen->row[i];
-		uint16_t place = chosen->map[i] ? chosen->map[i]->to_row[layer] : LAYER_ELSEWHERE;
-		uint8_t cause;
-
-		/* What other weights came to is another pass, and does not count. */
-		if (place == LAYER_ELSEWHERE ||
-		    (!row_is_no_pass(row) &&
-		     row_tile(row)->weight_version != row_tile(chosen->row[0])->weight_version))
-			continue;
-		cause = row_cell_cause(row, place);
-		if (i >= chosen->passes && !cell->ids)
-			continue;
-		if (!cause && !cell_add(cell, row, row_ids(row, place), top_k * sizeof(uint16_t)))
-			return;
-		if (cause && !cell->ids && says_more(cause, cell->cause))
-			cell->cause = cause;
-	}
-	if (chosen->rows && cell->cause == R3RING_MISSING_OTHER_LAYERS)
-		cell->cause = cause_of_layer(assembled, chosen, layer);
-}
 
 /* ---- accounts ----------------------------------------------------------- */
 
@@ -321,23 +38,8 @@ static void note_steps(struct r3ring_assembled_info *info, const struct chosen *
 	}
 }
 
-/* Cells of which two channels have ids. */
-struct overlap {
-	uint64_t shared, apart;
-};
-
-/* A row of one channel that has all layers, and all of them valid. */
-static struct row *whole_row(const struct chosen *chosen)
-{
-	struct row *row = chosen->rows == 1 ? chosen->row[0] : NULL;
-
-	if (!row || row->empty || row_is_marred(row) || !chosen->map[0] || !chosen->map[0]->same)
-		return NULL;
-	return row;
-}
-
 static void count_cells(struct r3ring_assembled *assembled, uint32_t position,
-			const struct chosen *chosen, struct overlap *overlap)
+			const struct chosen *chosen)
 {
 	struct r3ring_assembled_info *info = &assembled->info;
 	struct cell cell;
@@ -346,8 +48,6 @@ static void count_cells(struct r3ring_assembled *assembled, uint32_t position,
 		cell_read(assembled, chosen, layer, &cell);
 		info->cells_valid += cell.ids != NULL;
 		info->cells_missing[cell.cause] += cell.ids == NULL;
-		overlap->shared += cell.shared;
-		overlap->apart += cell.apart;
 		if (cell.cause == R3RING_CAUSE_CONFLICT)
 			note_conflict(info, position, layer, &cell);
 	}
@@ -366,10 +66,11 @@ void assembled_count(struct r3ring_assembled *assembled)
 		if (whole_row(&chosen))
 			info->cells_valid += assembled->layers;
 		else
-			count_cells(assembled, position, &chosen, &overlap);
+			count_cells(assembled, position, &chosen);
+		if (assembled->joined)
+			overlap_add(&overlap, assembled, &chosen, position);
 	}
-	/* Of one text a few may differ, as two machines round. */
-	if (assembled->joined && overlap.apart > overlap.shared / 2)
+	if (overlap_is_mixed(&overlap))
 		info->flags |= R3RING_ASSEMBLED_MIXED;
 }
 

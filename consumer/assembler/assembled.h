@@ -52,6 +52,9 @@ struct r3ring_assembled {
 struct r3ring_assembled *assembled_make(struct r3ring_assembler *assembler, struct request *request,
 					uint32_t flags);
 
+/* mixed.c: whether channels that were joined by the request's id say that they ran other prompts. */
+bool prompts_differ(const struct request *request);
+
 /* Fills the accounts in info: cells, causes, conflicts, steps. */
 void assembled_count(struct r3ring_assembled *assembled);
 

@@ -12,7 +12,9 @@
  *	place_append.c place_row.c place_keys.c
  *	place_again.c  and others, when spans come later than that
  *	ends.c      how far attempts were run, by what all ranks know
- *	give.c      a request that is ready: which rows count, and their union
+ *	give.c      a request that is ready: its attempts, layers, length
+ *	mixed.c     whether channels joined by a request's id ran requests of their own
+ *	choose.c cell.c assembled.c  which rows count, and their union
  *	look.c      a request that lives, as it stands
  *	compare.c   whether two passes agree
  *	rows.c row_pages.c fill.c requests.c keys.c    what they work on

@@ -80,34 +80,6 @@ static int passes_find(const struct r3ring_assembler *assembler, struct r3ring_a
 	return 0;
 }
 
-static bool differ_much(uint32_t prompt, uint32_t other)
-{
-	return prompt && other && (prompt > other + 1 || other > prompt + 1);
-}
-
-/* Whether two parts were run for prompts that cannot be one. An engine that decodes may count the
- * token that the other sampled. */
-static bool is_other_prompt(const struct part *part, const struct part *other)
-{
-	for (uint32_t i = 0; i < part->attempts; i++) {
-		const struct attempt *same = part_find_attempt(other, part->attempt[i]->number);
-
-		if (same && differ_much(part->attempt[i]->prompt, same->prompt))
-			return true;
-	}
-	return false;
-}
-
-/* Whether channels that were joined by the request's id say that they ran other prompts. */
-static bool prompts_differ(const struct request *request)
-{
-	for (const struct part *part = request->part; part; part = part->next)
-		for (const struct part *other = part->next; other; other = other->next)
-			if (is_other_prompt(part, other))
-				return true;
-	return false;
-}
-
 /* ---- layers ------------------------------------------------------------- */
 
 static int map_add(struct r3ring_assembled *assembled, const struct row_pool *pool)

@@ -81,6 +81,13 @@ static void doubt(const struct placing *placing, const struct key *key, uint32_t
 	}
 }
 
+/* Passes of other requests, maybe. */
+static void attempt_found(struct attempt *attempt, uint32_t end)
+{
+	if (end > attempt->found)
+		attempt->found = end;
+}
+
 static void place_elsewhere(const struct placing *placing)
 {
 	bool cached = placing->span->kind == R3RING_SPAN_CACHED;
@@ -89,6 +96,8 @@ static void place_elsewhere(const struct placing *placing)
 
 	if (unknown)
 		row_tile(unknown)->weight_version = placing->step->head.weight_version;
+	if (cached)
+		attempt_found(placing->attempt, placing->span->position + placing->span->rows);
 	for (uint32_t i = 0; i < placing->span->rows; i++) {
 		const uint32_t position = placing->span->position + i;
 		const struct key *key = cached ? placing_cached_key(placing, i) : NULL;

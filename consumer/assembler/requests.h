@@ -31,6 +31,7 @@ struct attempt {
 	uint16_t number;
 	uint32_t prompt;
 	uint32_t accepted;  /* R3RING_UNKNOWN_U32 when nobody said */
+	uint32_t found;     /* leading positions that a prefix cache was asked for */
 	uint32_t positions; /* of `row` */
 	uint32_t capacity;
 	struct row **row;    /* [positions] NULL: nothing is known of it */

@@ -24,6 +24,8 @@ struct row_pool *row_pool_create(const struct r3ring_schema_record *schema,
 		return NULL;
 	}
 	memcpy(pool->layer, layers, schema->layers * sizeof(*layers));
+	pool->sp = schema->rank.sp;
+	pool->cp = schema->rank.cp;
 	pool->layers = schema->layers;
 	pool->top_k = schema->top_k;
 	row_pages_open(&pool->pages, (size_t)schema->layers * schema->top_k * sizeof(uint16_t));

@@ -37,6 +37,7 @@ struct row_pool {
 	struct row_pool *next;
 	uint32_t channel;
 	uint32_t instance; /* the first channel of the same one */
+	struct r3ring_coordinate sp, cp;
 	uint32_t layers;
 	uint32_t top_k;
 	struct r3ring_layer_entry *layer; /* [layers] */

@@ -17,9 +17,11 @@
  *
  * Requests are known by their text ids. Two that have the same one are kept apart where it
  * can be told: on one channel, on data-parallel ranks, and, unless `min_ends` says that
- * several have a part of each request, on instances. Channels that `min_ends` had joined and that
- * differ in their prompts' lengths by more than a token, or in most of the cells that both ran, ran
- * requests of their own: what is given out is flagged R3RING_ASSEMBLED_MIXED, and is nobody's.
+ * several have a part of each request, on instances. Channels that `min_ends` had joined ran
+ * requests of their own where the first attempt that both know has a prompt that differs in length
+ * by more than a token, or where most cells of the prompt that both ran for the request name other
+ * experts (where one lost records, of more than one token): what is given out is flagged
+ * R3RING_ASSEMBLED_MIXED, and is nobody's. What a cache had, or an engine ran twice, says nothing.
  *
  * A cached span that names block hashes does not tell which of two blocks of one hash was
  * found. Passes under one hash and weight version that differ are in conflict there. Where

@@ -77,6 +77,9 @@ static void check_length(struct sim *sim, const struct sim_given *given)
 
 static void check_given(struct sim *sim, const struct sim_given *given)
 {
+	/* Ids are unique here, and whatever is lost must not look as if they were not. */
+	if (given->info.flags & R3RING_ASSEMBLED_MIXED)
+		sim_fault(sim, "%s: is said to be mixed of several", given->request->id);
 	if (given->info.layers != sim->config.layers) {
 		if (sim_config_is_lossless(&sim->config))
 			sim_fault(sim, "%s: %u layers", given->request->id, given->info.layers);

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which rows count at a position: of which attempt, and which of its passes. */
+#include "consumer/assembler/choose.h"
+
+const struct layer_map *map_of(const struct r3ring_assembled *assembled, const struct row *row)
+{
+	for (uint32_t i = 0; i < assembled->maps; i++)
+		if (assembled->map[i].pool == row_tile(row)->pool)
+			return &assembled->map[i];
+	return NULL;
+}
+
+/* Whether @row is of a pass before that of @other: steps are those of their instance. */
+static bool is_before(const struct row *row, const struct row *other)
+{
+	const struct tile *tile = row_tile(row), *its = row_tile(other);
+
+	if (tile->pool->instance == its->pool->instance)
+		return tile->step < its->step;
+	return tile->weight_version < its->weight_version;
+}
+
+/* The one that counts, where passes are of different weights, to the front. */
+static void chosen_add(const struct r3ring_assembled *assembled, struct chosen *chosen,
+		       struct row *row)
+{
+	bool latest = assembled->policy == R3RING_ROWS_LATEST;
+	uint32_t place = chosen->rows++;
+
+	while (place && !row_is_no_pass(row) &&
+	       (row_is_no_pass(chosen->row[place - 1]) ||
+		(latest ? is_before(chosen->row[place - 1], row)
+			: is_before(row, chosen->row[place - 1])))) {
+		chosen->row[place] = chosen->row[place - 1];
+		chosen->map[place] = chosen->map[place - 1];
+		place--;
+	}
+	chosen->row[place] = row;
+	chosen->map[place] = map_of(assembled, row);
+}
+
+/* Another pass does not stand in for what was lost of the one that counts. */
+static void add_contradictions(const struct r3ring_assembled *assembled,
+			       const struct attempt *attempt, uint32_t position,
+			       struct chosen *chosen)
+{
+	for (uint32_t i = 0; i < attempt->contradictions && chosen->rows < ROWS_MAX; i++) {
+		struct row *row = attempt->contradiction[i].row;
+
+		if (attempt->contradiction[i].position != position)
+			continue;
+		chosen->row[chosen->rows] = row;
+		chosen->map[chosen->rows++] = map_of(assembled, row);
+	}
+}
+
+static bool rows_of_pass(const struct r3ring_assembled *assembled, const struct pass *pass,
+			 uint32_t position, struct chosen *chosen)
+{
+	const struct part *part;
+	const struct attempt *attempt;
+
+	for (part = assembled->request->part; part; part = part->next) {
+		attempt = part_find_attempt(part, pass->number);
+		if (attempt && attempt_row(attempt, position) && chosen->rows < ROWS_MAX)
+			chosen_add(assembled, chosen, attempt_row(attempt, position));
+	}
+	chosen->passes = chosen->rows;
+	for (part = assembled->request->part; part && chosen->rows; part = part->next) {
+		attempt = part_find_attempt(part, pass->number);
+		if (attempt)
+			add_contradictions(assembled, attempt, position, chosen);
+	}
+	if (chosen->rows)
+		chosen->pass = pass;
+	return chosen->rows > 0;
+}
+
+/* A pass that sampled, and kept what it sampled, consumed all tokens before the last. */
+static bool must_have_run(const struct pass *pass, uint32_t position)
+{
+	return pass->kept != R3RING_UNKNOWN_U32 && pass->kept > pass->prompt &&
+	       position + 1 < pass->kept;
+}
+
+static void choose_first(const struct r3ring_assembled *assembled, uint32_t position,
+			 struct chosen *chosen)
+{
+	for (uint32_t i = 0; i < assembled->passes; i++) {
+		const struct pass *pass = &assembled->pass[i];
+
+		/* What an attempt that is not known consumed was its to route. */
+		if (pass->orphan && position < pass->prompt) {
+			chosen->cause = R3RING_MISSING_GAP;
+			return;
+		}
+		if (position >= pass->kept)
+			continue;
+		if (rows_of_pass(assembled, pass, position, chosen))
+			return;
+		/* A later pass over the token is not the one that sampled. */
+		if (must_have_run(pass, position))
+			return;
+	}
+}
+
+static void choose_latest(const struct r3ring_assembled *assembled, uint32_t position,
+			  struct chosen *chosen)
+{
+	for (uint32_t i = assembled->passes; i-- > 0;)
+		if (position < assembled->pass[i].kept &&
+		    rows_of_pass(assembled, &assembled->pass[i], position, chosen))
+			return;
+}
+
+static uint8_t cause_of_none(const struct r3ring_assembled *assembled, uint32_t position)
+{
+	if (assembled->info.flags & R3RING_ASSEMBLED_EVICTED)
+		return R3RING_MISSING_EVICTED;
+	if (position + 1 == assembled->info.tokens)
+		return R3RING_MISSING_NOT_FED;
+	for (const struct part *part = assembled->request->part; part; part = part->next)
+		if (part->gap)
+			return part->gap;
+	return R3RING_MISSING_NOT_RUN;
+}
+
+void choose(const struct r3ring_assembled *assembled, uint32_t position, struct chosen *chosen)
+{
+	chosen->pass = NULL;
+	chosen->rows = 0;
+	chosen->passes = 0;
+	chosen->cause = 0;
+	if (assembled->policy == R3RING_ROWS_FIRST)
+		choose_first(assembled, position, chosen);
+	else
+		choose_latest(assembled, position, chosen);
+	if (chosen->rows)
+		chosen->cause = R3RING_MISSING_OTHER_LAYERS;
+	else if (!chosen->cause)
+		chosen->cause = cause_of_none(assembled, position);
+}
+
+struct row *whole_row(const struct chosen *chosen)
+{
+	struct row *row = chosen->rows == 1 ? chosen->row[0] : NULL;
+
+	if (!row || row->empty || row_is_marred(row) || !chosen->map[0] || !chosen->map[0]->same)
+		return NULL;
+	return row;
+}
