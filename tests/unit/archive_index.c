@@ -182,9 +182,11 @@ Test(archive_index, has_all_of_a_segment_behind_which_one_only_says_again_what_w
 	story_request(&story, 1, "a", 4);
 	story_step(&story, 1, 0, 4);
 	story_next_segment(both, 2);
+	story_next_segment(both, 2);
+	story_step(&story, 1, 4, 1);
 	builder_segment_end(&builder, true);
 	update();
-	expect_answer("SELECT number, state, records FROM segments", "1|1|8\n2|1|8\n");
+	expect_answer("SELECT number, state, records FROM segments", "1|1|8\n2|1|8\n3|1|13\n");
 	builder_close(&builder);
 }
 
