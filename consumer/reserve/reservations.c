@@ -151,7 +151,7 @@ int r3ring_book_make(struct r3ring_book *book, const struct r3ring_reserve_reque
 	int r;
 
 	*answer = (struct r3ring_reserve_answer){0};
-	if (!request->key[0] || strlen(request->key) > R3RING_TEXT_ID_MAX ||
+	if (!request->key || !request->key[0] || strlen(request->key) > R3RING_TEXT_ID_MAX ||
 	    !demand_shapes_equal(&demand->shape, &book->shape))
 		return -EINVAL;
 	/* Before the lock: what others wait for is the book alone. */

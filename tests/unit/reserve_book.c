@@ -360,6 +360,7 @@ Test(reserve_book, options_keys_and_shapes_that_cannot_be_are_refused)
 	memset(long_key, 'k', sizeof(long_key) - 1);
 	long_key[sizeof(long_key) - 1] = '\0';
 	cr_expect_eq(book_make(book, "", 0, none, &answer), -EINVAL);
+	cr_expect_eq(book_make(book, NULL, 0, none, &answer), -EINVAL);
 	cr_expect_eq(book_make(book, long_key, 0, none, &answer), -EINVAL);
 	long_key[R3RING_TEXT_ID_MAX] = '\0';
 	cr_expect_eq(book_make(book, "a", 0, wrong, &answer), -EINVAL);
