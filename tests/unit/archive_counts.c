@@ -53,7 +53,7 @@ static void expect_counted(void)
 	cr_expect(stats.archive_counted);
 	cr_expect_eq(stats.archive_segments, walk.segment_count);
 	cr_expect_eq(stats.archive_records, archive_walk_records(&walk, "unit/0") +
-						     archive_walk_records(&walk, "unit/1.draft"));
+						    archive_walk_records(&walk, "unit/1.draft"));
 }
 
 static void rotate(void)
