@@ -9,8 +9,9 @@
 
 /* ---- gathering ------------------------------------------------------------- */
 
-static void add(struct flow *flow, enum grid_style style, uint64_t steps, const char *format,
-		va_list args)
+__attribute__((format(printf, 4, 0))) static void add(struct flow *flow, enum grid_style style,
+						      uint64_t steps, const char *format,
+						      va_list args)
 {
 	size_t room = sizeof(flow->text) - flow->used;
 	int length = vsnprintf(flow->text + flow->used, room, format, args);
