@@ -93,11 +93,12 @@ int owners_find(struct owners *owners, pid_t pid, uint64_t *owner)
 
 	pthread_mutex_lock(&owners->lock);
 	HASH_FIND_INT(owners->by_pid, &pid, found);
-	/* Its number may be another process's by now; the thread takes it out soon. */
-	if (found && is_dead(found))
-		r = -ESRCH;
-	else if (!found)
+	if (!found)
 		r = add_owner(owners, pid, &found);
+	/* Its number may be another process's by now, or it is one that nobody has waited for
+	 * yet; the thread takes it out soon. */
+	if (r == 0 && is_dead(found))
+		r = -ESRCH;
 	if (r == 0)
 		*owner = found->number;
 	pthread_mutex_unlock(&owners->lock);
