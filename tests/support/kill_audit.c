@@ -59,6 +59,33 @@ static uint64_t announced(const struct ledger *ledger, const struct kill_life *l
 	return crashed || life->steps < newest ? newest : life->steps;
 }
 
+static uint64_t told_for(const struct ledger *ledger, const struct kill_life *life, uint64_t last,
+			 enum r3ring_cause cause)
+{
+	uint64_t told = 0;
+
+	for (unsigned int i = 0; i < ledger->count; i++) {
+		const struct ledger_generation *generation = &ledger->generations[i];
+
+		if (generation->number >= life->first_generation && generation->number <= last)
+			told += generation->lost_steps[cause];
+	}
+	return told;
+}
+
+/* All causes, since a step that is told under another name is found there. */
+static void print_causes(const struct ledger *ledger, const struct kill_life *life, uint64_t last)
+{
+	fprintf(stderr, "kills: generations %" PRIu64 " to %" PRIu64 ":", life->first_generation,
+		last);
+	for (int cause = 1; cause < R3RING_CAUSE_COUNT; cause++)
+		fprintf(stderr, " %s %" PRIu64 " told, %" PRIu64 " dropped;",
+			r3ring_cause_name((enum r3ring_cause)cause),
+			told_for(ledger, life, last, (enum r3ring_cause)cause),
+			life->dropped[cause]);
+	fprintf(stderr, "\n");
+}
+
 /* An engine that ended in good order knows why its steps were dropped. */
 static uint64_t causes_wrong(const struct ledger *ledger, const struct kill_life *life,
 			     uint64_t last)
@@ -68,15 +95,8 @@ static uint64_t causes_wrong(const struct ledger *ledger, const struct kill_life
 	uint64_t wrong = 0;
 
 	for (unsigned int c = 0; life->ended && c < sizeof(causes) / sizeof(causes[0]); c++) {
-		uint64_t told = 0;
+		const uint64_t told = told_for(ledger, life, last, causes[c]);
 
-		for (unsigned int i = 0; i < ledger->count; i++) {
-			const struct ledger_generation *generation = &ledger->generations[i];
-
-			if (generation->number >= life->first_generation &&
-			    generation->number <= last)
-				told += generation->lost_steps[causes[c]];
-		}
 		if (told == life->dropped[causes[c]])
 			continue;
 		fprintf(stderr,
@@ -85,6 +105,8 @@ static uint64_t causes_wrong(const struct ledger *ledger, const struct kill_life
 			causes[c], told, life->dropped[causes[c]]);
 		wrong++;
 	}
+	if (wrong)
+		print_causes(ledger, life, last);
 	return wrong;
 }
 
