@@ -22,3 +22,23 @@ size_t utf8_bytes(const uint8_t *text)
 		return 0;
 	return more + 1;
 }
+
+static uint32_t code_point(const uint8_t *text, size_t bytes)
+{
+	static const uint8_t mask[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
+	uint32_t code = text[0] & mask[bytes];
+
+	for (size_t i = 1; i < bytes; i++)
+		code = code << 6 | (text[i] & 0x3F);
+	return code;
+}
+
+/* Source: Unicode Standard Annex 9. */
+bool utf8_steers(const uint8_t *text, size_t bytes)
+{
+	const uint32_t code = code_point(text, bytes);
+
+	return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x61C ||
+	       (code >= 0x200E && code <= 0x200F) || (code >= 0x2028 && code <= 0x202E) ||
+	       (code >= 0x2066 && code <= 0x2069) || code == 0xFEFF;
+}

@@ -3,10 +3,15 @@
 #ifndef CHANNEL_UTF8_H
 #define CHANNEL_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* Bytes of the UTF-8 sequence at @text, which ends with a NUL; 0 when there is none. */
 size_t utf8_bytes(const uint8_t *text);
+
+/* Whether the character in these @bytes (1 to 4) steers who shows it instead of being seen:
+ * controls, marks and overrides of direction, line separators. */
+bool utf8_steers(const uint8_t *text, size_t bytes);
 
 #endif

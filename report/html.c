@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -14,24 +13,6 @@
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 
 /* ---- text ------------------------------------------------------------------- */
-
-static uint32_t code_point(const uint8_t *text, size_t bytes)
-{
-	static const uint8_t mask[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
-	uint32_t code = text[0] & mask[bytes];
-
-	for (size_t i = 1; i < bytes; i++)
-		code = code << 6 | (text[i] & 0x3F);
-	return code;
-}
-
-/* Controls, marks and overrides of direction (Unicode, UAX 9), line separators. */
-static bool steers(uint32_t code)
-{
-	return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x61C ||
-	       (code >= 0x200E && code <= 0x200F) || (code >= 0x2028 && code <= 0x202E) ||
-	       (code >= 0x2066 && code <= 0x2069) || code == 0xFEFF;
-}
 
 static const char *escaped(uint8_t letter)
 {
@@ -58,7 +39,7 @@ void html_text(FILE *out, const char *text)
 	while (*at) {
 		size_t bytes = utf8_bytes(at);
 
-		if (!bytes || steers(code_point(at, bytes)))
+		if (!bytes || utf8_steers(at, bytes))
 			fputs(REPLACEMENT, out);
 		else if (escaped(*at))
 			fputs(escaped(*at), out);

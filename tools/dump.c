@@ -12,6 +12,7 @@
 #include "tools/commands.h"
 #include "tools/dump.h"
 #include "tools/dump_source.h"
+#include "tools/plain_text.h"
 
 #define OUTPUT_BUFFER (1 << 20)
 
@@ -250,7 +251,7 @@ static int dump(const struct command_line *line)
 	setvbuf(stdout, NULL, _IOFBF, OUTPUT_BUFFER);
 	code = dump_run(&line->dump, &form, stdout, &unreadable, &err);
 	if (code) {
-		fprintf(stderr, "r3ring dump: %s\n", err.text[0] ? err.text : strerror(-code));
+		plain_text_error("r3ring dump", code, &err);
 		return exit_code(code);
 	}
 	if (!unreadable)

@@ -13,6 +13,7 @@
 #include "tools/export.h"
 #include "tools/json_values.h"
 #include "tools/output.h"
+#include "tools/plain_text.h"
 #include "tools/progress.h"
 #include "tools/quantity.h"
 
@@ -162,7 +163,7 @@ int export_run_line(const struct export_line *line)
 			    &summary, &err);
 	progress_hide(shown);
 	if (rc) {
-		fprintf(stderr, "r3ring export: %s\n", err.text[0] ? err.text : strerror(-rc));
+		plain_text_error("r3ring export", rc, &err);
 		return rc == -EINVAL ? TOOL_USAGE : TOOL_FAILED;
 	}
 	print_summary(line, &summary);

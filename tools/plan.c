@@ -9,6 +9,7 @@
 #include "monitor/daemon_status.h"
 #include "tools/arguments.h"
 #include "tools/commands.h"
+#include "tools/plain_text.h"
 #include "tools/plan.h"
 
 static const char usage[] =
@@ -220,7 +221,7 @@ static int run(const struct plan_options *options, struct source *source, struct
 	if (r == 0)
 		r = plan_make(source->load, &options->place, plan, &err);
 	if (r < 0) {
-		fprintf(stderr, "r3ring plan: %s\n", err.text[0] ? err.text : strerror(-r));
+		plain_text_error("r3ring plan", r, &err);
 		return exit_code(options, r);
 	}
 	code = plan_print(options, plan);

@@ -15,6 +15,7 @@
 #include "monitor/daemon_status.h"
 #include "tools/arguments.h"
 #include "tools/commands.h"
+#include "tools/plain_text.h"
 #include "tools/produce.h"
 
 #define TRACE_RATE 200.0 /* a recording costs no computing: this is a fast engine's pace */
@@ -334,7 +335,7 @@ static int produce(struct command_line *line)
 	code = run_reference(&line->run, &report, &err);
 	produce_clear_progress(&progress);
 	if (code)
-		fprintf(stderr, "r3ring produce: %s\n", err.text[0] ? err.text : strerror(-code));
+		plain_text_error("r3ring produce", code, &err);
 	if (code && !report.steps)
 		return exit_code(code);
 	if (!line->json)

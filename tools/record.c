@@ -10,6 +10,7 @@
 #include "monitor/daemon_status.h"
 #include "tools/arguments.h"
 #include "tools/commands.h"
+#include "tools/plain_text.h"
 #include "tools/record.h"
 
 #define LEVEL 3
@@ -302,7 +303,7 @@ static int record(const struct command_line *line)
 	int printed = TOOL_DONE;
 
 	if (code < 0)
-		fprintf(stderr, "r3ring record: %s\n", err.text[0] ? err.text : strerror(-code));
+		plain_text_error("r3ring record", code, &err);
 	if (code == -EDQUOT && report.full && report.channels)
 		code = 0;
 	/* Of what is not there, or no longer, there is nothing to sum up. */

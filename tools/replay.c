@@ -208,7 +208,7 @@ static int replay(struct command_line *line)
 	code = replay_run(&line->replay, &hooks, &report, &err);
 	clear_line();
 	if (code)
-		fprintf(stderr, "r3ring replay: %s\n", err.text[0] ? err.text : strerror(-code));
+		plain_text_error("r3ring replay", code, &err);
 	if (code && !report.steps)
 		return exit_code(code, &report);
 	if (!line->json)

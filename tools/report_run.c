@@ -13,6 +13,8 @@
 #include "report/figures.h"
 #include "report/page.h"
 #include "tools/commands.h"
+#include "tools/output.h"
+#include "tools/plain_text.h"
 #include "tools/progress.h"
 #include "tools/report.h"
 
@@ -143,7 +145,7 @@ static int exit_code(const struct report_line *line, const struct report *report
 		     const struct r3ring_error *err)
 {
 	if (r < 0) {
-		fprintf(stderr, "r3ring report: %s\n", err->text[0] ? err->text : strerror(-r));
+		plain_text_error("r3ring report", r, err);
 		return r == -EINVAL ? TOOL_USAGE : TOOL_FAILED;
 	}
 	if (report->coverage.evicted)

@@ -10,6 +10,7 @@
 #include "tools/arguments.h"
 #include "tools/commands.h"
 #include "tools/output.h"
+#include "tools/plain_text.h"
 #include "tools/status_table.h"
 
 static const char usage[] =
@@ -31,7 +32,7 @@ static int show(bool json)
 	int code = daemon_status_get(&status, &err);
 
 	if (code) {
-		fprintf(stderr, "r3ring status: %s\n", err.text[0] ? err.text : strerror(-code));
+		plain_text_error("r3ring status", code, &err);
 		return daemon_is_missing(code) ? TOOL_NO_DAEMON : TOOL_FAILED;
 	}
 	if (json)

@@ -123,7 +123,7 @@ static int parse(int argc, char **argv, struct command_line *line)
 
 static int complain(int code, const struct r3ring_error *err)
 {
-	fprintf(stderr, "r3ring verify: %s\n", err->text[0] ? err->text : strerror(-code));
+	plain_text_error("r3ring verify", code, err);
 	return TOOL_FAILED;
 }
 
