@@ -5,9 +5,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "archive/export/ids.h"
 #include "archive/verify.h"
 #include "tools/export.h"
 #include "tools/json_values.h"
+#include "tools/plain_text.h"
 
 #define TIME_TEXT 32
 #define NS 1000000000
@@ -77,7 +79,9 @@ static void print_damage(const struct export_damage *damage)
 	if (damage->records || !damage->unsized)
 		fprintf(stderr, " with %s%" PRIu64 " records", damage->unsized ? "at least " : "",
 			damage->records);
-	fprintf(stderr, "; the first: %s\n", damage->first);
+	fputs("; the first: ", stderr);
+	plain_text_print(stderr, damage->first, strlen(damage->first));
+	fputc('\n', stderr);
 }
 
 void export_print_losses(const struct export_losses *losses)
@@ -100,16 +104,19 @@ void export_print_losses(const struct export_losses *losses)
 void export_print_repeated(const struct export_summary *summary)
 {
 	const struct export_told *told = &summary->repeated;
-	char when[TIME_TEXT];
+	char when[TIME_TEXT], id[EXPORT_ID_WORDS];
 
 	if (!summary->repeated_ids)
 		return;
 	fprintf(stderr,
 		"  %" PRIu64 " requests have the id of one before, and a name of their own:\n",
 		summary->repeated_ids);
-	for (uint32_t i = 0; i < told->told; i++)
-		fprintf(stderr, "    %s, which ended at %s\n", told->request[i].id,
-			time_text(when, told->request[i].time_ns));
+	for (uint32_t i = 0; i < told->told; i++) {
+		export_id_words(id, told->request[i].id);
+		fputs("    ", stderr);
+		plain_text_print(stderr, id, strlen(id));
+		fprintf(stderr, ", which ended at %s\n", time_text(when, told->request[i].time_ns));
+	}
 	if (summary->repeated_ids > told->told)
 		fprintf(stderr, "    and %" PRIu64 " more\n", summary->repeated_ids - told->told);
 }

@@ -30,7 +30,7 @@ static int check_asked(const struct exporter *exporter, struct r3ring_error *err
 {
 	const struct export_options *options = &exporter->options;
 	const struct export_losses *losses = &exporter->summary.losses;
-	char lost[64] = "", rotated[TEXT_BYTES] = "";
+	char lost[64] = "", rotated[TEXT_BYTES] = "", id[EXPORT_ID_WORDS];
 
 	if (losses->gaps)
 		snprintf(lost, sizeof(lost), "; records were lost in %" PRIu64 " places",
@@ -40,9 +40,10 @@ static int check_asked(const struct exporter *exporter, struct r3ring_error *err
 			 losses->rotated.segments);
 	for (uint32_t i = 0; i < options->requests; i++)
 		if (exporter->fate[i])
-			return r3ring_error_set(
-				err, -ENOENT, "request '%s' %s%s%s; nothing is written",
-				options->request[i], exporter->fate[i], lost, rotated);
+			return r3ring_error_set(err, -ENOENT,
+						"request '%s' %s%s%s; nothing is written",
+						export_id_words(id, options->request[i]),
+						exporter->fate[i], lost, rotated);
 	return 0;
 }
 
@@ -79,15 +80,17 @@ static int check_fit(const struct exporter *exporter, struct r3ring_error *err)
 {
 	const struct export_summary *summary = &exporter->summary;
 	const struct export_told *told = &summary->too_large;
-	char names[TEXT_BYTES] = "";
+	char names[TEXT_BYTES] = "", id[EXPORT_ID_WORDS];
 
 	if (!summary->evicted)
 		return 0;
 	for (uint32_t i = 0; i < told->told; i++) {
 		const size_t used = strlen(names);
 
-		snprintf(names + used, sizeof(names) - used, "%s'%.64s'", i ? ", " : "",
-			 told->request[i].id);
+		export_id_words(id, told->request[i].id);
+		if (used + strlen(id) + sizeof(", ''") > sizeof(names))
+			break;
+		snprintf(names + used, sizeof(names) - used, "%s'%s'", i ? ", " : "", id);
 	}
 	return r3ring_error_set(
 		err, -ENOBUFS,

@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "archive/export/holes.h"
+#include "archive/export/ids.h"
 
 #define ROWS_ALWAYS 64u
 
@@ -39,6 +40,7 @@ int export_holes_check(const struct export_holes *holes, const struct export_pla
 		       const struct export_request *request, struct r3ring_error *err)
 {
 	const char *format = plan->format->name;
+	char id[EXPORT_ID_WORDS];
 	uint32_t most = request->rows / 100;
 
 	most = most > ROWS_ALWAYS ? most : ROWS_ALWAYS;
@@ -49,14 +51,15 @@ int export_holes_check(const struct export_holes *holes, const struct export_pla
 			"rows, "
 			"the first at position %u; nothing is written. Choose others with "
 			"--request, or export safetensors",
-			request->id, format, holes->partial, holes->first_partial);
+			export_id_words(id, request->id), format, holes->partial,
+			holes->first_partial);
 	if (holes->whole && (holes->whole > most || holes->whole == request->rows))
 		return r3ring_error_set(
 			err, -ENODATA,
 			"request '%s': %u of its %u rows are missing, and %s takes at most %u as "
 			"zeros%s; nothing is written. Choose others with --request, or export "
 			"safetensors",
-			request->id, holes->whole, request->rows, format, most,
+			export_id_words(id, request->id), holes->whole, request->rows, format, most,
 			holes->whole > most ? "" : ", and not all");
 	return 0;
 }

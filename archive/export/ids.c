@@ -14,6 +14,9 @@
 
 #define SLOTS_FIRST 1024u
 #define TIMES_MAX (1u << 30)
+#define CHARACTER_MORE 3u /* bytes of a character of UTF-8 behind its first */
+#define WORDS_HEAD 64u    /* of a long name; and, with those of a character more, */
+#define WORDS_TAIL 24u
 
 struct export_ids {
 	uint64_t *slot; /* [slots], a power of two; 0: free. At most three of four are taken */
@@ -120,4 +123,30 @@ int export_ids_name(struct export_ids *ids, const char *id, char name[EXPORT_ID_
 	*slot_of(ids, hash_of(name)) = hash_of(name);
 	ids->taken++;
 	return again;
+}
+
+/* ---- in messages ---------------------------------------------------------- */
+
+/* Where the character at @text + @at begins, in UTF-8. */
+static size_t character_begin(const char *text, size_t at)
+{
+	for (unsigned int i = 0; i < CHARACTER_MORE && ((unsigned char)text[at] & 0xC0) == 0x80;
+	     i++)
+		at--;
+	return at;
+}
+
+/* The end has the number of one that shares its id. */
+const char *export_id_words(char words[EXPORT_ID_WORDS], const char *name)
+{
+	const size_t bytes = strlen(name);
+
+	if (bytes < EXPORT_ID_WORDS)
+		memcpy(words, name, bytes + 1);
+	else
+		snprintf(words, EXPORT_ID_WORDS, "%.*s...%.*s",
+			 (int)character_begin(name, WORDS_HEAD), name,
+			 (int)(WORDS_TAIL + CHARACTER_MORE),
+			 name + character_begin(name, bytes - WORDS_TAIL));
+	return words;
 }

@@ -12,6 +12,11 @@
 
 struct export_ids;
 
+#define EXPORT_ID_WORDS 96u /* bytes of a name in a message, with its NUL */
+
+/* A name as messages have it: one that is long without its middle. Returns @words. */
+const char *export_id_words(char words[EXPORT_ID_WORDS], const char *name);
+
 struct export_ids *export_ids_create(void); /* NULL: no memory */
 void export_ids_destroy(struct export_ids *ids);
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "archive/export/ids.h"
 #include "archive/export/plan.h"
 #include "consumer/layers.h"
 
@@ -23,78 +24,6 @@ int export_layers_add(struct export_known_layers *known, const struct r3ring_lay
 	if (!rc)
 		layers_sort(known->layer, known->layers);
 	return rc;
-}
-
-/* ---- options ------------------------------------------------------------ */
-
-/* What goes by the places of layers and rows would take one for another. */
-static int check_whole(const struct export_options *options, const struct export_format *format,
-		       struct r3ring_error *err)
-{
-	const bool layers = options->layer_end;
-
-	if (!format->whole || !(layers || options->position_first || options->position_end))
-		return 0;
-	return r3ring_error_set(err, -EINVAL,
-				"%s: %s takes all of the model's layers, and rows from position 0 "
-				"on; leave it out, or export safetensors",
-				layers ? "--layers" : "--positions", format->name);
-}
-
-static int check_format(const struct export_options *options, const struct export_format *format,
-			struct r3ring_error *err)
-{
-	const struct export_fill_rule *fill = &format->missing[options->missing];
-
-	if (fill->refused)
-		return r3ring_error_set(err, -EINVAL, "--missing %s: %s",
-					export_fill_name(options->missing), fill->why);
-	if (format->fixed && options->dtype && options->dtype != format->dtype)
-		return r3ring_error_set(err, -EINVAL,
-					"--dtype %s: %s is always %s; leave --dtype out, or "
-					"export safetensors",
-					export_dtype_name(options->dtype), format->name,
-					export_dtype_name(format->dtype));
-	if (format->signed_by_experts && options->dtype && options->dtype != EXPORT_I8 &&
-	    options->dtype != EXPORT_I16 && options->dtype != EXPORT_I32)
-		return r3ring_error_set(err, -EINVAL,
-					"--dtype %s: %s takes int8, int16 or int32; leave --dtype "
-					"out, or export safetensors",
-					export_dtype_name(options->dtype), format->name);
-	if (format->fixed && options->rows && options->rows != format->rows)
-		return r3ring_error_set(err, -EINVAL,
-					"--rows %s: %s has its own rule; leave --rows out, or "
-					"export safetensors",
-					export_rows_name(options->rows), format->name);
-	if (options->join && !format->container->patch)
-		return r3ring_error_set(err, -EINVAL,
-					"--join-turns: %s cannot be rewritten; export safetensors",
-					format->name);
-	if (options->join && (options->rows ? options->rows : format->rows) != EXPORT_ROWS_FULL)
-		return r3ring_error_set(err, -EINVAL,
-					"--join-turns supplies the last token's row, which "
-					"--rows minus-one leaves out: give --rows full");
-	return 0;
-}
-
-int export_options_check(const struct export_options *options, const struct export_format *format,
-			 struct r3ring_error *err)
-{
-	int rc;
-
-	if (options->layer_end && options->layer_end <= options->layer_first)
-		return r3ring_error_set(err, -EINVAL, "--layers %d:%d: no layer is in that range",
-					options->layer_first, options->layer_end);
-	if (options->position_end && options->position_end <= options->position_first)
-		return r3ring_error_set(err, -EINVAL,
-					"--positions %u:%u: no position is in that range",
-					options->position_first, options->position_end);
-	if (options->until_ns && options->until_ns <= options->since_ns)
-		return r3ring_error_set(err, -EINVAL, "--until is not later than --since");
-	if (options->pad == EXPORT_FILL_ERROR)
-		return r3ring_error_set(err, -EINVAL, "--pad: -1, zeros or arange");
-	rc = check_whole(options, format, err);
-	return rc ? rc : check_format(options, format, err);
 }
 
 /* ---- dtype and fills ---------------------------------------------------- */
@@ -122,7 +51,9 @@ static int choose_dtype(struct export_plan *plan, struct r3ring_error *err)
 			plan->model, plan->experts, plan->experts - 1,
 			export_dtype_name(plan->dtype),
 			(unsigned long long)export_dtype_most(plan->dtype),
-			format->fixed ? "; export safetensors" : "; give --dtype u16 or i32");
+			format->signed_by_experts ? "; leave --dtype out"
+			: format->fixed           ? "; export safetensors"
+						  : "; give --dtype u16 or i32");
 	return 0;
 }
 
@@ -266,6 +197,8 @@ int export_plan_map(const struct export_plan *plan, const struct export_known_la
 		    const struct r3ring_assembled_info *info, uint16_t *from,
 		    struct r3ring_error *err)
 {
+	char id[EXPORT_ID_WORDS];
+
 	for (uint32_t i = 0; i < info->layers; i++)
 		if (!find(known->layer, known->layers, &info->layer[i]))
 			return r3ring_error_set(
@@ -273,7 +206,7 @@ int export_plan_map(const struct export_plan *plan, const struct export_known_la
 				"request '%s' has a layer %d that no channel had told of when the "
 				"first was written: export them apart, with --request or "
 				"--instance",
-				info->id, info->layer[i].layer_id);
+				export_id_words(id, info->id), info->layer[i].layer_id);
 	for (uint32_t i = 0; i < plan->layers; i++) {
 		const struct r3ring_layer_entry *there =
 			find(info->layer, info->layers, &plan->layer[i]);

@@ -22,6 +22,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "archive/export/ids.h"
 #include "archive/export/single.h"
 
 #define HEAD_BYTES (R3RING_TEXT_ID_MAX * 4u + 512u)
@@ -112,12 +113,14 @@ static int msgpack_request(struct export_writer *writer, const struct export_req
 {
 	const uint64_t bytes = request->rows * (uint64_t)writer->plan->row_bytes;
 	struct words words = {.used = 0};
+	char id[EXPORT_ID_WORDS];
 
 	if (bytes > UINT32_MAX)
 		return r3ring_error_set(err, -EFBIG,
 					"request '%s' has %llu bytes of routes, and msgpack's data "
-					"end at 4 GiB: leave some out with --positions or --layers",
-					request->id, (unsigned long long)bytes);
+					"end at 4 GiB: export safetensors",
+					export_id_words(id, request->id),
+					(unsigned long long)bytes);
 	put_head(&words, writer->plan, request, (uint32_t)bytes);
 	return export_file_append(&writer->file, words.byte, words.used, err);
 }

@@ -92,15 +92,17 @@ static int write_it(struct exporter *exporter, const struct r3ring_assembled *as
 	const struct r3ring_assembled_info *info = r3ring_assembled_get_info(assembled);
 	const struct export_container *container = exporter->format->container;
 	struct export_request request;
+	char words[EXPORT_ID_WORDS];
 	int rc = exporter->begun ? 0 : begin(exporter, info, err);
 
 	if (rc)
 		return rc;
 	if (exporter->format->one_request && exporter->summary.requests)
 		return r3ring_error_set(err, -EFBIG,
-					"%s holds one request, and '%s' is a second: name one with "
-					"--request, ID#1 where several have its id",
-					exporter->format->name, id);
+					"%s holds one request, and '%s' is a second; nothing is "
+					"written. Choose one with --request ID (ID#1 where several "
+					"have the id), or export safetensors, which holds all",
+					exporter->format->name, export_id_words(words, id));
 	request = range_of(exporter, info);
 	request.id = id;
 	rc = export_reader_begin(&exporter->reader, &exporter->known, info, err);

@@ -6,6 +6,7 @@
 
 #include "archive/export/behind.h"
 #include "archive/export/convert.h"
+#include "archive/export/ids.h"
 #include "archive/export/rows.h"
 
 #define FILLS_BYTES 64
@@ -147,8 +148,8 @@ static void put_run(struct export_reader *reader, const struct export_run *run, 
 	}
 }
 
-static int read_run(struct export_reader *reader, const struct r3ring_assembled *assembled,
-		    const struct export_chunk *chunk, const struct export_run *run, bool whole)
+static int read_run(struct export_reader *reader, const struct export_chunk *chunk,
+		    const struct export_run *run, bool whole)
 {
 	const struct r3ring_assembled_rows rows = {
 		.ids = whole ? reader->ids : reader->run_ids,
@@ -156,7 +157,7 @@ static int read_run(struct export_reader *reader, const struct r3ring_assembled 
 		.cause = whole ? reader->cause : reader->run_cause,
 		.weight_version = reader->weight_version,
 	};
-	int rc = r3ring_assembled_read(assembled, chunk->position, chunk->rows, run->from,
+	int rc = r3ring_assembled_read(reader->assembled, chunk->position, chunk->rows, run->from,
 				       run->layers, &rows);
 
 	if (!rc && !whole)
@@ -164,8 +165,7 @@ static int read_run(struct export_reader *reader, const struct r3ring_assembled 
 	return rc;
 }
 
-static int read_ids(struct export_reader *reader, const struct r3ring_assembled *assembled,
-		    const struct export_chunk *chunk)
+static int read_ids(struct export_reader *reader, const struct export_chunk *chunk)
 {
 	const struct export_plan *plan = reader->plan;
 	bool whole = reader->runs == 1 && reader->run[0].layers == plan->layers;
@@ -176,7 +176,7 @@ static int read_ids(struct export_reader *reader, const struct r3ring_assembled 
 	if (!reader->runs)
 		memset(reader->weight_version, 0, chunk->rows * sizeof(*reader->weight_version));
 	for (uint32_t i = 0; !rc && i < reader->runs; i++)
-		rc = read_run(reader, assembled, chunk, &reader->run[i], whole);
+		rc = read_run(reader, chunk, &reader->run[i], whole);
 	return rc;
 }
 
@@ -230,12 +230,48 @@ static void remedy_text(char text[REMEDY_BYTES], const struct export_plan *plan,
 			 whole ? "" : ", --positions leaves them out");
 }
 
-static int refuse(const struct export_reader *reader, const struct export_chunk *chunk,
-		  uint32_t row, uint32_t layer, uint8_t cause, struct r3ring_error *err)
+static uint64_t count_cause(const struct export_reader *reader, const struct export_chunk *chunk,
+			    uint8_t cause)
 {
-	const struct r3ring_assembled_info *info = chunk->request->info;
+	const size_t cells = (size_t)chunk->rows * reader->plan->layers;
+	uint64_t count = 0;
+
+	for (size_t cell = 0; cell < cells; cell++)
+		count += !reader->valid[cell] && reader->cause[cell] == cause &&
+			 !is_pad(reader, chunk, (uint32_t)(cell / reader->plan->layers),
+				 (uint32_t)(cell % reader->plan->layers));
+	return count;
+}
+
+/* Of all that is to be written of a request: reads it once more, over what was read before. */
+static uint64_t count_missing(struct export_reader *reader, const struct export_request *request,
+			      uint8_t cause)
+{
+	uint64_t count = 0;
+
+	reader->ids = reader->raw ? reader->raw : reader->own;
+	for (uint32_t done = 0; done < request->rows;) {
+		struct export_chunk chunk = {
+			.request = request,
+			.position = request->position + done,
+			.rows = request->rows - done,
+		};
+
+		if (chunk.rows > reader->rows)
+			chunk.rows = reader->rows;
+		done += chunk.rows;
+		if (!read_ids(reader, &chunk))
+			count += count_cause(reader, &chunk, cause);
+	}
+	return count;
+}
+
+static int refuse(struct export_reader *reader, const struct export_chunk *chunk, uint32_t row,
+		  uint32_t layer, uint8_t cause, struct r3ring_error *err)
+{
+	const struct export_request *request = chunk->request;
 	uint32_t end = row + 1;
-	char remedy[REMEDY_BYTES];
+	char remedy[REMEDY_BYTES], id[EXPORT_ID_WORDS];
 
 	remedy_text(remedy, reader->plan, cause);
 	while (end < chunk->rows &&
@@ -243,12 +279,12 @@ static int refuse(const struct export_reader *reader, const struct export_chunk 
 		end++;
 	return r3ring_error_set(
 		err, -ENODATA,
-		"request '%s': positions %u to %u of layer %d are missing: %s (of its %llu cells "
-		"%llu are missing for that); nothing is written. %s",
-		chunk->request->id, chunk->position + row, chunk->position + end - 1,
+		"request '%s': positions %u to %u of layer %d are missing: %s (of the %llu cells "
+		"to be written %llu are missing for that); nothing is written. %s",
+		export_id_words(id, request->id), chunk->position + row, chunk->position + end - 1,
 		reader->plan->layer[layer].layer_id, r3ring_missing_cause_name(cause),
-		(unsigned long long)info->cells, (unsigned long long)info->cells_missing[cause],
-		remedy);
+		(unsigned long long)request->rows * reader->plan->layers,
+		(unsigned long long)count_missing(reader, request, cause), remedy);
 }
 
 static int fill_cell(struct export_reader *reader, const struct export_chunk *chunk, size_t cell,
@@ -292,14 +328,16 @@ int export_reader_read(struct export_reader *reader, const struct r3ring_assembl
 		       struct r3ring_error *err)
 {
 	const struct export_plan *plan = reader->plan;
+	char id[EXPORT_ID_WORDS];
 	int rc;
 
 	reader->out = chunk->room ? chunk->room : reader->own;
 	reader->ids = reader->raw ? reader->raw : reader->out;
-	rc = read_ids(reader, assembled, chunk);
+	reader->assembled = assembled;
+	rc = read_ids(reader, chunk);
 	if (rc)
 		return r3ring_error_set(err, rc, "request '%s': position %u is beyond its end",
-					chunk->request->id, chunk->position);
+					export_id_words(id, chunk->request->id), chunk->position);
 	if (reader->raw)
 		export_convert(reader->out, plan->dtype, reader->raw,
 			       (size_t)chunk->rows * plan->layers * plan->top_k);

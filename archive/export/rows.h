@@ -12,8 +12,9 @@ struct export_run {
 
 struct export_reader {
 	const struct export_plan *plan;
-	uint32_t rows;  /* that the buffers take */
-	uint16_t *from; /* [plan->layers] where a request's layers lie */
+	const struct r3ring_assembled *assembled; /* that is read */
+	uint32_t rows;                            /* that the buffers take */
+	uint16_t *from;                           /* [plan->layers] where a request's layers lie */
 	struct export_run *run;
 	uint32_t runs;
 	uint16_t *run_ids;

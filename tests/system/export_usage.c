@@ -2,13 +2,16 @@
 /* The command line of `r3ring export`: what is refused, and in which words. */
 #include <criterion/criterion.h>
 
+#include <stdio.h>
 #include <string.h>
 
+#include "tests/support/archive_story.h"
 #include "tests/support/command.h"
 
 #define NOWHERE "/nonexistent/r3ring"
 #define ARGS(...) ((const char *const[]){"export", __VA_ARGS__, NULL})
-#define WHOLE(...) ARGS("/nonexistent/archive", "--format", "npy", "-o", "/tmp/x", __VA_ARGS__)
+#define WHOLE(...)                                                                                 \
+	ARGS("/nonexistent/archive", "--format", "safetensors", "-o", "/tmp/x", __VA_ARGS__)
 
 static void expect(const char *const *args, int code, const char *in_err)
 {
@@ -87,4 +90,35 @@ Test(export_usage, values_that_do_are_taken)
 		     "--max-memory", "64", "--instance", "demo", "--request", "a", "--request", "b",
 		     "--include", "aborted", "--policy", "latest"),
 	       1, "/nonexistent/archive");
+}
+
+/* ---- ids of strangers ----------------------------------------------------- */
+
+/* Escapes, and an override of direction. */
+Test(export_usage, ids_that_several_requests_have_cannot_steer_the_terminal)
+{
+	struct archive_builder builder;
+	struct story story = {0};
+	struct command tool = {0};
+	char out[96];
+
+	builder_open(&builder, 0);
+	builder_segment(&builder);
+	story_begin(&story, &builder, 0, "test/0");
+	for (uint64_t handle = 1; handle < 3; handle++) {
+		story_request(&story, handle, "x\x1b[2Jy\xE2\x80\xAEz", 2);
+		story_step(&story, handle, 0, 2);
+		story_end(&story, handle, 3);
+	}
+	story_closed(&story);
+	builder_segment_end(&builder, true);
+	snprintf(out, sizeof(out), "%s/out", builder.dir);
+	cr_assert_eq(command_run(&tool, NOWHERE,
+				 ARGS(builder.dir, "--format", "safetensors", "-o", out)),
+		     0, "%s", tool.err);
+	cr_expect_null(strchr(tool.err, 0x1b));
+	cr_expect_not_null(strstr(tool.err, "    x\\x1b[2Jy\\xe2\\x80\\xaez#2, which ended at"),
+			   "%s", tool.err);
+	command_free(&tool);
+	builder_close(&builder);
 }

@@ -135,6 +135,55 @@ Test(export_ids, a_name_that_somebody_has_already_is_passed_over)
 	export_ids_destroy(names);
 }
 
+Test(export_ids, in_a_message_a_long_name_lacks_its_middle_and_keeps_its_number)
+{
+	char name[EXPORT_ID_BYTES] = "", words[EXPORT_ID_WORDS];
+
+	memset(name, 'x', EXPORT_ID_WORDS - 1);
+	cr_assert_str_eq(export_id_words(words, name), name);
+	memset(name, 'x', R3RING_TEXT_ID_MAX);
+	memcpy(name + R3RING_TEXT_ID_MAX, "#2", 3);
+	export_id_words(words, name);
+	cr_assert_eq(strlen(words), 64 + 3 + 24);
+	cr_assert_eq(strncmp(words + 60, "xxxx...xxxx", 11), 0, "%s", words);
+	cr_assert_str_eq(words + strlen(words) - 4, "xx#2");
+}
+
+/* Of two, three and four bytes, wherever the cuts fall. */
+Test(export_ids, in_a_message_no_character_is_cut)
+{
+	static const char *const characters[] = {"\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\x98\x80"};
+	char name[EXPORT_ID_BYTES], words[EXPORT_ID_WORDS];
+
+	for (size_t shift = 0; shift < 4; shift++) {
+		for (size_t i = 0; i < 3; i++) {
+			const size_t bytes = strlen(characters[i]);
+			const char *dots;
+
+			memset(name, 'x', shift);
+			for (size_t at = shift; at + bytes <= 200; at += bytes)
+				memcpy(name + at, characters[i], bytes + 1);
+			export_id_words(words, name);
+			dots = strstr(words, "...");
+			cr_assert_not_null(dots);
+			cr_assert_eq((size_t)(dots - words - (ptrdiff_t)shift) % bytes, 0);
+			cr_assert_eq(strlen(dots + 3) % bytes, 0);
+		}
+	}
+}
+
+Test(export_ids, a_refusal_has_room_for_its_remedy_whatever_the_id)
+{
+	char id[R3RING_TEXT_ID_MAX + 1] = "";
+
+	memset(id, 'x', R3RING_TEXT_ID_MAX);
+	trial_begin("safetensors");
+	trial_gapped_request(1, id, 3);
+	trial_refused(-ENODATA, "xxx...xxx");
+	cr_assert_not_null(strstr(trial.err.text, "--positions leaves them out"), "%s",
+			   trial.err.text);
+}
+
 Test(export_ids, many_ids_are_all_told_apart)
 {
 	struct export_ids *names = export_ids_create();

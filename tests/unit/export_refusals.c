@@ -39,6 +39,50 @@ Test(export_refusals, every_fill_is_offered_where_all_are_taken)
 	trial_refused(-ENODATA, "--missing -1 or zeros or arange fills them, --positions");
 }
 
+/* Four rows of three layers: the fifth token was never fed back. */
+Test(export_refusals, of_what_is_missing_only_what_would_be_written_is_counted)
+{
+	trial_begin("safetensors");
+	trial_gapped_request(1, "holed", 3);
+	trial_refused(-ENODATA, "(of the 12 cells to be written 3 are missing for that)");
+}
+
+Test(export_refusals, positions_that_are_not_asked_for_are_not_counted)
+{
+	trial.options.position_first = 2;
+	trial.options.position_end = 4;
+	trial_begin("safetensors");
+	trial_gapped_request(1, "holed", 3);
+	trial_refused(-ENODATA, "(of the 6 cells to be written 3 are missing for that)");
+}
+
+Test(export_refusals, a_last_row_that_is_padded_is_written_and_not_missing)
+{
+	trial.options.rows = EXPORT_ROWS_FULL;
+	trial_begin("safetensors");
+	trial_gapped_request(1, "holed", 3);
+	trial_refused(-ENODATA, "(of the 15 cells to be written 3 are missing for that)");
+}
+
+/* More rows than the buffers take at once, and losses in many of them. */
+Test(export_refusals, what_is_missing_is_counted_to_the_end_of_a_long_request)
+{
+	struct r3ring_span part = trial_span(1, 0, 30000);
+
+	trial_begin("safetensors");
+	feed_begin(&trial.feed, 1, "long", 30000, 0);
+	feed_whole(&trial.feed, 1, 30000, &part, 1);
+	for (uint32_t i = 0; i < 20; i++) {
+		part.position = 30000 * (i + 1);
+		if (i % 2)
+			feed_whole(&trial.feed, i + 2, 30000, &part, 1);
+		else
+			feed_lost(&trial.feed, i + 2, i + 2, R3RING_CAUSE_RING_FULL, 0);
+	}
+	feed_end(&trial.feed, 1, R3RING_END_FINISHED, 0, 630001);
+	trial_refused(-ENODATA, "(of the 1890000 cells to be written 900000 are missing for that)");
+}
+
 /* Routes of a prefix that another machine ran. */
 Test(export_refusals, failure_11_what_was_loaded_from_elsewhere_is_missing)
 {
@@ -222,6 +266,47 @@ Test(export_refusals, a_trainers_rule_of_rows_is_not_changed)
 	trial_not_opened("miles", -EINVAL, "--rows full: miles has its own rule");
 }
 
+/* What refuses a type is not to be told to give one. */
+Test(export_refusals, a_signed_type_that_is_too_narrow_is_to_be_left_out)
+{
+	trial.feed.experts = 300;
+	trial.options.dtype = EXPORT_I8;
+	trial_begin("nemo-rl");
+	trial_request(1, "a", 1);
+	trial_refused(-ERANGE, "ids up to 299 do not fit i8, which ends at 127; leave --dtype out");
+}
+
+Test(export_refusals, a_padding_that_a_trainer_takes_for_experts_is_refused)
+{
+	static const char *const strict[] = {"verl", "skyrl", "prime-rl", "slime"};
+
+	trial.options.pad = EXPORT_FILL_MINUS_ONE;
+	for (size_t i = 0; i < sizeof(strict) / sizeof(*strict); i++)
+		trial_not_opened(strict[i], -EINVAL, "--pad -1: ");
+	trial.options.pad = EXPORT_FILL_ZEROS;
+	trial_not_opened("skyrl", -EINVAL, "--pad zeros: skyrl takes it neither there");
+}
+
+Test(export_refusals, what_goes_by_the_places_of_layers_takes_no_part_of_them)
+{
+	static const char *const all[] = {"verl", "skyrl", "prime-rl", "slime", "miles"};
+
+	trial.options.layers = EXPORT_LAYERS_MOE;
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		trial_not_opened(all[i], -EINVAL, "--moe-layers: ");
+	trial.options.layers = EXPORT_LAYERS_DEFAULT;
+	trial.options.position_first = 1;
+	trial_not_opened("nemo-rl", -EINVAL, "--positions: nemo-rl takes all");
+}
+
+/* Whose rule of rows cannot be changed either. */
+Test(export_refusals, turns_are_not_joined_for_a_trainer_that_has_no_last_row)
+{
+	trial.options.join = true;
+	trial_not_opened("skyrl", -EINVAL,
+			 "--join-turns: skyrl has no row for the last token; leave it out");
+}
+
 Test(export_refusals, turns_are_joined_only_where_there_is_a_last_row)
 {
 	trial.options.join = true;
@@ -305,7 +390,17 @@ Test(export_refusals, a_second_request_is_refused_where_one_has_room)
 	trial_begin("npy");
 	trial_request(1, "a", 1);
 	trial_request(2, "b", 3);
-	trial_refused(-EFBIG, "npy holds one request, and 'b' is a second");
+	trial_refused(-EFBIG, "npy holds one request, and 'b' is a second; nothing is written. "
+			      "Choose one with --request ID");
+}
+
+Test(export_refusals, two_requests_are_refused_at_once_where_one_has_room)
+{
+	static const char *const asked[] = {"a", "b"};
+
+	trial.options.request = asked;
+	trial.options.requests = 2;
+	trial_not_opened("npy", -EINVAL, "--request: npy holds one request, and 2 are asked for");
 }
 
 /* ---- the output --------------------------------------------------------- */
