@@ -72,6 +72,8 @@ static void note_written(void *ctx, const struct block *block)
 
 	if (!block->stored || store->hole) {
 		store->hole = true;
+		store->unwritten_bytes += archive_block_span(&block->head);
+		store->unwritten_records += block->head.own;
 		return;
 	}
 	store->written = (struct store_chain){
@@ -254,12 +256,12 @@ int store_start(struct store *store, struct blocks *blocks, int dir_fd,
 	return -EAGAIN;
 }
 
-int store_join(struct store *store, struct r3ring_error *err)
+int store_join(struct store *store, uint64_t repeated, struct r3ring_error *err)
 {
 	int failed;
 
 	pthread_join(store->thread, NULL);
-	store_say_full(store);
+	store_say_full(store, repeated);
 	failed = store_failed(store);
 	if (failed && err)
 		*err = store->err;

@@ -45,7 +45,9 @@ struct store {
 	struct store_chain written; /* up to what is in the file without a hole */
 	uint64_t written_to;        /* offset behind that */
 	bool hole;                  /* a write failed: nothing behind it counts */
-	struct store_end end;       /* of the segment that was closed last */
+	/* Of blocks that are not in the file for that. */
+	uint64_t unwritten_bytes, unwritten_records;
+	struct store_end end; /* of the segment that was closed last */
 
 	bool syncing;
 	uint64_t sync_block, sync_records; /* what the sync in flight covers */
@@ -77,9 +79,14 @@ struct store_start {
 int store_start(struct store *store, struct blocks *blocks, int dir_fd,
 		const struct archive_writer_options *options, const struct store_start *start);
 
-/* Once blocks_close() was called: waits until all is written and synced. Returns 0 or the
- * first error, with its words in @err. */
-int store_join(struct store *store, struct r3ring_error *err);
+/*
+ * Once blocks_close() was called: waits until all is written and synced.
+ *
+ * @repeated: bytes that the next segment would say again.
+ *
+ * Returns 0 or the first error, with its words in @err.
+ */
+int store_join(struct store *store, uint64_t repeated, struct r3ring_error *err);
 void store_release(struct store *store);
 
 /* The first error, 0: none. Any thread. */
@@ -89,8 +96,9 @@ void store_get_stats(struct store *store, struct archive_writer_stats *stats);
 
 /* Inside. */
 void store_fail(struct store *store, int code, const char *what);
-/* The thread has ended: says again what a full disk holds now. */
-void store_say_full(struct store *store);
+/* The thread has ended, and what does not count is cut: says of a full disk what it has by now,
+ * and what it lacks. */
+void store_say_full(struct store *store, uint64_t repeated);
 /* Fails (-ESTALE) where the directory or the present segment is no longer there to be found. */
 void store_notice_removal(struct store *store);
 /* Ends the present segment, if there is one, and makes the next. Nothing is in flight.

@@ -24,18 +24,31 @@ static uint64_t archive_bytes(const struct store *store)
 	return store->files.bytes + (store->fd < 0 ? 0 : store->written_to);
 }
 
-static void say_full(struct store *store, const char *dir, int code)
+/* What a new segment needs that has all that had no room in this one: @repeated bytes say
+ * again what must be known. */
+static uint64_t bytes_to_resume(const struct store *store, uint64_t repeated)
+{
+	return sizeof(struct archive_segment_head) + LAST_SPAN + repeated + store->unwritten_bytes;
+}
+
+static void say_full(struct store *store, const char *dir, uint64_t repeated)
 {
 	struct statvfs fs;
-	unsigned long long free = 0;
+	unsigned long long free = 0, unit = 1024, wanted = bytes_to_resume(store, repeated);
 
-	if (fstatvfs(store->dir_fd, &fs) == 0)
+	if (fstatvfs(store->dir_fd, &fs) == 0) {
 		free = (unsigned long long)fs.f_bavail * fs.f_frsize;
-	r3ring_error_set(
-		&store->err, code,
-		"%s: the disk is full: the archive is whole and has %llu KiB, %llu KiB are "
-		"free; make room and record into it again, or give --max-size with --rotate",
-		dir, (unsigned long long)archive_bytes(store) >> 10, free >> 10);
+		unit = fs.f_frsize;
+	}
+	wanted = (wanted + unit - 1) / unit * unit;
+	r3ring_error_set(&store->err, -ENOSPC,
+			 "%s: the disk is full: the archive is whole and has %llu KiB, %llu KiB "
+			 "are free; %llu bytes could not be written (%llu records). At least %llu "
+			 "KiB must be free to go on: make room and record into it again, or give "
+			 "--max-size with --rotate",
+			 dir, (unsigned long long)archive_bytes(store) >> 10, free >> 10,
+			 (unsigned long long)store->unwritten_bytes,
+			 (unsigned long long)store->unwritten_records, (wanted + 1023) >> 10);
 }
 
 static void say(struct store *store, int code, const char *what)
@@ -45,7 +58,7 @@ static void say(struct store *store, int code, const char *what)
 
 	dir = dir ? dir : store->options.dir;
 	if (code == -ENOSPC)
-		say_full(store, dir, code);
+		say_full(store, dir, 0);
 	else if (code == -EDQUOT && store->options.max_bytes)
 		r3ring_error_set(&store->err, code,
 				 "%s: the archive is as large as it may be (%llu bytes)", dir,
@@ -76,11 +89,13 @@ void store_fail(struct store *store, int code, const char *what)
 	r3ring_store_release_u32(&store->failed, 1);
 }
 
-/* Once what did not count is cut, the figures are others. */
-void store_say_full(struct store *store)
+void store_say_full(struct store *store, uint64_t repeated)
 {
+	char path[PATH_MAX];
+	const char *dir = archive_dir_path(store->options.dir, store->dir_fd, path);
+
 	if (store_failed(store) == -ENOSPC)
-		say(store, -ENOSPC, "");
+		say_full(store, dir ? dir : store->options.dir, repeated);
 }
 
 /* An open file goes on being written long after its last name is gone. */

@@ -239,7 +239,7 @@ int archive_writer_finish(struct archive_writer *writer, struct r3ring_error *er
 	blocks_close(&writer->blocks);
 	packers_join(&writer->packers);
 	writer->finished = true;
-	return store_join(&writer->store, err);
+	return store_join(&writer->store, writer_repeat_bytes(writer), err);
 }
 
 int archive_writer_close(struct archive_writer *writer, struct r3ring_error *err)

@@ -10,7 +10,7 @@
 
 #define ENTRY_ALIGN 8u
 
-static uint64_t entry_span(uint64_t payload)
+uint64_t writer_entry_span(uint64_t payload)
 {
 	return sizeof(struct archive_entry) + archive_align(payload, ENTRY_ALIGN);
 }
@@ -88,7 +88,7 @@ struct block *writer_block(struct archive_writer *writer, uint64_t payload, bool
 	if (*code == 0 && payload > ARCHIVE_RECORD_MAX)
 		*code = -EMSGSIZE;
 	if (*code == 0)
-		*code = make_room(writer, entry_span(payload), state);
+		*code = make_room(writer, writer_entry_span(payload), state);
 	return *code ? NULL : writer->block;
 }
 
@@ -101,7 +101,7 @@ static bool is_counted(const struct archive_entry *head)
 int writer_append(struct archive_writer *writer, const struct entry_spec *spec)
 {
 	const struct archive_entry *head = &spec->head;
-	size_t span = entry_span(head->bytes);
+	size_t span = writer_entry_span(head->bytes);
 	struct block *block;
 	uint8_t *place;
 	int code;

@@ -40,6 +40,9 @@ struct entry_spec {
  */
 struct block *writer_block(struct archive_writer *writer, uint64_t payload, bool state, int *code);
 
+/* Bytes of an entry with a payload of so many. */
+uint64_t writer_entry_span(uint64_t payload);
+
 /* Where its next entry goes. */
 uint8_t *writer_place(const struct block *block);
 
@@ -51,5 +54,8 @@ void writer_hand_on(struct archive_writer *writer, bool last);
 
 /* Says everything again that a segment must say. Returns as writer_append(). */
 int writer_repeat(struct archive_writer *writer);
+
+/* How many bytes that takes at most, in blocks, for the next recorder. */
+uint64_t writer_repeat_bytes(const struct archive_writer *writer);
 
 #endif

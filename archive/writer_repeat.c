@@ -108,3 +108,35 @@ int writer_repeat(struct archive_writer *writer)
 		r = writer_append(writer, &(struct entry_spec){.head.kind = ARCHIVE_READY});
 	return r;
 }
+
+/* ---- its size ----------------------------------------------------------- */
+
+static uint64_t table_bytes(const struct live_payload *table)
+{
+	uint64_t bytes = 0;
+
+	for (const struct live_payload *p = table; p; p = p->hh.next)
+		bytes += writer_entry_span(p->len);
+	return bytes;
+}
+
+static uint64_t channel_bytes(const struct channel_state *state)
+{
+	uint64_t bytes = writer_entry_span(strlen(state->name)) +
+			 writer_entry_span(sizeof(state->generation));
+
+	if (!state->schema)
+		return bytes;
+	return bytes + writer_entry_span(sizeof(state->keyframe)) +
+	       writer_entry_span(state->schema_bytes) + table_bytes(state->live.maps) +
+	       table_bytes(state->live.requests);
+}
+
+uint64_t writer_repeat_bytes(const struct archive_writer *writer)
+{
+	uint64_t bytes = writer_entry_span(sizeof(struct archive_resumed)) + writer_entry_span(0);
+
+	for (uint32_t i = 0; i < writer->states.count; i++)
+		bytes += channel_bytes(&writer->states.channels[i]);
+	return bytes + (bytes / ARCHIVE_BLOCK_BYTES + 1) * 2 * sizeof(struct archive_block_head);
+}

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,6 +20,7 @@
 #define ARGS(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define IDLE "--until-idle", "0.4"
 #define KILLS 25
+#define STEPS_TOO_MANY 1000 /* for the room that a disk has */
 
 static struct record_stage stage;
 
@@ -144,6 +147,68 @@ Test(record_crash, on_a_full_disk_it_stops_whole_and_resumes_once_there_is_room)
 Test(record_crash, on_a_full_disk_without_io_uring_likewise)
 {
 	fill_disk(ARGS("--sync", "0.02", "--no-uring"));
+}
+
+/* What a full disk is said to lack. */
+struct lack {
+	unsigned long long bytes, records, wanted_kib;
+};
+
+static struct lack told_lack(void)
+{
+	const char *told = strstr(stage.tool.err, "KiB are free; ");
+	struct lack lack;
+
+	cr_assert_not_null(told, "%s", stage.tool.err);
+	cr_assert_eq(sscanf(told,
+			    "KiB are free; %llu bytes could not be written (%llu records). At "
+			    "least %llu KiB must be free",
+			    &lack.bytes, &lack.records, &lack.wanted_kib),
+		     3, "%s", told);
+	return lack;
+}
+
+static void leave_free(const char *filler, unsigned long long kib)
+{
+	struct statvfs fs;
+	struct stat status;
+	long long more;
+
+	cr_assert_eq(statvfs(filler, &fs), 0);
+	cr_assert_eq(stat(filler, &status), 0);
+	more = (long long)(kib << 10) - (long long)(fs.f_bavail * fs.f_frsize);
+	cr_assert_eq(truncate(filler, status.st_size - more), 0);
+	cr_assert_eq(statvfs(filler, &fs), 0);
+	cr_assert_eq(fs.f_bavail * fs.f_frsize, kib << 10);
+}
+
+/* All that it reads is one block, which does not fit, and nothing comes behind it. */
+Test(record_crash, on_a_full_disk_the_room_that_it_asks_for_is_as_much_as_it_needs)
+{
+	struct container small = {.shm_size = "4m"};
+	char why[128], filler[128], archive[128];
+	struct lack lack;
+
+	if (container_make(&small, why, sizeof(why)))
+		cr_skip_test("%s", why);
+	snprintf(filler, sizeof(filler), "%s", inside(&small, "filler"));
+	snprintf(archive, sizeof(archive), "%s", inside(&small, "archive"));
+	fill(filler, 3900u << 10);
+	record_stage_record_in(&stage, &small, "/dev/shm/archive",
+			       ARGS("--level", "0", "--sync", "60"));
+	ranks_run(&stage.ranks, 0, STEPS_TOO_MANY);
+	cr_assert(record_stage_reads(&stage, 0, STEPS_TOO_MANY));
+	cr_assert_eq(command_interrupt(&stage.tool), 1);
+	lack = told_lack();
+	cr_expect_gt(lack.records, STEPS_TOO_MANY);
+	cr_expect_gt(lack.bytes, 196u << 10);
+	cr_expect_leq(lack.wanted_kib, (lack.bytes >> 10) + 16);
+	leave_free(filler, lack.wanted_kib);
+	record_stage_record_in(&stage, &small, "/dev/shm/archive",
+			       ARGS(IDLE, "--level", "0", "--sync", "60"));
+	cr_expect_eq(command_wait(&stage.tool), 0, "%s", stage.tool.err);
+	record_stage_check_at(&stage, archive);
+	cr_expect_eq(record_stage_steps(&stage, 0), STEPS_TOO_MANY);
 }
 
 Test(record_crash, at_a_limit_of_file_sizes_it_stops_whole_and_says_so)
