@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reader of an instance: opening, reading in turns, accounts. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "consumer/instance_internal.h"
 
 #define LIST_TIMEOUT_MS 5000
+#define NAMES_TEXT 160 /* of channels, in a message */
 
 /* Options before there were starts. */
 #define OPTIONS_LEAST offsetof(struct r3ring_instance_options, limit_bytes)
@@ -61,6 +63,57 @@ static bool none_attached(const struct r3ring_instance *instance)
 	return true;
 }
 
+/* "fr/0, fr/1, ...": @name once more, as far as there is room. */
+static void add_name(char text[NAMES_TEXT], const char *name)
+{
+	static const char more[] = ", ...";
+	const size_t used = strlen(text), left = NAMES_TEXT - used;
+
+	if (used + strlen(", ") + strlen(name) + sizeof(more) <= NAMES_TEXT)
+		snprintf(text + used, left, "%s%s", used ? ", " : "", name);
+	else if (used < strlen(more) || strcmp(text + used - strlen(more), more) != 0)
+		snprintf(text + used, left, "%s", more);
+}
+
+/* What was asked for. */
+static void wanted_text(const struct r3ring_instance_options *options, char text[NAMES_TEXT])
+{
+	static const char *const models[] = {
+		[R3RING_TARGET_CHANNELS] = "of a target model ",
+		[R3RING_DRAFT_CHANNELS] = "of a draft model ",
+		[R3RING_ALL_CHANNELS] = "",
+	};
+
+	text[0] = '\0';
+	for (size_t i = 0; options->only && options->only[i]; i++)
+		add_name(text, options->only[i]);
+	if (!options->only)
+		snprintf(text, NAMES_TEXT, "%sof instance %s", models[options->models],
+			 options->instance);
+}
+
+/* Those that are there were not asked for; or none is. */
+static int say_none(const struct r3ring_instance *instance, struct r3ring_error *err)
+{
+	const struct listing *listing = &instance->listing;
+	char wanted[NAMES_TEXT], there[NAMES_TEXT] = "", name[CHANNEL_NAME_TEXT];
+
+	wanted_text(&instance->options, wanted);
+	for (size_t i = 0; i < listing->count; i++) {
+		channel_name_format(&listing->names[i], name);
+		if (!instance_wants(instance, &listing->names[i]))
+			add_name(there, name);
+	}
+	if (there[0])
+		return r3ring_error_set(err, -ENOENT, "there is no channel %s, but %s", wanted,
+					there);
+	return r3ring_error_set(
+		err, -ENOENT,
+		"there is no channel %s: it is there once a producer has opened one "
+		"(r3ring status lists them)",
+		wanted);
+}
+
 static int attach_all(struct r3ring_instance *instance, struct r3ring_error *err)
 {
 	int rc = listing_ask(&instance->listing, err);
@@ -69,12 +122,7 @@ static int attach_all(struct r3ring_instance *instance, struct r3ring_error *err
 		rc = listing_take(&instance->listing, LIST_TIMEOUT_MS, err);
 	if (!rc)
 		rc = instance_join(instance, instance->options.from, err);
-	if (!rc && none_attached(instance))
-		rc = r3ring_error_set(err, -ENOENT,
-				      "there is no channel of instance %s: it is there once a "
-				      "producer has opened one (r3ring status lists them)",
-				      instance->options.instance);
-	return rc;
+	return !rc && none_attached(instance) ? say_none(instance, err) : rc;
 }
 
 int r3ring_instance_open(struct r3ring_instance **instance,

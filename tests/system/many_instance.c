@@ -386,6 +386,32 @@ Test(many_instance, an_instance_without_channels_is_not_there)
 	cr_expect(strstr(err.text, ranks.name), "%s", err.text);
 }
 
+Test(many_instance, a_channel_that_is_not_there_is_named_with_those_that_are)
+{
+	char third[128], there[320];
+	const char *const only[] = {third, NULL};
+	struct r3ring_error err = {0};
+
+	snprintf(third, sizeof(third), "%s", ranks_channel(&ranks, "9"));
+	ranks_open(&ranks, 0);
+	ranks_open(&ranks, 1);
+	cr_assert_eq(open_with(&(struct r3ring_instance_options){.only = only}, &err), -ENOENT);
+	snprintf(there, sizeof(there), "there is no channel %s, but %s/0, %s/1", third, ranks.name,
+		 ranks.name);
+	cr_expect_str_eq(err.text, there);
+}
+
+Test(many_instance, where_only_draft_models_have_channels_that_is_said)
+{
+	struct r3ring_error err = {0};
+
+	ranks_open_draft(&ranks);
+	cr_assert_eq(open_with(&(struct r3ring_instance_options){0}, &err), -ENOENT);
+	cr_expect(strstr(err.text, "there is no channel of a target model of instance"), "%s",
+		  err.text);
+	cr_expect(strstr(err.text, "/0.draft"), "%s", err.text);
+}
+
 Test(many_instance, sequences_are_each_channels_own)
 {
 	struct r3ring_error err = {0};
