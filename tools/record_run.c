@@ -20,6 +20,7 @@
 
 #define LOOK_MS 100 /* how often it looks for a signal, the idle limit and old blocks */
 #define MS_NS 1000000ull
+#define REMOVED_NS 60000000000ull      /* between two notes of segments that were removed */
 #define CHANNEL_WAIT_NS 30000000000ull /* with an idle limit: for the first channel, at least */
 
 struct record_loop {
@@ -35,10 +36,11 @@ struct record_loop {
 	json_t *before;  /* what there was before it began */
 	uint32_t wanted; /* bytes of a record that had no room */
 	uint64_t begun_ns;
-	uint64_t last_ns; /* when something last came, or it attached */
-	uint64_t removed; /* segments, told */
-	bool met;         /* a daemon was there */
-	bool alone;       /* it is not any more, told */
+	uint64_t last_ns;    /* when something last came, or it attached */
+	uint64_t removed;    /* segments, told */
+	uint64_t removed_ns; /* when */
+	bool met;            /* a daemon was there */
+	bool alone;          /* it is not any more, told */
 	bool done;
 };
 
@@ -102,7 +104,7 @@ static void tell_waiting(struct record_loop *loop, int code)
 	if (alone && !loop->alone)
 		fputs("r3ring record: the daemon is gone: waiting for a daemon\n", stderr);
 	else if (!loop->met)
-		fprintf(stderr, "r3ring record: waiting for a channel of %s\n",
+		fprintf(stderr, "r3ring record: %s: waiting for a channel of %s\n", loop->err->text,
 			loop->options->instance);
 	loop->alone = alone;
 	loop->met = true;
@@ -127,6 +129,27 @@ static int open_patiently(struct record_loop *loop, const struct r3ring_instance
 	return 1;
 }
 
+static bool is_there(const struct r3ring_instance *instance, const char *name)
+{
+	uint32_t count = r3ring_instance_channels(instance);
+	uint32_t i = 0;
+
+	while (i < count && strcmp(r3ring_instance_channel(instance, i), name) != 0)
+		i++;
+	return i < count;
+}
+
+/* Of channels that were named: others are recorded while it is waited for these. */
+static void tell_absent(const struct record_loop *loop)
+{
+	const char *const *only = loop->options->only;
+
+	for (; only && *only; only++)
+		if (!is_there(loop->instance, *only))
+			fprintf(stderr, "r3ring record: %s is not there yet: waiting for it\n",
+				*only);
+}
+
 /* So that nothing is made where there is nothing to record. Returns as open_patiently(). */
 static int await_channel(struct record_loop *loop)
 {
@@ -134,6 +157,8 @@ static int await_channel(struct record_loop *loop)
 	int r = open_patiently(loop, &options);
 
 	loop->met = true;
+	if (r == 0)
+		tell_absent(loop);
 	r3ring_instance_close(loop->instance);
 	loop->instance = NULL;
 	return r;
@@ -200,19 +225,22 @@ static int archive_failed(struct record_loop *loop, int code)
 	return r3ring_error_set(loop->err, code, "%s", why[0] ? why : strerror(-code));
 }
 
-static void tell_removed(struct record_loop *loop)
+/* The first at once, those that follow together. */
+static void tell_removed(struct record_loop *loop, uint64_t now)
 {
-	const struct archive_writer_stats *stats = &loop->report->archive;
+	const uint64_t removed = loop->report->archive.removed_segments;
 	char path[PATH_MAX];
 	const char *dir = dir_now(loop, path);
 
-	if (stats->removed_segments == loop->removed)
+	if (removed == loop->removed || (loop->removed && now - loop->removed_ns < REMOVED_NS))
 		return;
 	record_progress_clear(&loop->progress);
 	fprintf(stderr,
-		"r3ring record: %s: the oldest %" PRIu64 " segments are removed (--rotate)\n",
-		dir ? dir : loop->options->archive.dir, stats->removed_segments - loop->removed);
-	loop->removed = stats->removed_segments;
+		"r3ring record: %s: the oldest %" PRIu64
+		" segments are removed (--rotate), %" PRIu64 " by now\n",
+		dir ? dir : loop->options->archive.dir, removed - loop->removed, removed);
+	loop->removed = removed;
+	loop->removed_ns = now;
 }
 
 /* A few times a second. */
@@ -223,7 +251,7 @@ static void look_around(struct record_loop *loop, uint64_t now)
 	archive_writer_get_stats(loop->writer, &loop->report->archive);
 	record_index_segments(loop->index, loop->report->archive.segment);
 	loop->report->ns = now - loop->begun_ns;
-	tell_removed(loop);
+	tell_removed(loop, now);
 	record_progress_show(&loop->progress, loop->report);
 	loop->progress.shown_ns = now;
 }
@@ -354,7 +382,7 @@ static int close_archive(struct record_loop *loop, int code)
 
 	r = archive_writer_finish(loop->writer, &why);
 	archive_writer_get_stats(loop->writer, &loop->report->archive);
-	tell_removed(loop);
+	tell_removed(loop, UINT64_MAX);
 	archive_writer_close(loop->writer, NULL);
 	finish_index(loop);
 	/* Of a full disk the figures are known only now. */

@@ -76,6 +76,49 @@ Test(record_place, with_rotate_it_goes_on_and_tells_what_it_removes)
 	cr_expect_leq(bytes, 512 << 10);
 }
 
+static unsigned int count_of(const char *text, const char *part)
+{
+	unsigned int count = 0;
+
+	for (; (text = strstr(text, part)); text += strlen(part))
+		count++;
+	return count;
+}
+
+static json_int_t number_of(const json_t *object, const char *name)
+{
+	return json_integer_value(json_object_get(object, name));
+}
+
+static bool segment_is_there(unsigned int number)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%08u.r3seg", stage.archive, number);
+	return access(path, F_OK) == 0;
+}
+
+Test(record_place, with_rotate_what_it_removes_is_told_in_few_lines_and_in_all)
+{
+	json_t *summary;
+	char told[64];
+
+	ranks_open(&stage.ranks, 0);
+	record_stage_record(&stage, ARGS("--max-size", "128K", "--rotate", "--json"));
+	while (!segment_is_there(8) && !command_ended(&stage.tool)) {
+		ranks_run(&stage.ranks, 0, 20);
+		poll(NULL, 0, 5);
+	}
+	cr_assert_eq(command_interrupt(&stage.tool), 0, "%s", stage.tool.err);
+	summary = json_loads(stage.tool.out, 0, NULL);
+	cr_assert_gt(number_of(summary, "removed_segments"), 4);
+	cr_expect_leq(count_of(stage.tool.err, "(--rotate)"), 2, "%s", stage.tool.err);
+	snprintf(told, sizeof(told), "(--rotate), %lld by now",
+		 (long long)number_of(summary, "removed_segments"));
+	cr_expect_not_null(strstr(stage.tool.err, told), "%s: %s", told, stage.tool.err);
+	json_decref(summary);
+}
+
 /* A file system of half a MiB, in which it has a place of its own. */
 Test(record_place, on_a_full_disk_it_says_what_the_archive_has_and_what_is_free)
 {
@@ -96,8 +139,8 @@ Test(record_place, on_a_full_disk_it_says_what_the_archive_has_and_what_is_free)
 	cr_assert_eq(command_wait(&stage.tool), 1);
 	cr_assert_not_null(strstr(stage.tool.err, "the archive is whole and has "), "%s",
 			   stage.tool.err);
-	cr_assert_eq(sscanf(strstr(stage.tool.err, "and has "), "and has %lu KiB, %lu KiB are",
-			    &has, &free),
+	cr_assert_eq(sscanf(strstr(stage.tool.err, "whole and has "),
+			    "whole and has %lu KiB, %lu KiB are free", &has, &free),
 		     2);
 	summary = json_loads(stage.tool.out, 0, NULL);
 	cr_assert_not_null(summary, "%s", stage.tool.out);

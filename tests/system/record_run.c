@@ -109,6 +109,40 @@ Test(record_run, channels_that_are_named_are_recorded_and_no_others)
 	record_stage_expect_steps(&stage, 0, 20, 0);
 }
 
+Test(record_run, a_channel_that_is_not_there_is_named_with_those_that_are)
+{
+	char channel[80], told[200];
+	const char *const args[] = {"record", channel, "-o", stage.archive, NULL};
+
+	ranks_open(&stage.ranks, 0);
+	snprintf(channel, sizeof(channel), "%s/9", stage.ranks.name);
+	snprintf(told, sizeof(told), "there is no channel %s, but %s/0: waiting for a channel",
+		 channel, stage.ranks.name);
+	command_start(&stage.tool, stage.ranks.daemon.dir, args);
+	cr_expect(command_tells(&stage.tool, told));
+	cr_assert_eq(command_interrupt(&stage.tool), 0, "%s", stage.tool.err);
+}
+
+Test(record_run, of_channels_that_are_named_those_that_are_not_there_are_told)
+{
+	char first[80], second[80], told[120];
+	const char *const args[] = {"record", first, second, "-o", stage.archive, NULL};
+
+	ranks_open(&stage.ranks, 0);
+	snprintf(first, sizeof(first), "%s/0", stage.ranks.name);
+	snprintf(second, sizeof(second), "%s/1", stage.ranks.name);
+	snprintf(told, sizeof(told), "%s is not there yet: waiting for it", second);
+	command_start(&stage.tool, stage.ranks.daemon.dir, args);
+	cr_assert(command_tells(&stage.tool, told));
+	ranks_run(&stage.ranks, 0, 10);
+	cr_assert(record_stage_reads(&stage, 0, 10));
+	ranks_open(&stage.ranks, 1);
+	ranks_run(&stage.ranks, 1, 5);
+	cr_assert(record_stage_reads(&stage, 1, 5));
+	cr_assert_eq(command_interrupt(&stage.tool), 0, "%s", stage.tool.err);
+	record_stage_expect_steps(&stage, 10, 5, 0);
+}
+
 Test(record_run, draft_channels_are_recorded_when_asked_for)
 {
 	char channel[80];
