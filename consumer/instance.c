@@ -75,37 +75,44 @@ static void add_name(char text[NAMES_TEXT], const char *name)
 		snprintf(text + used, left, "%s", more);
 }
 
-/* What was asked for. */
+/* What was asked for: the channels, or "of instance NAME". */
 static void wanted_text(const struct r3ring_instance_options *options, char text[NAMES_TEXT])
+{
+	text[0] = '\0';
+	for (size_t i = 0; options->only && options->only[i]; i++)
+		add_name(text, options->only[i]);
+	if (!options->only)
+		snprintf(text, NAMES_TEXT, "of instance %s", options->instance);
+}
+
+static void unwanted_text(const struct r3ring_instance *instance, char text[NAMES_TEXT])
+{
+	const struct listing *listing = &instance->listing;
+	char name[CHANNEL_NAME_TEXT];
+
+	text[0] = '\0';
+	for (size_t i = 0; i < listing->count; i++) {
+		channel_name_format(&listing->names[i], name);
+		if (!instance_wants(instance, &listing->names[i]))
+			add_name(text, name);
+	}
+}
+
+static int say_none(const struct r3ring_instance *instance, struct r3ring_error *err)
 {
 	static const char *const models[] = {
 		[R3RING_TARGET_CHANNELS] = "of a target model ",
 		[R3RING_DRAFT_CHANNELS] = "of a draft model ",
 		[R3RING_ALL_CHANNELS] = "",
 	};
+	const struct r3ring_instance_options *options = &instance->options;
+	char wanted[NAMES_TEXT], there[NAMES_TEXT];
 
-	text[0] = '\0';
-	for (size_t i = 0; options->only && options->only[i]; i++)
-		add_name(text, options->only[i]);
-	if (!options->only)
-		snprintf(text, NAMES_TEXT, "%sof instance %s", models[options->models],
-			 options->instance);
-}
-
-/* Those that are there were not asked for; or none is. */
-static int say_none(const struct r3ring_instance *instance, struct r3ring_error *err)
-{
-	const struct listing *listing = &instance->listing;
-	char wanted[NAMES_TEXT], there[NAMES_TEXT] = "", name[CHANNEL_NAME_TEXT];
-
-	wanted_text(&instance->options, wanted);
-	for (size_t i = 0; i < listing->count; i++) {
-		channel_name_format(&listing->names[i], name);
-		if (!instance_wants(instance, &listing->names[i]))
-			add_name(there, name);
-	}
+	wanted_text(options, wanted);
+	unwanted_text(instance, there);
 	if (there[0])
-		return r3ring_error_set(err, -ENOENT, "there is no channel %s, but %s", wanted,
+		return r3ring_error_set(err, -ENOENT, "there is no channel %s%s, but %s",
+					options->only ? "" : models[options->models], wanted,
 					there);
 	return r3ring_error_set(
 		err, -ENOENT,
