@@ -27,22 +27,18 @@ static void lay_out(struct blocks *blocks)
 
 		block->raw = at;
 		at += area_bytes();
-		blocks->areas[BLOCK_AREAS * i + BLOCK_RAW] =
-			(struct iovec){block->raw, area_bytes()};
 		block->capacity = blocks->capacity;
 		if (!blocks->level)
 			continue;
 		block->packed = at;
 		at += area_bytes();
-		blocks->areas[BLOCK_AREAS * i + BLOCK_PACKED] =
-			(struct iovec){block->packed, area_bytes()};
 	}
 }
 
 int blocks_init(struct blocks *blocks, size_t capacity, int level)
 {
 	*blocks = (struct blocks){.capacity = capacity, .level = level};
-	blocks->memory_bytes = BLOCKS * (level ? BLOCK_AREAS : 1) * area_bytes();
+	blocks->memory_bytes = BLOCKS * (level ? 2 : 1) * area_bytes();
 	blocks->memory = mmap(NULL, blocks->memory_bytes, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (blocks->memory == MAP_FAILED)
@@ -52,6 +48,8 @@ int blocks_init(struct blocks *blocks, size_t capacity, int level)
 		munmap(blocks->memory, blocks->memory_bytes);
 		return -errno;
 	}
+	/* Thousands of faults fewer; refused where there are no huge pages. */
+	madvise(blocks->memory, blocks->memory_bytes, MADV_HUGEPAGE);
 	lay_out(blocks);
 	pthread_mutex_init(&blocks->lock, NULL);
 	pthread_cond_init(&blocks->freed, NULL);

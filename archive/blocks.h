@@ -14,13 +14,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/uio.h>
 
 #include "archive/format.h"
 
 #define BLOCKS 16u
-/* Of the memory of each, in a table of what io_uring may register. */
-enum block_area { BLOCK_RAW, BLOCK_PACKED, BLOCK_AREAS };
 
 struct block {
 	/* The head's place, then the entries: `capacity` bytes. */
@@ -29,7 +26,6 @@ struct block {
 	size_t capacity;
 	uint8_t *large;       /* memory of its own for one large record, else NULL */
 	const uint8_t *ready; /* once packed: raw or packed */
-	int area;             /* of `ready` in the table, -1: none */
 
 	struct archive_block_head head; /* raw, entries, flags, records: by who fills */
 	bool begins_segment;
@@ -57,7 +53,6 @@ struct blocks {
 
 	void *memory;
 	size_t memory_bytes;
-	struct iovec areas[BLOCK_AREAS * BLOCKS];
 	size_t capacity; /* of a block's entries; a larger record has one of its own */
 	int level;       /* zstd's; 0: no compression */
 	int wake_fd;     /* eventfd of the writing thread */

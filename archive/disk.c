@@ -8,27 +8,22 @@
 
 #define AGAIN_MS 10
 
-static int uring_open(struct disk *disk, const struct disk_buffers *buffers)
+static int uring_open(struct disk *disk)
 {
 	int r = io_uring_queue_init(2 * DISK_IN_FLIGHT, &disk->ring, IORING_SETUP_CLAMP);
 
 	if (r < 0)
 		return r;
 	r = io_uring_register_eventfd(&disk->ring, disk->wake_fd);
-	if (r < 0) {
+	if (r < 0)
 		io_uring_queue_exit(&disk->ring);
-		return r;
-	}
-	/* Refused where less memory may be locked (before Linux 5.12). */
-	disk->registered = io_uring_register_buffers(&disk->ring, buffers->areas, buffers->count) ==
-			   0;
-	return 0;
+	return r;
 }
 
-void disk_open(struct disk *disk, int wake_fd, const struct disk_buffers *buffers, bool no_uring)
+void disk_open(struct disk *disk, int wake_fd, bool no_uring)
 {
 	*disk = (struct disk){.wake_fd = wake_fd};
-	disk->uring = !no_uring && uring_open(disk, buffers) == 0;
+	disk->uring = !no_uring && uring_open(disk) == 0;
 }
 
 void disk_close(struct disk *disk)
@@ -68,11 +63,7 @@ void disk_write(struct disk *disk, const struct disk_write *write)
 		return;
 	}
 	sqe = io_uring_get_sqe(&disk->ring);
-	if (disk->registered && write->area >= 0)
-		io_uring_prep_write_fixed(sqe, write->fd, write->bytes, write->count, write->offset,
-					  write->area);
-	else
-		io_uring_prep_write(sqe, write->fd, write->bytes, write->count, write->offset);
+	io_uring_prep_write(sqe, write->fd, write->bytes, write->count, write->offset);
 	submit(disk, sqe, write->tag);
 }
 

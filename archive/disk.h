@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes and syncs, several in flight through io_uring, from registered buffers where the
- * kernel registers them; one after the other with pwrite where io_uring is refused. One thread.
+ * Writes and syncs, several in flight through io_uring; one after the other with pwrite where
+ * io_uring is refused. One thread.
+ *
+ * No buffers are registered: the bytes are copied into the page cache either way, and pinning
+ * the buffers takes longer than the first of them takes to fill.
  */
 #ifndef ARCHIVE_DISK_H
 #define ARCHIVE_DISK_H
@@ -9,7 +12,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/uio.h>
 
 #include <liburing.h>
 
@@ -21,17 +23,12 @@ struct disk_done {
 };
 
 struct disk {
-	bool uring, registered;
+	bool uring;
 	int wake_fd; /* becomes readable when something is done; others may write it too */
 	struct io_uring ring;
 	unsigned int in_flight;
 	/* Without io_uring: done and not yet told. */
 	struct disk_done done[DISK_IN_FLIGHT];
-};
-
-struct disk_buffers {
-	const struct iovec *areas;
-	unsigned int count;
 };
 
 /* What one write is of. */
@@ -40,12 +37,11 @@ struct disk_write {
 	const void *bytes;
 	uint32_t count;
 	uint64_t offset;
-	int area; /* index of the buffer that it lies in, -1: none */
 	uint64_t tag;
 };
 
 /* @wake_fd: an eventfd. Never fails: there is always pwrite. */
-void disk_open(struct disk *disk, int wake_fd, const struct disk_buffers *buffers, bool no_uring);
+void disk_open(struct disk *disk, int wake_fd, bool no_uring);
 void disk_close(struct disk *disk);
 
 /* Start something; at most DISK_IN_FLIGHT at a time, the caller's to see to. What a failure

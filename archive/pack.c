@@ -14,16 +14,13 @@
 
 struct areas {
 	uint8_t *raw, *packed;
-	int raw_index, packed_index;
 };
 
-static struct areas areas_of(const struct blocks *blocks, struct block *block)
+static struct areas areas_of(const struct block *block)
 {
-	int index = BLOCK_AREAS * (int)(block - blocks->blocks);
-
 	if (block->large)
-		return (struct areas){block->large, block->large + HEAD + block->capacity, -1, -1};
-	return (struct areas){block->raw, block->packed, index + BLOCK_RAW, index + BLOCK_PACKED};
+		return (struct areas){block->large, block->large + HEAD + block->capacity};
+	return (struct areas){block->raw, block->packed};
 }
 
 /* Bytes that it shrank to; 0: it did not. */
@@ -40,12 +37,11 @@ static size_t compress(struct ZSTD_CCtx_s *zstd, const struct areas *areas, size
 
 static void pack(const struct packer *packer, struct block *block)
 {
-	struct areas areas = areas_of(packer->blocks, block);
+	struct areas areas = areas_of(block);
 	struct archive_block_head *head = &block->head;
 	size_t bytes = compress(packer->zstd, &areas, head->raw);
 
 	block->ready = bytes ? areas.packed : areas.raw;
-	block->area = bytes ? areas.packed_index : areas.raw_index;
 	head->stored = bytes ? (uint32_t)bytes : head->raw;
 	if (bytes)
 		head->flags |= ARCHIVE_BLOCK_ZSTD;

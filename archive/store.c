@@ -55,7 +55,6 @@ static void write_rest(struct store *store, const struct block *block)
 		.bytes = block->ready + done,
 		.count = block->left,
 		.offset = block->offset + done,
-		.area = block->area,
 		.tag = (uint64_t)(block - store->blocks->blocks),
 	};
 
@@ -225,11 +224,6 @@ static void *store_all(void *arg)
 int store_start(struct store *store, struct blocks *blocks, int dir_fd,
 		const struct archive_writer_options *options, const struct store_start *start)
 {
-	const struct disk_buffers buffers = {
-		.areas = blocks->areas,
-		.count = BLOCK_AREAS * BLOCKS,
-	};
-
 	*store = (struct store){
 		.blocks = blocks,
 		.options = *options,
@@ -246,9 +240,8 @@ int store_start(struct store *store, struct blocks *blocks, int dir_fd,
 	store_count_begin(store);
 	memcpy(store->uuid, start->uuid, sizeof(store->uuid));
 	pthread_mutex_init(&store->lock, NULL);
-	disk_open(&store->disk, blocks->wake_fd, &buffers, options->no_uring);
+	disk_open(&store->disk, blocks->wake_fd, options->no_uring);
 	store->stats.uring = store->disk.uring;
-	store->stats.registered = store->disk.registered;
 	if (pthread_create(&store->thread, NULL, store_all, store) == 0)
 		return 0;
 	disk_close(&store->disk);

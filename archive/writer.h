@@ -140,7 +140,7 @@ struct archive_writer_stats {
 	uint64_t archive_segments; /* that are there */
 	uint64_t archive_records;  /* in them, those that the layers leave out too, */
 	bool archive_counted;      /* else that is not known: some are missing or damaged */
-	bool uring, registered;    /* how it writes */
+	bool uring;                /* how it writes */
 };
 
 void archive_writer_get_stats(const struct archive_writer *writer,

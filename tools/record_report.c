@@ -145,7 +145,7 @@ int record_print_json(const struct record_options *options, const struct record_
 		"record",
 		json_pack("{s:s, s:s, s:b, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
 			  "s:o, s:o, s:o, s:o, s:o, s:o, "
-			  "s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:f}",
+			  "s:o, s:o, s:o, s:o, s:b, s:b, s:f}",
 			  "directory", report->dir, "instance", options->instance, "resumed",
 			  report->resumed, "cut_bytes", json_u64(report->cut_bytes), "channels",
 			  (int)report->channels, "records", json_u64(report->records),
@@ -165,6 +165,5 @@ int record_print_json(const struct record_options *options, const struct record_
 			  json_u64(stats->left_out), "archive_segments",
 			  json_u64(stats->archive_segments), "archive_records",
 			  counted(stats, stats->archive_records), "full", report->full, "io_uring",
-			  stats->uring, "registered_buffers", stats->registered, "seconds",
-			  (double)report->ns / 1e9));
+			  stats->uring, "seconds", (double)report->ns / 1e9));
 }
