@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writing, with io_uring or without. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -77,6 +78,20 @@ void disk_sync(struct disk *disk, int fd, uint64_t tag)
 	}
 	sqe = io_uring_get_sqe(&disk->ring);
 	io_uring_prep_fsync(sqe, fd, IORING_FSYNC_DATASYNC);
+	submit(disk, sqe, tag);
+}
+
+void disk_push(struct disk *disk, int fd, uint64_t tag)
+{
+	struct io_uring_sqe *sqe;
+
+	/* No length: to the end. What is not dirty costs nothing. */
+	if (!disk->uring) {
+		note_done(disk, tag, sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE));
+		return;
+	}
+	sqe = io_uring_get_sqe(&disk->ring);
+	io_uring_prep_sync_file_range(sqe, fd, 0, 0, SYNC_FILE_RANGE_WRITE);
 	submit(disk, sqe, tag);
 }
 

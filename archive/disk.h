@@ -19,7 +19,7 @@
 
 struct disk_done {
 	uint64_t tag;
-	int result; /* bytes written, 0 of a sync, -errno */
+	int result; /* bytes written, 0 of the others, -errno */
 };
 
 struct disk {
@@ -48,6 +48,10 @@ void disk_close(struct disk *disk);
  * to start it is comes as its result. */
 void disk_write(struct disk *disk, const struct disk_write *write);
 void disk_sync(struct disk *disk, int fd, uint64_t tag);
+
+/* Has the kernel begin to move what was written to the device, so that the next sync finds less
+ * to do. Nothing is certain by it. */
+void disk_push(struct disk *disk, int fd, uint64_t tag);
 
 /* Something that is done; false: nothing more for now. */
 bool disk_reap(struct disk *disk, struct disk_done *done);

@@ -13,6 +13,9 @@
 #define WAIT_MS 1000
 #define MS_NS 1000000ull
 #define TAG_SYNC UINT64_MAX
+#define TAG_PUSH (UINT64_MAX - 1)
+#define WRITES_IN_FLIGHT (DISK_IN_FLIGHT - 2) /* a sync and a push besides */
+#define PUSH_BYTES (4u << 20)
 
 /* ---- one block ---------------------------------------------------------- */
 
@@ -121,6 +124,15 @@ static void sync_done(struct store *store, int result)
 	pthread_mutex_unlock(&store->lock);
 }
 
+/* Where it is not to be had (seccomp) a sync does all. But what it says of the device, a sync
+ * may not say again. */
+static void push_done(struct store *store, int result)
+{
+	store->pushing = false;
+	if (result == -EIO || result == -ENOSPC || result == -EDQUOT)
+		store_fail(store, result, "writing");
+}
+
 static void reap(struct store *store)
 {
 	struct disk_done done;
@@ -128,6 +140,8 @@ static void reap(struct store *store)
 	while (disk_reap(&store->disk, &done)) {
 		if (done.tag == TAG_SYNC)
 			sync_done(store, done.result);
+		else if (done.tag == TAG_PUSH)
+			push_done(store, done.result);
 		else
 			write_done(store, &store->blocks->blocks[done.tag], done.result);
 	}
@@ -151,7 +165,7 @@ static bool write_next(struct store *store)
 {
 	struct block *block = blocks_next(store->blocks, true);
 
-	if (!block || store->disk.in_flight >= DISK_IN_FLIGHT - 1)
+	if (!block || store->disk.in_flight >= WRITES_IN_FLIGHT)
 		return false;
 	if (block->begins_segment && store->disk.in_flight)
 		return false;
@@ -174,6 +188,17 @@ static void write_all(struct store *store)
 		discard(store);
 }
 
+/* Else the device would stand still from sync to sync, and each would take the longer. */
+static void push_if_due(struct store *store)
+{
+	if (store->options.sync != ARCHIVE_SYNC_PERIOD || store->pushing ||
+	    store->written_to - store->pushed_to < PUSH_BYTES || store_failed(store))
+		return;
+	store->pushing = true;
+	store->pushed_to = store->written_to;
+	disk_push(&store->disk, store->fd, TAG_PUSH);
+}
+
 static bool wants_sync(const struct store *store)
 {
 	return store->options.sync != ARCHIVE_SYNC_NEVER && !store->syncing && store->fd >= 0 &&
@@ -193,6 +218,7 @@ static int sync_if_due(struct store *store)
 		return left_ms < WAIT_MS ? (int)left_ms : WAIT_MS;
 	}
 	store->syncing = true;
+	store->pushed_to = store->written_to;
 	store->sync_block = store->written.block;
 	store->sync_records = store->stats.stored_records;
 	store->sync_at_ns = now + store->options.sync_ms * MS_NS;
@@ -210,6 +236,7 @@ static void *store_all(void *arg)
 		reap(store);
 		store_notice_removal(store);
 		write_all(store);
+		push_if_due(store);
 		wait_ms = sync_if_due(store);
 		if (blocks_done(store->blocks) && !store->disk.in_flight)
 			break;

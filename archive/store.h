@@ -49,6 +49,8 @@ struct store {
 	uint64_t unwritten_bytes, unwritten_records;
 	struct store_end end; /* of the segment that was closed last */
 
+	bool pushing;
+	uint64_t pushed_to; /* offset: what is before it was pushed, or synced */
 	bool syncing;
 	uint64_t sync_block, sync_records; /* what the sync in flight covers */
 	uint64_t synced_block;

@@ -211,6 +211,7 @@ static int make_segment(struct store *store)
 	int r;
 
 	store->written_to = 0;
+	store->pushed_to = 0;
 	store->segment_before = store->given.records;
 	archive_segment_name(name, number);
 	store->fd = openat(store->dir_fd, name,
