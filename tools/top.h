@@ -52,6 +52,8 @@ void top_frame_of(const struct top *top, struct top_frame *frame);
 
 /* ---- what somebody wants to see (top_wishes.c) ------------------------------ */
 
+#define TOP_KEY_ESCAPE 27
+
 /* Keys that are no characters. */
 enum {
 	TOP_KEY_UP = 1 << 16,

@@ -131,7 +131,7 @@ void top_draw_keys(const struct top_frame *frame, struct grid *grid, uint32_t ro
 	const struct {
 		const char *key, *word;
 	} keys[] = {
-		{"q", "quit"},
+		{"q", frame->page == TOP_MAIN ? "quit" : "back"},
 		{"?", "help"},
 		{"d", frame->page == TOP_LOSSES ? "load" : "losses"},
 		{"t", frame->page == TOP_TABLE ? "load" : "table"},
@@ -156,7 +156,8 @@ void top_help_page(struct page *page)
 	static const struct {
 		const char *what, *text;
 	} lines[] = {
-		{"q", "quit"},
+		{"q", "quit; from another page, as this one, back to the load"},
+		{"Esc", "back to the load"},
 		{"i", "the next instance (engine)"},
 		{"c", "the next channel of it, or all of them together"},
 		{"w", "the next window: seconds, steps, average, all since the reset"},
@@ -166,11 +167,10 @@ void top_help_page(struct page *page)
 		{"d", "all losses by cause and channel, and what to do about them"},
 		{"t", "the table of all channels and readers, or the load"},
 		{"?, h", "this page, and back"},
-		{"arrows",
-		 "up and down on a page that is longer than the screen; PgUp PgDn Home End"},
+		{"arrows", "up and down on a page that is longer; so do PgUp PgDn Home End"},
 		{"", ""},
 		{"LOSING", "of the steps of the last ten seconds, so many; by cause below"},
-		{"UNEVEN", "layers whose hottest expert has twice the mean, and more than chance"},
+		{"UNEVEN", "beyond twice the mean of experts, 1.5 of GPUs, and beyond chance"},
 		{"1.50x e7", "the hottest expert of that layer, 7, has 1.5 times its mean"},
 		{"to 3.00x", "the brightest cell: three times the mean of its layer"},
 		{"BOUND", "layers captured, of all that the model has"},

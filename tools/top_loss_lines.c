@@ -201,6 +201,26 @@ static void add_causes_to_page(const struct top_frame *frame, struct page *page)
 	}
 }
 
+/* So that nobody takes an empty page for an answer that has not come. */
+static void add_no_loss(const struct top_frame *frame, struct page *page)
+{
+	struct flow flow = {.indent = 2};
+	char age[QUANTITY_TEXT];
+
+	if (top_is_gone(frame))
+		flow_add(&flow, GRID_BAD, "%s;", frame->picture->error);
+	if (!frame->losses->seen)
+		flow_add(&flow, GRID_FAINT, "not known: no daemon has answered yet");
+	else if (top_losses_any(frame->losses))
+		return;
+	else if (frame->losses_since_ns)
+		flow_add(&flow, GRID_GOOD, "no losses since the reset, %s ago",
+			 quantity_duration(age, frame->now_ns - frame->losses_since_ns));
+	else
+		flow_add(&flow, GRID_GOOD, "no losses since the channels began");
+	page_add(page, &flow);
+}
+
 void top_losses_page(const struct top_frame *frame, struct page *page)
 {
 	const struct top_losses *losses = frame->losses;
@@ -223,6 +243,7 @@ void top_losses_page(const struct top_frame *frame, struct page *page)
 		 "a faster reader or a larger ring: t shows its process", late_of, 0},
 	};
 
+	add_no_loss(frame, page);
 	add_causes_to_page(frame, page);
 	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
 		add_loss(frame, &others[i], page);

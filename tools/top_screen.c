@@ -14,6 +14,8 @@
 #include "tools/top_rescue.h"
 #include "tools/top_screen.h"
 
+#define ESCAPE_MS 100 /* that a key which begins with an escape may take to come */
+
 static struct screen {
 	FILE *out; /* the terminal: standard output is the tool's own stream */
 	SCREEN *screen;
@@ -100,6 +102,7 @@ static void prepare(void)
 	nonl();
 	keypad(stdscr, TRUE);
 	nodelay(stdscr, TRUE);
+	set_escdelay(ESCAPE_MS);
 	curs_set(0);
 	choose_attributes();
 }

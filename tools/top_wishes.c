@@ -138,6 +138,15 @@ static void turn_to(struct top *top, enum top_page page)
 	top->part = (struct page_part){0};
 }
 
+/* Away from a page; returns false where there is nowhere to go back to. */
+static bool turn_back(struct top *top)
+{
+	if (top->page == TOP_MAIN)
+		return false;
+	turn_to(top, TOP_MAIN);
+	return true;
+}
+
 /* Of what was shown last; whoever draws knows how much there is now. */
 static void scroll(struct top *top, int key)
 {
@@ -160,7 +169,10 @@ bool top_key(struct top *top, int key)
 		top->paused_ns = 0;
 	switch (key) {
 	case 'q':
-		return false;
+		return turn_back(top);
+	case TOP_KEY_ESCAPE:
+		turn_back(top);
+		break;
 	case 'i':
 		follow_next(top);
 		break;

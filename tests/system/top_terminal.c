@@ -132,13 +132,59 @@ Test(top_terminal, keys_change_what_is_shown)
 	terminal_key("t");
 	cr_expect(terminal_shows("t load"));
 	terminal_key("t");
+	cr_expect(terminal_shows("t table"));
+	terminal_key("C-c");
+	expect_restored(0);
+}
+
+Test(top_terminal, the_key_of_channels_shows_one_and_then_all_again)
+{
+	char one[160], all[160];
+
+	snprintf(one, sizeof(one), "  %s %ux%u top-", tool_stage_channel(&stage, "seen"),
+		 ENGINE_LAYERS, ENGINE_EXPERTS);
+	snprintf(all, sizeof(all), "  %s %ux%u top-", engine_instance(stage.daemon.dir, "seen"),
+		 ENGINE_LAYERS, ENGINE_EXPERTS);
+	run_top(24, 100, "TERM=screen-256color", "--window 3600");
+	cr_expect(terminal_shows(all), "%s", terminal_screen());
+	terminal_key("c");
+	cr_expect(terminal_shows(one), "%s", terminal_screen());
+	terminal_key("c");
+	cr_expect(terminal_shows(all), "%s", terminal_screen());
+	terminal_key("q");
+	expect_restored(0);
+}
+
+Test(top_terminal, a_reset_counts_losses_and_load_from_then_on)
+{
+	run_top(24, 80, "TERM=screen-256color", "--window 3600 --interval 0.1");
+	cr_expect(terminal_shows("x e"), "%s", terminal_screen());
+	/* More rows than its schema allows. */
+	cr_assert_lt(engine_begin(&stage.engine, 0, stage.engine.max_rows + 1), 0);
+	cr_expect(terminal_shows("LOSING"), "%s", terminal_screen());
 	terminal_key("r");
 	cr_expect(terminal_shows("all since reset"));
-	cr_expect(terminal_shows("nothing lost since the reset"));
-	cr_expect(terminal_shows("; 0 tokens"), "nothing ran since: %s", terminal_screen());
-	terminal_key("c");
-	cr_expect(terminal_shows("/0 "));
-	terminal_key("C-c");
+	cr_expect(terminal_shows("nothing lost since the reset"), "%s", terminal_screen());
+	cr_expect(terminal_shows("no load in this window"), "%s", terminal_screen());
+	terminal_key("q");
+	expect_restored(0);
+}
+
+Test(top_terminal, losses_are_looked_at_and_left_by_escape_or_q)
+{
+	run_top(24, 80, "TERM=screen-256color", "--interval 0.1");
+	terminal_key("d");
+	cr_expect(terminal_shows("no losses since the channels began"), "%s", terminal_screen());
+	cr_expect(terminal_shows("q back"));
+	terminal_key("Escape");
+	cr_expect(terminal_hides("no losses since"), "%s", terminal_screen());
+	cr_assert_lt(engine_begin(&stage.engine, 0, stage.engine.max_rows + 1), 0);
+	terminal_key("d");
+	cr_expect(terminal_shows("too_big: 1 step"), "%s", terminal_screen());
+	terminal_key("q");
+	cr_expect(terminal_shows("q quit"), "%s", terminal_screen());
+	cr_expect(terminal_is_taken(), "it goes on");
+	terminal_key("q");
 	expect_restored(0);
 }
 
@@ -146,7 +192,7 @@ Test(top_terminal, arrows_scroll_a_page_that_is_longer_than_the_screen)
 {
 	run_top(12, 100, "TERM=screen-256color", "--window 3600");
 	terminal_key("?");
-	cr_expect(terminal_shows("rows 1-9 of 19"), "%s", terminal_screen());
+	cr_expect(terminal_shows("rows 1-9 of 20"), "%s", terminal_screen());
 	terminal_key("Down");
 	cr_expect(terminal_shows("rows 2-10 of"), "%s", terminal_screen());
 	terminal_key("NPage");
@@ -154,11 +200,11 @@ Test(top_terminal, arrows_scroll_a_page_that_is_longer_than_the_screen)
 	terminal_key("PPage");
 	cr_expect(terminal_shows("rows 2-10 of"), "%s", terminal_screen());
 	terminal_key("End");
-	cr_expect(terminal_shows("rows 11-19 of"), "%s", terminal_screen());
+	cr_expect(terminal_shows("rows 12-20 of"), "%s", terminal_screen());
 	cr_expect(terminal_shows("Nothing that is done here"));
 	terminal_key("Down");
 	terminal_key("Up");
-	cr_expect(terminal_shows("rows 10-18 of"), "it stood at its end: %s", terminal_screen());
+	cr_expect(terminal_shows("rows 11-19 of"), "it stood at its end: %s", terminal_screen());
 	terminal_key("Home");
 	cr_expect(terminal_shows("rows 1-9 of"), "%s", terminal_screen());
 	terminal_key("Down");
@@ -167,6 +213,8 @@ Test(top_terminal, arrows_scroll_a_page_that_is_longer_than_the_screen)
 	cr_expect(terminal_hides("rows 2-10 of"));
 	terminal_key("?");
 	cr_expect(terminal_shows("rows 1-9 of"), "another page begins at its top");
+	terminal_key("q");
+	cr_expect(terminal_hides("rows 1-9 of"), "q leaves it first");
 	terminal_key("q");
 	expect_restored(0);
 }
@@ -210,7 +258,7 @@ Test(top_terminal, a_terminal_of_eight_colours_is_given_those)
 
 Test(top_terminal, a_terminal_without_colours_is_given_none)
 {
-	expect_colours("TERM=vt100", NULL, "[32m");
+	expect_colours("TERM=vt100", "[7m", "[32m"); /* what stands out is reversed */
 }
 
 Test(top_terminal, who_wants_no_colours_gets_none)

@@ -344,7 +344,7 @@ Test(top_frame, a_pause_and_the_help_are_shown)
 	cr_expect(strstr(top_stage_row(&stage, 1), "PAUSED 12 s"));
 	stage.frame.page = TOP_HELP;
 	top_stage_draw(&stage, 24, 80);
-	expect("q          quit\n");
+	expect("q          quit; from another page");
 	expect("Nothing that is done here is noticed");
 }
 
@@ -426,9 +426,28 @@ Test(top_frame, the_page_of_losses_says_what_each_means_and_what_to_do)
 	cr_expect(strstr(joined(), "a lossless reader held the ring back, with `--lossless-policy "
 				   "drop`; a larger ring, a faster reader"));
 	expect("incomplete: 7 steps in a/0 7;\n");
+	expect_not("no losses");
 	expect_not("enlarge");
 	top_stage_draw(&stage, 24, 80);
 	expect(" rows: enlarge the terminal\n");
+}
+
+Test(top_frame, the_page_of_losses_says_since_when_there_were_none)
+{
+	top_stage_make(&stage, QUIET);
+	stage.frame.page = TOP_LOSSES;
+	top_stage_draw(&stage, 24, 80);
+	cr_expect_str_eq(top_stage_row(&stage, 2), "no losses since the channels began");
+	stage.frame.losses_since_ns = stage.frame.now_ns - 12000000000ull;
+	top_stage_draw(&stage, 24, 80);
+	cr_expect_str_eq(top_stage_row(&stage, 2), "no losses since the reset, 12 s ago");
+	stage.losses.unbound = 1;
+	top_stage_draw(&stage, 24, 80);
+	expect("no losses since the reset, 12 s ago\nnot bound: 1 channel");
+	stage.losses.seen = false;
+	top_stage_draw(&stage, 24, 80);
+	expect("not known: no daemon has answered yet");
+	expect_not("no losses");
 }
 
 Test(top_frame, a_remedy_is_whole_on_the_smallest_of_terminals)
