@@ -11,8 +11,13 @@
 
 #include <r3ring/load.h>
 
-/* max/mean from which a layer is called uneven. */
+/*
+ * max/mean beyond which a layer's experts, and its GPUs, are called uneven: by `r3ring top`, the
+ * page, reports, and docs/alerts.yml (R3ringImbalance). The page's own copy of the first is the
+ * number that stands in its field at the beginning.
+ */
 #define BALANCE_UNEVEN 2.0
+#define BALANCE_GPUS_UNEVEN 1.5
 
 struct balance_layer {
 	uint32_t index; /* in the snapshot */

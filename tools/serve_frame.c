@@ -88,10 +88,11 @@ json_t *frame_of_gpus(const struct gpus *gpus)
 
 	for (uint32_t gpu = 0; gpus && gpu < gpus->count; gpu++)
 		json_array_append_new(load, json_real(gpus->load[gpu]));
-	return gpus ? json_pack("{s:o, s:f, s:f, s:i, s:i, s:o}", "epoch", json_u64(gpus->epoch),
-				"worst", gpus->worst, "average", gpus->average, "worst_layer",
-				(int)gpus->worst_layer, "worst_gpu", (int)gpus->worst_gpu, "load",
-				load)
+	return gpus ? json_pack("{s:o, s:f, s:f, s:b, s:f, s:i, s:i, s:o}", "epoch",
+				json_u64(gpus->epoch), "worst", gpus->worst, "by_chance",
+				gpus->chance, "uneven", gpus_uneven(gpus), "average", gpus->average,
+				"worst_layer", (int)gpus->worst_layer, "worst_gpu",
+				(int)gpus->worst_gpu, "load", load)
 		    : json_null();
 }
 

@@ -21,7 +21,8 @@ __attribute__((format(printf, 4, 0))) static void add(struct flow *flow, enum gr
 		flow->dropped_steps += steps;
 		return;
 	}
-	flow->piece[flow->pieces++] = (struct flow_piece){flow->used, style, steps};
+	flow->piece[flow->pieces++] = (struct flow_piece){flow->used, style, flow->clause, steps};
+	flow->clause = false;
 	flow->used += (uint32_t)length + 1;
 }
 
@@ -44,6 +45,11 @@ void flow_add_steps(struct flow *flow, enum grid_style style, uint64_t steps, co
 	va_end(args);
 }
 
+void flow_clause(struct flow *flow)
+{
+	flow->clause = true;
+}
+
 /* ---- laying out ------------------------------------------------------------ */
 
 /* Where the next word goes. */
@@ -55,15 +61,19 @@ struct layout {
 	enum grid_style last; /* of that */
 };
 
+static void next_row(struct layout *layout)
+{
+	layout->row++;
+	layout->column = layout->indent;
+	layout->within = false;
+}
+
 static void put_word(struct layout *layout, enum grid_style style, const char *word)
 {
 	uint32_t width = grid_measure(layout->grid, word);
 
-	if (layout->within && layout->column + 1 + width > layout->grid->columns) {
-		layout->row++;
-		layout->column = layout->indent;
-		layout->within = false;
-	}
+	if (layout->within && layout->column + 1 + width > layout->grid->columns)
+		next_row(layout);
 	if (layout->within && layout->row < layout->end)
 		grid_text(layout->grid, layout->row, layout->column,
 			  style == layout->last ? style : GRID_PLAIN, " ");
@@ -108,6 +118,30 @@ static void put_text(struct layout *layout, enum grid_style style, const char *t
 	}
 }
 
+/* Of the clause that begins with piece @first. */
+static uint32_t clause_width(const struct flow *flow, struct grid *grid, uint32_t first)
+{
+	uint32_t width = 0;
+
+	for (uint32_t i = first; i < flow->pieces && (i == first || !flow->piece[i].clause); i++)
+		width += grid_measure(grid, flow->text + flow->piece[i].begin) + (i > first);
+	return width;
+}
+
+/* One that is wider than a row is broken anyway, and need not begin one. */
+static void begin_clause(struct layout *layout, const struct flow *flow, uint32_t first)
+{
+	uint32_t width = clause_width(flow, layout->grid, first), columns = layout->grid->columns;
+	uint32_t bar = sizeof(" | ") - 1;
+
+	if (!layout->within)
+		return;
+	if (layout->column + bar + width > columns && layout->indent + width <= columns)
+		next_row(layout);
+	else
+		put_word(layout, GRID_FAINT, "|");
+}
+
 /* The first @count pieces, then @tail; returns the row that they end in. */
 static uint32_t lay_out(const struct flow *flow, struct layout layout, uint32_t count,
 			const char *tail)
@@ -118,8 +152,11 @@ static uint32_t lay_out(const struct flow *flow, struct layout layout, uint32_t 
 			grid_text(layout.grid, layout.row, 0, GRID_PLAIN, flow->label);
 		layout.column = flow->indent;
 	}
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++) {
+		if (flow->piece[i].clause)
+			begin_clause(&layout, flow, i);
 		put_text(&layout, flow->piece[i].style, flow->text + flow->piece[i].begin);
+	}
 	put_text(&layout, GRID_WARN, tail);
 	return layout.row;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Text that flows over as many rows of a grid as there are: pieces, the most important first,
- * broken between words. What has no room is never cut in silence: it is counted, and told.
+ * broken between words, and before a clause that has no room in the rest of a row. What has no room is never cut in silence: it is counted, and told.
  */
 #ifndef TOOLS_TOP_FLOW_H
 #define TOOLS_TOP_FLOW_H
@@ -14,11 +14,13 @@
 struct flow_piece {
 	uint32_t begin; /* in flow.text */
 	enum grid_style style;
+	bool clause;    /* begins one */
 	uint64_t steps; /* that it tells of: their sum is told of pieces without room */
 };
 
 struct flow {
 	uint32_t pieces, used;
+	bool clause;      /* the next piece begins one */
 	uint32_t dropped; /* pieces that are too much for it */
 	uint64_t dropped_steps;
 	uint32_t indent;   /* of all rows but the first */
@@ -38,7 +40,10 @@ struct top_space {
 void flow_add(struct flow *flow, enum grid_style style, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* The same, of so many steps. */
+/* The next piece begins a clause: a bar in front of it, or a row of its own. */
+void flow_clause(struct flow *flow);
+
+/* The same as flow_add(), of so many steps. */
 void flow_add_steps(struct flow *flow, enum grid_style style, uint64_t steps, const char *format,
 		    ...) __attribute__((format(printf, 4, 5)));
 

@@ -65,7 +65,7 @@ static struct below below_of(const struct top_frame *frame)
 
 	return (struct below){
 		.hottest = load,
-		.gpus = load && frame->load->gpus.gpus,
+		.gpus = load && frame->load->gpus,
 		.keys = frame->keys,
 	};
 }

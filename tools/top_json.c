@@ -168,18 +168,19 @@ static json_t *hottest_array(const struct top_load *load)
 	return array;
 }
 
-static json_t *gpus_object(const struct top_gpus *gpus)
+static json_t *gpus_object(const struct gpus *gpus)
 {
 	json_t *loads;
 
-	if (!gpus->gpus)
+	if (!gpus)
 		return json_null();
 	loads = json_array();
-	for (uint32_t i = 0; i < gpus->gpus; i++)
-		json_array_append_new(loads, json_real(gpus->load[i]));
-	return json_pack("{s:o, s:f, s:i, s:i, s:o}", "epoch", json_u64(gpus->epoch), "max_to_mean",
-			 gpus->worst, "layer", (int)gpus->worst_layer, "gpu", (int)gpus->worst_gpu,
-			 "load", loads);
+	for (uint32_t i = 0; i < gpus->count; i++)
+		json_array_append_new(loads, json_real(gpus_to_mean(gpus, i)));
+	return json_pack("{s:o, s:f, s:f, s:b, s:i, s:i, s:o}", "epoch", json_u64(gpus->epoch),
+			 "max_to_mean", gpus->worst, "by_chance", gpus->chance, "uneven",
+			 gpus_uneven(gpus), "layer", (int)gpus->worst_layer, "gpu",
+			 (int)gpus->worst_gpu, "load", loads);
 }
 
 static json_t *load_object(const struct top_load *load, bool counts)
@@ -193,7 +194,7 @@ static json_t *load_object(const struct top_load *load, bool counts)
 	json_object_set_new(object, "seconds", json_real(load->seconds));
 	json_object_set_new(object, "uneven", uneven_array(load));
 	json_object_set_new(object, "hottest", hottest_array(load));
-	json_object_set_new(object, "gpus", gpus_object(&load->gpus));
+	json_object_set_new(object, "gpus", gpus_object(load->gpus));
 	return object;
 }
 

@@ -108,17 +108,16 @@ void top_draw_hottest(const struct top_frame *frame, struct grid *grid, uint32_t
 
 void top_draw_gpus(const struct top_frame *frame, struct grid *grid, uint32_t row)
 {
-	const struct top_gpus *gpus = &frame->load->gpus;
+	const struct gpus *gpus = frame->load->gpus;
 	char ratio[16];
-	uint32_t column = grid_print(grid, row, 0,
-				     gpus->worst > BALANCE_UNEVEN ? GRID_WARN : GRID_PLAIN,
+	uint32_t column = grid_print(grid, row, 0, gpus_uneven(gpus) ? GRID_WARN : GRID_PLAIN,
 				     "%" PRIu32 " GPUs, map %" PRIu64 ": worst layer %" PRId32
 				     " %s on GPU %" PRIu32 "; all layers:",
-				     gpus->gpus, gpus->epoch, gpus->worst_layer,
+				     gpus->count, gpus->epoch, gpus->worst_layer,
 				     top_ratio(ratio, gpus->worst), gpus->worst_gpu);
 
-	for (uint32_t i = 0; i < gpus->gpus; i++) {
-		top_ratio(ratio, gpus->load[i]);
+	for (uint32_t i = 0; i < gpus->count; i++) {
+		top_ratio(ratio, gpus_to_mean(gpus, i));
 		if (column + 1 + strlen(ratio) > grid->columns)
 			return;
 		column = grid_text(grid, row, column + 1, GRID_PLAIN, ratio);

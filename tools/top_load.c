@@ -16,7 +16,7 @@ void top_load_free(struct top_load *load)
 	free(load->rows);
 	free(load->balance);
 	free(load->rank);
-	free(load->gpus.load);
+	free(load->gpus);
 	free(load);
 }
 
@@ -52,40 +52,6 @@ static bool copy_info(struct top_load *load, const struct r3ring_load_info *info
 
 /* ---- figures --------------------------------------------------------------- */
 
-static void spread(struct top_gpus *gpus, const double *load, uint32_t layers)
-{
-	double sum = 0;
-
-	for (uint32_t i = 0; i < layers * gpus->gpus; i++) {
-		gpus->load[i % gpus->gpus] += load[i];
-		sum += load[i];
-	}
-	for (uint32_t i = 0; sum > 0 && i < gpus->gpus; i++)
-		gpus->load[i] = gpus->load[i] * gpus->gpus / sum;
-}
-
-static int measure_gpus(struct top_load *load, const struct r3ring_eplb_map *map)
-{
-	struct r3ring_eplb_balance balance;
-	double *of_layers = calloc((size_t)map->layers * map->gpus, sizeof(*of_layers));
-	int r = -ENOMEM;
-
-	load->gpus.load = calloc(map->gpus, sizeof(*load->gpus.load));
-	if (of_layers && load->gpus.load)
-		r = r3ring_eplb_evaluate(map, load->counts, &balance, NULL);
-	if (r == 0) {
-		r3ring_eplb_project(map, load->counts, NULL, of_layers);
-		load->gpus.gpus = map->gpus;
-		load->gpus.epoch = map->epoch;
-		load->gpus.worst = balance.worst;
-		load->gpus.worst_layer = load->layer[balance.worst_layer].layer_id;
-		load->gpus.worst_gpu = balance.worst_gpu;
-		spread(&load->gpus, of_layers, map->layers);
-	}
-	free(of_layers);
-	return r;
-}
-
 static int measure(struct top_load *load, const struct r3ring_eplb_map *map)
 {
 	const struct r3ring_load_info *info = &load->info;
@@ -99,9 +65,8 @@ static int measure(struct top_load *load, const struct r3ring_eplb_map *map)
 	load->hottest_count = balance_hottest(info, load->hottest, TOP_HOTTEST);
 	if (info->to_ns > info->from_ns)
 		load->seconds = (double)(info->to_ns - info->from_ns) / 1e9;
-	if (map && map->layers == info->layers && map->experts == info->experts)
-		r = measure_gpus(load, map);
-	return r;
+	load->gpus = gpus_measure(map, info);
+	return 0;
 }
 
 /* ---- reading --------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include <r3ring/load.h>
 
 #include "monitor/balance.h"
+#include "monitor/gpus.h"
 #include "monitor/since.h"
 
 #define TOP_HOTTEST 16u
@@ -19,15 +20,6 @@ enum top_window {
 	TOP_AVERAGE, /* an exponential average of steps */
 	TOP_SINCE,   /* since it was reset */
 	TOP_WINDOWS,
-};
-
-struct top_gpus {
-	uint32_t gpus; /* 0: no map is known */
-	uint64_t epoch;
-	double *load; /* [gpus] sums over the layers, over their mean */
-	double worst; /* max/mean of the layer that is furthest from even */
-	int32_t worst_layer;
-	uint32_t worst_gpu;
 };
 
 struct top_load {
@@ -41,8 +33,8 @@ struct top_load {
 	uint32_t *rank;                /* [layers] where in `balance` a layer is */
 	struct balance_expert hottest[TOP_HOTTEST];
 	uint32_t hottest_count;
-	struct top_gpus gpus;
-	double seconds; /* from the first step of the window to the newest */
+	struct gpus *gpus; /* NULL: no map is known */
+	double seconds;    /* from the first step of the window to the newest */
 };
 
 /*

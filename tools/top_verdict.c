@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first line of a frame: whether anything is lost, and which layer is worst. */
+/* The first line of a frame: whether anything is lost, and which layer is worst. Where several
+ * things are wrong, the first of these is said: no daemon, LOSING, OLD, UNEVEN. */
 #include <inttypes.h>
 
 #include "tools/quantity.h"
@@ -109,16 +110,20 @@ static uint32_t count_uneven(const struct top_load *load)
 	return count;
 }
 
-static void add_gpus(const struct top_gpus *gpus, struct flow *flow)
+static void add_gpus(const struct gpus *gpus, struct flow *flow)
 {
-	bool uneven = gpus->worst > BALANCE_UNEVEN;
 	char ratio[16];
 
-	if (!gpus->gpus)
+	if (!gpus)
 		return;
-	flow_add(flow, GRID_FAINT, "|");
-	flow_add(flow, uneven ? GRID_WARN : GRID_GOOD, "GPUs %s %s",
-		 uneven ? "uneven:" : "even:", top_ratio(ratio, gpus->worst));
+	flow_clause(flow);
+	top_ratio(ratio, gpus->worst);
+	if (gpus_uneven(gpus))
+		flow_add(flow, GRID_WARN, "GPUs UNEVEN: %s", ratio);
+	else if (gpus->worst > BALANCE_GPUS_UNEVEN)
+		flow_add(flow, GRID_FAINT, "GPUs: too few tokens");
+	else
+		flow_add(flow, GRID_GOOD, "GPUs even: %s", ratio);
 }
 
 static void add_uneven(const struct top_load *load, uint32_t uneven, struct flow *flow)
@@ -133,20 +138,11 @@ static void add_uneven(const struct top_load *load, uint32_t uneven, struct flow
 	flow_add(flow, style, "%" PRIu32 " of %" PRIu32 " UNEVEN", uneven, load->info.layers);
 }
 
-static void add_balance(const struct top_frame *frame, struct flow *flow)
+static void add_layers(const struct top_load *load, struct flow *flow)
 {
-	const struct top_load *load = frame->load;
-	char text[QUANTITY_TEXT];
-	uint32_t uneven;
+	uint32_t uneven = count_uneven(load);
+	char text[16];
 
-	if (!load || load->code || !load->info.layers) {
-		flow_add(flow, GRID_FAINT, "no load yet");
-		return;
-	}
-	if (top_load_age(frame) > TOP_STALE_NS)
-		flow_add(flow, GRID_WARN,
-			 "OLD (%s):", quantity_duration(text, top_load_age(frame)));
-	uneven = count_uneven(load);
 	if (uneven)
 		add_uneven(load, uneven, flow);
 	else if (load->balance[0].figures.max_to_mean > BALANCE_UNEVEN)
@@ -155,12 +151,39 @@ static void add_balance(const struct top_frame *frame, struct flow *flow)
 		flow_add(flow, GRID_GOOD, "layers even; worst layer %" PRId32 ": %s mean",
 			 load->balance[0].layer,
 			 top_ratio(text, load->balance[0].figures.max_to_mean));
-	add_gpus(&load->gpus, flow);
+}
+
+/* What is being lost goes before what is old: a balance of steps before it says nothing then. */
+static void add_balance(const struct top_frame *frame, struct flow *flow)
+{
+	const struct top_load *load = frame->load;
+	char age[QUANTITY_TEXT];
+	bool old;
+
+	if (!load || load->code || !load->info.layers) {
+		flow_add(flow, GRID_FAINT, "no load yet");
+		return;
+	}
+	old = top_load_age(frame) > TOP_STALE_NS;
+	if (old && top_is_losing(frame)) {
+		flow_add(flow, GRID_FAINT, "no load for %s",
+			 quantity_duration(age, top_load_age(frame)));
+		return;
+	}
+	/* The first is the one that is furthest from even: none has anything. */
+	if (!(load->balance[0].figures.sum > 0)) {
+		flow_add(flow, GRID_FAINT, "no load in this window");
+		return;
+	}
+	if (old)
+		flow_add(flow, GRID_WARN, "OLD (%s):", quantity_duration(age, top_load_age(frame)));
+	add_layers(load, flow);
+	add_gpus(load->gpus, flow);
 }
 
 void top_verdict(const struct top_frame *frame, struct flow *flow)
 {
 	add_losses(frame, flow);
-	flow_add(flow, GRID_FAINT, "|");
+	flow_clause(flow);
 	add_balance(frame, flow);
 }

@@ -30,14 +30,33 @@ function countsOf(frame) {
 
 /* ---- how even they are ---- */
 
-/* With few tokens the largest of many experts is far above their mean by chance alone: what an
- * even layer would have as its maximum now and then is no imbalance (Poisson, mean m, n experts:
- * about m + sqrt(2 m ln n)). */
-function isUneven(layer, experts, threshold) {
-	const chance = layer.mean + 1.5 * Math.sqrt(2 * layer.mean * Math.log(experts)) + 1;
+const ONE_IN = 20; // cases that may be beyond chance
+const BISECTIONS = 40;
 
-	return layer.ratio >= threshold && layer.max > chance;
+/* With few tokens the largest of many experts is far above their mean by chance alone. By the rule
+ * of monitor/balance.h: the r with r ln r - r + 1 = ln(20 experts) / mean. */
+function chanceOf(mean, experts) {
+	const excess = (ratio) => ratio * Math.log(ratio) - ratio + 1;
+	const wanted = Math.log(ONE_IN * experts) / mean;
+	let low = 1, high = 2;
+
+	if (!(mean > 0))
+		return 0;
+	while (excess(high) < wanted)
+		high *= 2;
+	for (let i = 0; i < BISECTIONS; i++) {
+		const middle = (low + high) / 2;
+
+		if (excess(middle) < wanted)
+			low = middle;
+		else
+			high = middle;
+	}
+	return high;
 }
+
+const isUneven = (layer, experts, threshold) =>
+	layer.ratio > threshold && layer.ratio > chanceOf(layer.mean, experts);
 
 function balanceOf(values, layers, experts) {
 	return layers.map((number, i) => {

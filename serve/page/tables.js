@@ -20,13 +20,15 @@ function fillBalance(balance, experts, threshold) {
 
 function fillGpus(gpus, past) {
 	if (!gpus) {
+		byId('gpus-says').className = 'note';
 		setNote('gpus-says', `No EPLB map ${past ? 'was known then' : 'is known'}, so nobody can say which GPU an expert is on.`);
 		return fillTable('gpus', [], 'not known');
 	}
 	const sum = gpus.load.reduce((all, load) => all + load, 0), mean = sum / gpus.load.length;
 	const most = Math.max(...gpus.load, 1);
 
-	setNote('gpus-says', `EPLB map ${gpus.epoch}. The slowest GPU of each layer decides: worst is ` +
+	byId('gpus-says').className = gpus.uneven ? 'note warn' : 'note';
+	setNote('gpus-says', `EPLB map ${gpus.epoch}${gpus.uneven ? ', out of balance' : ''}. The slowest GPU of each layer decides: worst is ` +
 		`layer ${gpus.worst_layer}, GPU ${gpus.worst_gpu}, ${asTimes(gpus.worst)} its mean; ` +
 		`${asTimes(gpus.average)} on average.`);
 	return fillTable('gpus', gpus.load.map((load, gpu) => [String(gpu),

@@ -17,26 +17,39 @@ const verdictWord = (id) => byId(id).querySelector('.word').textContent;
 
 /* ---- balance ---- */
 
+/* The server says what of GPUs is uneven: the same that an alert is of. */
+function gpusWords(gpus) {
+	if (!gpus)
+		return '.';
+	const worst = `GPU ${gpus.worst_gpu} has ${asTimes(gpus.worst)} the mean of layer ${gpus.worst_layer}`;
+
+	if (gpus.uneven)
+		return `. GPUs out of balance: ${worst}.`;
+	return `. Of GPUs the worst: ${worst}${gpus.worst > gpus.by_chance ? '' : ', by chance perhaps'}.`;
+}
+
 function judgeBalance(balance, experts, threshold, gpus) {
 	const uneven = balance.filter((layer) => isUneven(layer, experts, threshold))
 		.sort((a, b) => b.ratio - a.ratio);
 	const worst = balance.reduce((most, layer) => (layer.ratio > most.ratio ? layer : most), balance[0]);
+	const onGpus = gpusWords(gpus);
 
 	if (!worst?.sum)
 		return judge('verdict-balance', '', 'no load', 'No step was counted in this window.');
-	const onGpus = gpus ? `. Of GPUs the worst is ${asTimes(gpus.worst)} its mean, in layer ${gpus.worst_layer}.` : '.';
+	if (!uneven.length) {
+		const few = worst.ratio > threshold;
+		const word = few ? 'too few tokens to tell' : `all ${balance.length} layers in balance`;
+		const largest = `The largest is layer ${worst.number}: ${asTimes(worst.ratio)} its mean`;
 
-	if (!uneven.length && worst.ratio >= threshold)
-		return judge('verdict-balance', '', 'too few tokens to tell',
-			`The largest is layer ${worst.number}: ${asTimes(worst.ratio)} its mean, by chance perhaps` + onGpus);
-	if (!uneven.length)
-		return judge('verdict-balance', 'good', `all ${balance.length} layers in balance`,
-			`The largest is layer ${worst.number}: ${asTimes(worst.ratio)} its mean` + onGpus);
+		if (gpus?.uneven)
+			return judge('verdict-balance', 'warn', 'GPUs out of balance', largest + onGpus);
+		return judge('verdict-balance', few ? '' : 'good', word, largest + (few ? ', by chance perhaps' : '') + onGpus);
+	}
 	const named = uneven.slice(0, NAMED).map((layer) =>
 		`layer ${layer.number}: ${asTimes(layer.ratio)} its mean, expert ${layer.most}`);
 
 	return judge('verdict-balance', 'warn',
-		`${uneven.length} of ${balance.length} layers out of balance`,
+		`${uneven.length} of ${balance.length} layers out of balance${gpus?.uneven ? ', and GPUs' : ''}`,
 		named.join('; ') + (uneven.length > NAMED ? `; and ${uneven.length - NAMED} more` : '') + onGpus);
 }
 

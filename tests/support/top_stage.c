@@ -59,6 +59,18 @@ void top_stage_load(struct top_stage *stage, int32_t first, uint32_t layers, uin
 	free(rows);
 }
 
+void top_stage_gpus(struct top_stage *stage, uint32_t gpus)
+{
+	const struct r3ring_load_info *info = &stage->load->info;
+	struct r3ring_eplb_map *map;
+
+	if (r3ring_eplb_map_plain(&map, info->layers, info->experts, gpus, NULL))
+		abort();
+	free(stage->load->gpus);
+	stage->load->gpus = gpus_measure(map, info);
+	r3ring_eplb_map_free(map);
+}
+
 void top_stage_draw(struct top_stage *stage, uint32_t rows, uint32_t columns)
 {
 	size_t length;

@@ -22,6 +22,9 @@ void top_stage_make(struct top_stage *stage, const char *json);
 void top_stage_load(struct top_stage *stage, int32_t first, uint32_t layers, uint32_t experts,
 		    const double *counts);
 
+/* Gives that load GPUs, its experts in order over them. */
+void top_stage_gpus(struct top_stage *stage, uint32_t gpus);
+
 /* Draws; the text of it, line by line, is in stage->text. */
 void top_stage_draw(struct top_stage *stage, uint32_t rows, uint32_t columns);
 

@@ -234,6 +234,32 @@ Test(monitor_history, a_frame_keeps_what_an_eplb_map_made_of_its_load)
 	r3ring_eplb_map_free(map);
 }
 
+/* Of four experts the first two are the first GPU's. */
+static bool is_uneven(double first, double second)
+{
+	const double counts[CELLS] = {first / 2, first / 2, second / 2, second / 2, 9, 9, 9, 9};
+	const struct r3ring_load_info info = {
+		.layers = LAYERS, .experts = EXPERTS, .layer = layers, .counts = counts};
+	struct r3ring_eplb_map *map;
+	struct gpus *gpus;
+	bool uneven;
+
+	cr_assert_eq(r3ring_eplb_map_plain(&map, LAYERS, EXPERTS, 2, NULL), 0);
+	gpus = gpus_measure(map, &info);
+	cr_assert(gpus);
+	uneven = gpus_uneven(gpus);
+	free(gpus);
+	r3ring_eplb_map_free(map);
+	return uneven;
+}
+
+Test(monitor_history, gpus_are_uneven_beyond_their_own_limit_and_beyond_chance)
+{
+	cr_expect_not(is_uneven(1500, 500), "at 1.5 they are even still");
+	cr_expect(is_uneven(1501, 499));
+	cr_expect_not(is_uneven(8, 2), "1.6 of ten tokens may be by chance");
+}
+
 Test(monitor_history, a_load_of_other_layers_than_the_map_s_is_not_measured)
 {
 	const double counts[CELLS] = {1};

@@ -97,8 +97,7 @@ static void make_everything(void)
 	top_stage_load(&stage, 3, 2, 4, counts[0]);
 	stage.load->info.accounts.lost[R3RING_CAUSE_RING_FULL] = 1;
 	stage.load->info.accounts.left_out[R3RING_LOAD_PADDING] = 1;
-	stage.load->gpus.load = calloc(2, sizeof(*stage.load->gpus.load));
-	stage.load->gpus.gpus = 2;
+	top_stage_gpus(&stage, 2);
 }
 
 /* ---- what is documented ----------------------------------------------------------- */
