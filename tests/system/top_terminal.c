@@ -326,7 +326,13 @@ Test(top_terminal, a_crash_leaves_the_terminal_as_it_was)
 
 Test(top_terminal, a_crash_in_a_terminal_of_one_screen_leaves_it_usable)
 {
+	const char *screen, *ended;
+
 	expect_restored_after_crash(SIGSEGV, "TERM=vt100");
+	screen = terminal_screen();
+	ended = strstr(screen, "\nended with");
+	cr_expect(ended && strstr(screen, "q quit") && strstr(screen, "q quit") < ended,
+		  "the frame stays, and what follows stands below it: %s", screen);
 }
 
 /* The terminal is gone with the session, and so is it. */
