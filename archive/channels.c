@@ -47,6 +47,8 @@ void archive_channels_forget(struct archive_channels *channels)
 {
 	for (uint32_t i = 0; i < channels->count; i++)
 		channels->table[i] = NULL;
+	for (struct known_channel *known = channels->known; known; known = known->hh.next)
+		known->channel.certainty = ARCHIVE_CERTAIN;
 }
 
 static int know(struct archive_channels *channels, const char *name, uint32_t bytes,
@@ -117,6 +119,18 @@ void archive_channels_doubt(struct archive_channels *channels, bool doubt)
 {
 	for (struct known_channel *known = channels->known; known; known = known->hh.next)
 		known->channel.doubt = doubt && known->channel.said_in;
+}
+
+void archive_channels_unsettle(struct archive_channels *channels, bool state, bool alone)
+{
+	for (struct known_channel *known = channels->known; known; known = known->hh.next) {
+		enum archive_certainty *certainty = &known->channel.certainty;
+
+		if (*certainty == ARCHIVE_CERTAIN && state && alone)
+			*certainty = ARCHIVE_UNLESS_NEW;
+		else if (*certainty != ARCHIVE_CERTAIN || state)
+			*certainty = ARCHIVE_UNCERTAIN;
+	}
 }
 
 struct archive_channel *archive_channels_doubtful(struct archive_channels *channels)

@@ -13,6 +13,13 @@
 
 struct archive_channels;
 
+/* Whether what comes of a channel is of the generation that was said last. */
+enum archive_certainty {
+	ARCHIVE_CERTAIN = 0,
+	ARCHIVE_UNLESS_NEW, /* if it goes on where that was left: no other one begins so */
+	ARCHIVE_UNCERTAIN,  /* nobody can tell: nothing is read until a generation is said */
+};
+
 struct archive_channel {
 	const char *name; /* until archive_channels_destroy() */
 	uint16_t number;  /* the reader's */
@@ -22,6 +29,7 @@ struct archive_channel {
 	uint64_t seq; /* of its last record or the end of its last gap, as far as it was read */
 	bool closed;  /* that was CLOSED */
 	bool doubt;   /* what may have been behind that cannot be read */
+	enum archive_certainty certainty;
 };
 
 struct archive_channels *archive_channels_create(void); /* NULL: no memory */
@@ -39,6 +47,14 @@ int archive_channels_declare(struct archive_channels *channels, uint16_t index, 
 
 /* Something could not be read, that may have been of any of them; or they begin anew. */
 void archive_channels_doubt(struct archive_channels *channels, bool doubt);
+
+/*
+ * Blocks behind which the segment is gone on with could not be read.
+ *
+ * @state: they had state, so each channel may have begun another generation there.
+ * @alone: one block it was, of state and nothing else.
+ */
+void archive_channels_unsettle(struct archive_channels *channels, bool state, bool alone);
 
 /* The first one in doubt; NULL: none is. */
 struct archive_channel *archive_channels_doubtful(struct archive_channels *channels);

@@ -103,9 +103,14 @@ static int give_up(struct archive_reader *reader)
 /* The same of a block, behind which the segment may be gone on with. */
 static int give_up_block(struct archive_reader *reader)
 {
-	if (!archive_segment_skip(&reader->segment, &reader->damaged))
+	const struct archive_unread *damaged = &reader->damaged;
+
+	if (!archive_segment_skip(&reader->segment, reader->ready, &reader->damaged))
 		return give_up(reader);
 	archive_channels_doubt(reader->channels, true);
+	archive_channels_unsettle(reader->channels, damaged->state,
+				  damaged->blocks == 1 && !damaged->records && !damaged->unsized);
+	reader->unsettled |= damaged->state;
 	archive_unread_add(&reader->unread, &reader->damaged);
 	reader->broken = true;
 	reader->looked_again = false;
@@ -211,6 +216,7 @@ static void begin_segment(struct archive_reader *reader)
 	reader->resuming = reader->broken;
 	reader->after = segment->number;
 	reader->whole = reader->broken = reader->looked_again = reader->ready = false;
+	reader->unsettled = false;
 	archive_channels_forget(reader->channels);
 	note_passed(reader);
 }

@@ -71,7 +71,8 @@ void archive_reader_read_ahead(struct archive_reader *reader);
  *
  * Each channel that lost records by that, or of which it is not known, then has a GAP of cause
  * ARCHIVE_GAP_DAMAGED: in front of its next entry, behind its GENERATION where that begins a
- * segment, or at the end.
+ * segment or is the first that was read of it, or at the end. What came of a channel that nobody
+ * can tell the generation of, for state was damaged, is not given, but counted as unread.
  *
  * That the newest segment has no end is damage, too, unless a recorder is at work; and so is
  * that segments are missing, at the beginning (unless its recorder removed the oldest), in the

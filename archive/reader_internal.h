@@ -44,6 +44,7 @@ struct archive_reader {
 
 	struct archive_segment segment; /* open while its blocks are read */
 	bool ready;                     /* what it says again is over */
+	bool unsettled;                 /* it lacks state: not all that follows can be read */
 	bool continued;                 /* all that is before it was read */
 	bool resuming;                  /* behind damage */
 	bool keep_repeated;             /* gives what is said again also where nobody needs it */

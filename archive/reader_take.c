@@ -101,6 +101,12 @@ static uint64_t first_seq(const struct archive_entry *entry, const uint8_t *payl
 	return gap.from_seq;
 }
 
+/* Up to its end; and no other generation can have followed it. */
+static bool is_all_read(const struct archive_channel *channel)
+{
+	return channel->closed && channel->certainty != ARCHIVE_UNCERTAIN;
+}
+
 /*
  * The first entry of a channel behind blocks that are not read, in its generation: what is
  * missing in front of it. Returns 1 (@item is a gap, and the entry is still to be taken), 0,
@@ -116,7 +122,7 @@ static int settle_doubt(struct archive_reader *reader, struct archive_channel *c
 	channel->doubt = false;
 	if (!ends && first <= channel->seq)
 		return refuse(reader, err, "goes back behind what was read of its channel");
-	if (ends ? channel->closed : first == channel->seq + 1)
+	if (ends ? is_all_read(channel) : first == channel->seq + 1)
 		return 0;
 	fill_in_gap(reader, channel, ends ? 0 : first - 1, item);
 	return 1;
@@ -142,12 +148,62 @@ int archive_reader_take_rest(struct archive_reader *reader, struct archive_item 
 
 	while ((channel = archive_channels_doubtful(reader->channels))) {
 		channel->doubt = false;
-		if (channel->closed)
+		if (is_all_read(channel))
 			continue;
 		fill_in_gap(reader, channel, 0, item);
 		return 1;
 	}
 	return 0;
+}
+
+/* ---- what is hidden behind lost state ----------------------------------- */
+
+/*
+ * Whether the record or gap is of the generation that was said last. Another one's first is
+ * number 1, and where only state was lost none of this one can be missing.
+ */
+static bool goes_on(const struct archive_channel *channel, const struct archive_entry *entry,
+		    const uint8_t *payload)
+{
+	return channel->certainty == ARCHIVE_CERTAIN ||
+	       (channel->certainty == ARCHIVE_UNLESS_NEW && channel->seq && !channel->closed &&
+		first_seq(entry, payload) == channel->seq + 1);
+}
+
+static bool is_hidden(const struct archive_reader *reader, const struct archive_entry *entry,
+		      const uint8_t *payload)
+{
+	struct archive_channel *channel;
+
+	if (entry->kind == ARCHIVE_CHANNEL || entry->kind == ARCHIVE_READY ||
+	    entry->kind == ARCHIVE_RESUMED)
+		return false;
+	channel = archive_channels_get(reader->channels, entry->channel);
+	if (!channel)
+		return true;
+	if (entry->kind == ARCHIVE_GENERATION)
+		return false;
+	if (channel->said_in == reader->segment.number && goes_on(channel, entry, payload)) {
+		channel->certainty = ARCHIVE_CERTAIN;
+		return false;
+	}
+	channel->certainty = ARCHIVE_UNCERTAIN;
+	channel->doubt = true;
+	return true;
+}
+
+static void pass(struct archive_reader *reader, const struct archive_entry *entry)
+{
+	reader->at += (uint32_t)archive_entry_bytes(entry);
+	reader->entry++;
+	reader->entries_left--;
+}
+
+static int pass_hidden(struct archive_reader *reader, const struct archive_entry *entry)
+{
+	reader->unread.records += entry->kind == ARCHIVE_RECORD || entry->kind == ARCHIVE_SKIPPED;
+	pass(reader, entry);
+	return PASS_OVER;
 }
 
 /* ---- entries ----------------------------------------------------------- */
@@ -158,7 +214,8 @@ static void take_generation(struct archive_reader *reader, struct archive_channe
 	const struct archive_generation *said = &item->u.generation;
 
 	item->view.generation = said->generation;
-	if (item->repeated && reader->resuming)
+	if (item->repeated ? reader->resuming
+			   : channel->doubt && channel->said_in != reader->segment.number)
 		owe_gap(reader, channel, said, item);
 	/* Who has read what is before it knows better where that ended. */
 	if (!item->repeated || !reader->continued)
@@ -168,6 +225,7 @@ static void take_generation(struct archive_reader *reader, struct archive_channe
 	channel->said_in = reader->segment.number;
 	channel->closed = said->closed;
 	channel->doubt = false;
+	channel->certainty = ARCHIVE_CERTAIN;
 }
 
 static int take_content(struct archive_reader *reader, const struct archive_entry *entry,
@@ -279,6 +337,8 @@ int archive_reader_take(struct archive_reader *reader, struct archive_item *item
 		return 1;
 	}
 	memcpy(&entry, payload - sizeof(entry), sizeof(entry));
+	if (reader->unsettled && is_hidden(reader, &entry, payload))
+		return pass_hidden(reader, &entry);
 	channel = doubtful(reader, &entry);
 	code = channel ? settle_doubt(reader, channel, &entry, payload, item, err) : 0;
 	if (code)
@@ -286,9 +346,7 @@ int archive_reader_take(struct archive_reader *reader, struct archive_item *item
 	code = take(reader, &entry, payload, &taken, err);
 	if (code < 0)
 		return code;
-	reader->at += (uint32_t)archive_entry_bytes(&entry);
-	reader->entry++;
-	reader->entries_left--;
+	pass(reader, &entry);
 	if (!is_wanted(reader, &taken))
 		return PASS_OVER;
 	*item = taken;

@@ -104,7 +104,8 @@ static uint64_t records_before(const struct archive_block_head *head)
 	return head->records - head->own;
 }
 
-bool archive_segment_skip(struct archive_segment *segment, struct archive_unread *skipped)
+bool archive_segment_skip(struct archive_segment *segment, bool state,
+			  struct archive_unread *skipped)
 {
 	const struct archive_chain chain = segment->chain;
 	const struct archive_block_head *head;
@@ -114,8 +115,8 @@ bool archive_segment_skip(struct archive_segment *segment, struct archive_unread
 	    (!find_next(segment, &found) && !search(segment, &found)))
 		return false;
 	head = &found.head;
-	if (head->number <= chain.number || head->state >= chain.number ||
-	    head->state != chain.state ||
+	if (head->number <= chain.number || head->state < chain.state ||
+	    (head->state > chain.state && (head->state < chain.number || !state)) ||
 	    (chain.records_known && records_before(head) < chain.records))
 		return false;
 	*skipped = (struct archive_unread){
@@ -124,6 +125,7 @@ bool archive_segment_skip(struct archive_segment *segment, struct archive_unread
 		.records = chain.records_known ? records_before(head) - chain.records : 0,
 		.unsized = !chain.records_known,
 		.goes_on = found.offset,
+		.state = head->state != chain.state,
 	};
 	segment->offset = found.offset;
 	segment->chain = (struct archive_chain){
@@ -131,7 +133,7 @@ bool archive_segment_skip(struct archive_segment *segment, struct archive_unread
 		.hash = head->previous_hash,
 		.records = records_before(head),
 		.records_known = true,
-		.state = chain.state,
+		.state = head->state,
 	};
 	return true;
 }

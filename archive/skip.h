@@ -9,7 +9,9 @@
 
 /*
  * The next block of @segment is damaged: goes to the first one behind it that is known to be the
- * segment's, if none of those in between had state. Its own entries are not looked at.
+ * segment's. Its own entries are not looked at.
+ *
+ * @state: whether to go on though those in between had state, which the caller then sees to.
  *
  * Which one that is: the next, where the damaged one's head is whole, since that says where it is
  * and what its hash must be; else the first from which on heads follow each other up to the
@@ -19,6 +21,7 @@
  *
  * Returns false where reading cannot go on in this segment: nothing is changed then.
  */
-bool archive_segment_skip(struct archive_segment *segment, struct archive_unread *skipped);
+bool archive_segment_skip(struct archive_segment *segment, bool state,
+			  struct archive_unread *skipped);
 
 #endif

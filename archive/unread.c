@@ -84,4 +84,9 @@ void archive_unread_tell(const struct archive_unread *unread, struct r3ring_erro
 	else if (unread->unsized)
 		snprintf(err->text + used, sizeof(err->text) - used,
 			 " with a number of records that is not known");
+	used = strlen(err->text);
+	if (unread->state)
+		snprintf(err->text + used, sizeof(err->text) - used,
+			 "; nor is what follows of a channel that may have begun, or begun anew, "
+			 "in there, up to its next generation");
 }

@@ -3,6 +3,7 @@
 #ifndef ARCHIVE_UNREAD_H
 #define ARCHIVE_UNREAD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <r3ring/error.h>
@@ -15,6 +16,7 @@ struct archive_unread {
 	uint64_t records; /* that they say they have, without those repeated; at least */
 	uint64_t unsized; /* places with bytes behind them of which not even that is known */
 	uint64_t goes_on; /* offset in the segment at which reading does; 0: it does not */
+	bool state;       /* what others are read by was in it, and reading goes on */
 };
 
 /* From where the segment was read to up to its end. */

@@ -29,9 +29,11 @@ static int read_next(struct exporter *exporter, struct archive_reader *reader,
 	const struct archive_unread *unread = archive_reader_unread(reader);
 	int rc;
 
-	while ((rc = archive_reader_next(reader, item, err)) == -EBADMSG && damage) {
+	while ((rc = archive_reader_next(reader, item, err)) == -EBADMSG && damage)
 		if (!damage->places++)
 			snprintf(damage->first, sizeof(damage->first), "%s", err->text);
+	/* Up to the end: what hangs on damage may come late. */
+	if (rc == 0 && damage) {
 		damage->bytes = unread->bytes;
 		damage->records = unread->records;
 		damage->unsized = unread->unsized;

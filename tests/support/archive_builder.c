@@ -111,21 +111,27 @@ void builder_segment(struct archive_builder *builder)
 	put(&builder->file, &head, sizeof(head));
 }
 
+static bool is_counted(const struct archive_entry *entry)
+{
+	return (entry->kind == ARCHIVE_RECORD || entry->kind == ARCHIVE_SKIPPED) &&
+	       !(entry->flags & ARCHIVE_ENTRY_REPEATED);
+}
+
 void builder_entry(struct archive_builder *builder, struct archive_entry entry, const void *payload,
 		   size_t bytes)
 {
+	const bool state = !is_counted(&entry) && entry.kind != ARCHIVE_GAP;
+
+	if (builder->apart && builder->entries && builder->state != state)
+		builder_block(builder, 0);
 	entry.bytes = (uint32_t)bytes;
 	put(&builder->block_entries, &entry, sizeof(entry));
 	put(&builder->block_entries, payload, bytes);
 	put_zeros(&builder->block_entries, 8);
 	builder->entries++;
-	if ((entry.kind == ARCHIVE_RECORD || entry.kind == ARCHIVE_SKIPPED) &&
-	    !(entry.flags & ARCHIVE_ENTRY_REPEATED)) {
-		builder->records++;
-		builder->own++;
-	} else if (entry.kind != ARCHIVE_GAP) {
-		builder->state = true;
-	}
+	builder->records += is_counted(&entry);
+	builder->own += is_counted(&entry);
+	builder->state |= state;
 }
 
 /* The entries as they are stored; whether compressed. */

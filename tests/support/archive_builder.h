@@ -25,6 +25,7 @@ struct archive_builder {
 	uint32_t version; /* of the format: 2, or what is set behind builder_open() */
 	uint32_t segment_flags;
 	uint32_t layer_end; /* layers from it on are left out; 0: none */
+	bool apart;         /* state is in blocks of its own, as recorders have it */
 	uint64_t time_ns;
 
 	uint64_t segment, block, previous_hash, records;

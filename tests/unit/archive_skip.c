@@ -9,84 +9,42 @@
 
 #include "archive/export/export.h"
 #include "archive/verify.h"
-#include "tests/support/archive_story.h"
-#include "tests/support/archive_tally.h"
+#include "tests/unit/archive_skip.h"
 
-#define HEAD 128u
-#define OF_STEP (2u + STORY_LAYERS)
 #define BLOCKS 6u
 #define RECORDS 30u
 #define PROMPT 2u
 #define CUT 24u /* bytes fewer each time */
 
-static struct archive_builder builder;
-static struct story story, other;
-static struct builder_bytes whole;
-static struct block_place {
-	size_t at, len;
-} places[16];
-static unsigned int count;
-
-static void find_blocks(void)
-{
-	struct archive_block_head head;
-
-	count = 0;
-	for (size_t at = HEAD; at < whole.len; at += places[count++].len) {
-		memcpy(&head, whole.at + at, sizeof(head));
-		places[count] = (struct block_place){at, HEAD + (head.stored + 63u) / 64 * 64};
-	}
-}
-
-static void read_whole(void)
-{
-	whole = builder_read(builder_path(&builder, "00000001.r3seg"));
-	find_blocks();
-}
-
 /* One segment: two channels, and then four blocks of records: 2, 2 steps of both and 2, 1
  * of the first alone; and the end. */
 static void tell(int level, uint32_t version)
 {
-	builder_open(&builder, level);
-	builder.version = version;
-	builder_segment(&builder);
-	builder_ready(&builder);
-	story_begin(&story, &builder, 0, "small/0");
-	story_begin(&other, &builder, 1, "small/1");
-	story_request(&story, 1, "a", PROMPT);
-	builder_block(&builder, 0);
-	story_step(&story, 1, 0, 2);
-	story_step(&other, 1, 0, 1);
-	builder_block(&builder, 0);
-	story_step(&story, 1, 2, 1);
-	builder_block(&builder, 0);
-	story_step(&other, 1, 1, 1);
-	builder_block(&builder, 0);
-	story_step(&story, 1, 3, 1);
-	story_end(&story, 1, 5);
-	story_closed(&story);
-	builder_block(&builder, 0);
-	builder_segment_end(&builder, true);
-	read_whole();
-	cr_assert_eq(count, BLOCKS);
+	builder_open(&skip.builder, level);
+	skip.builder.version = version;
+	builder_segment(&skip.builder);
+	builder_ready(&skip.builder);
+	story_begin(&skip.story, &skip.builder, 0, "small/0");
+	story_begin(&skip.other, &skip.builder, 1, "small/1");
+	story_request(&skip.story, 1, "a", PROMPT);
+	builder_block(&skip.builder, 0);
+	story_step(&skip.story, 1, 0, 2);
+	story_step(&skip.other, 1, 0, 1);
+	builder_block(&skip.builder, 0);
+	story_step(&skip.story, 1, 2, 1);
+	builder_block(&skip.builder, 0);
+	story_step(&skip.other, 1, 1, 1);
+	builder_block(&skip.builder, 0);
+	story_step(&skip.story, 1, 3, 1);
+	story_end(&skip.story, 1, 5);
+	story_closed(&skip.story);
+	builder_block(&skip.builder, 0);
+	builder_segment_end(&skip.builder, true);
+	skip_read_whole();
+	cr_assert_eq(skip.count, BLOCKS);
 }
 
-static void finish(void)
-{
-	free(whole.at);
-	builder_close(&builder);
-}
-
-TestSuite(archive_skip, .fini = finish);
-
-/* The archive with a byte of a block changed: of its head, or of what is behind. */
-static struct archive_tally with_changed(unsigned int block, size_t byte)
-{
-	whole.at[places[block].at + byte] ^= 1;
-	builder_write(builder_path(&builder, "00000001.r3seg"), whole.at, whole.len);
-	return archive_tally(builder.dir);
-}
+TestSuite(archive_skip, .fini = skip_finish);
 
 /* So many records, told by so many gaps. */
 static void expect_lost(const struct archive_tally *tally, unsigned int records, uint64_t gaps)
@@ -98,23 +56,18 @@ static void expect_lost(const struct archive_tally *tally, unsigned int records,
 	cr_expect_eq(tally->gaps, gaps, "%lu", tally->gaps);
 }
 
-static void expect_text(const struct archive_tally *tally, const char *what)
-{
-	cr_expect(strstr(tally->text, what), "%s: %s", what, tally->text);
-}
-
 Test(archive_skip, a_damaged_block_is_all_that_is_lost)
 {
 	struct archive_tally tally;
 	char told[96];
 
 	tell(0, 2);
-	tally = with_changed(2, HEAD + 3);
+	tally = skip_with_changed(2, HEAD + 3);
 	expect_lost(&tally, OF_STEP, 1);
 	snprintf(told, sizeof(told),
-		 "nothing is read from there to byte %zu, %zu bytes with %u records", places[3].at,
-		 places[2].len, OF_STEP);
-	expect_text(&tally, told);
+		 "nothing is read from there to byte %zu, %zu bytes with %u records",
+		 skip.places[3].at, skip.places[2].len, OF_STEP);
+	skip_expect_text(&tally, told);
 }
 
 Test(archive_skip, so_it_is_where_its_head_is_damaged)
@@ -122,9 +75,9 @@ Test(archive_skip, so_it_is_where_its_head_is_damaged)
 	struct archive_tally tally;
 
 	tell(3, 2);
-	tally = with_changed(1, 40);
+	tally = skip_with_changed(1, 40);
 	expect_lost(&tally, 2 * OF_STEP, 2);
-	expect_text(&tally, "with 10 records");
+	skip_expect_text(&tally, "with 10 records");
 }
 
 Test(archive_skip, between_two_damaged_heads_nothing_is_believed)
@@ -132,8 +85,8 @@ Test(archive_skip, between_two_damaged_heads_nothing_is_believed)
 	struct archive_tally tally;
 
 	tell(3, 2);
-	whole.at[places[1].at + 8] ^= 1;
-	tally = with_changed(3, 8);
+	skip.whole.at[skip.places[1].at + 8] ^= 1;
+	tally = skip_with_changed(3, 8);
 	cr_expect_eq(tally.code, 0);
 	cr_expect_eq(tally.wrong, 0);
 	cr_expect_eq(tally.records, RECORDS - 4 * OF_STEP, "%lu", tally.records);
@@ -148,7 +101,7 @@ Test(archive_skip, of_what_is_lost_at_the_end_each_channel_tells)
 	struct archive_tally tally;
 
 	tell(3, 2);
-	tally = with_changed(4, HEAD + 1);
+	tally = skip_with_changed(4, HEAD + 1);
 	cr_expect_eq(tally.code, 0);
 	cr_expect_eq(tally.records, RECORDS - OF_STEP - 2);
 	cr_expect_eq(tally.gaps, 2);
@@ -160,9 +113,9 @@ Test(archive_skip, without_the_state_that_a_block_had_the_rest_is_not_read)
 	struct archive_tally tally;
 
 	tell(3, 2);
-	tally = with_changed(0, HEAD + 1);
+	tally = skip_with_changed(0, HEAD + 1);
 	cr_expect_eq(tally.records, 0);
-	expect_text(&tally, "to the segment's end");
+	skip_expect_text(&tally, "to the segment's end");
 }
 
 /* Of another generation, records would be taken for those of the one before. */
@@ -170,25 +123,25 @@ Test(archive_skip, nor_behind_a_generation_that_nobody_saw_begin)
 {
 	struct archive_tally tally;
 
-	builder_open(&builder, 0);
-	builder_segment(&builder);
-	builder_ready(&builder);
-	story_begin(&story, &builder, 0, "small/0");
-	builder_block(&builder, 0);
-	story_step(&story, 1, 0, 1);
-	builder_block(&builder, 0);
-	story_closed(&story);
-	story_generation(&story, 2);
+	builder_open(&skip.builder, 0);
+	builder_segment(&skip.builder);
+	builder_ready(&skip.builder);
+	story_begin(&skip.story, &skip.builder, 0, "small/0");
+	builder_block(&skip.builder, 0);
+	story_step(&skip.story, 1, 0, 1);
+	builder_block(&skip.builder, 0);
+	story_closed(&skip.story);
+	story_generation(&skip.story, 2);
 	for (int i = 0; i < 3; i++)
-		story_step(&story, 1, 0, 1);
-	builder_block(&builder, 0);
-	story_step(&story, 1, 0, 1);
-	builder_segment_end(&builder, true);
-	read_whole();
-	tally = with_changed(2, HEAD + 1);
+		story_step(&skip.story, 1, 0, 1);
+	builder_block(&skip.builder, 0);
+	story_step(&skip.story, 1, 0, 1);
+	builder_segment_end(&skip.builder, true);
+	skip_read_whole();
+	tally = skip_with_changed(2, HEAD + 1);
 	cr_expect_eq(tally.wrong, 0);
 	cr_expect_eq(tally.records, 1 + OF_STEP);
-	expect_text(&tally, "to the segment's end");
+	skip_expect_text(&tally, "up to its next generation");
 	cr_expect_eq(tally.gaps_unsized, 1);
 }
 
@@ -197,12 +150,12 @@ Test(archive_skip, an_archive_of_version_1_is_read_and_not_gone_on_with)
 	struct archive_tally tally;
 
 	tell(3, 1);
-	tally = archive_tally(builder.dir);
+	tally = archive_tally(skip.builder.dir);
 	cr_expect_eq(tally.records, RECORDS);
 	cr_expect_eq(tally.damaged, 0, "%s", tally.text);
-	tally = with_changed(2, HEAD + 3);
+	tally = skip_with_changed(2, HEAD + 3);
 	cr_expect_eq(tally.records, 3 + 2 * OF_STEP);
-	expect_text(&tally, "to the segment's end");
+	skip_expect_text(&tally, "to the segment's end");
 }
 
 /* A head that is whole, and whose number and state would do. */
@@ -226,53 +179,47 @@ Test(archive_skip, what_looks_like_a_block_within_another_is_none)
 	struct archive_tally tally;
 	uint8_t bytes[512] = {0};
 
-	builder_open(&builder, 0);
-	builder_segment(&builder);
-	builder_ready(&builder);
-	story_begin(&story, &builder, 0, "small/0");
-	builder_block(&builder, 0);
-	story_step(&story, 1, 0, 1);
-	builder_block(&builder, 0);
+	builder_open(&skip.builder, 0);
+	builder_segment(&skip.builder);
+	builder_ready(&skip.builder);
+	story_begin(&skip.story, &skip.builder, 0, "small/0");
+	builder_block(&skip.builder, 0);
+	story_step(&skip.story, 1, 0, 1);
+	builder_block(&skip.builder, 0);
 	/* Where in the file a block may be: behind a head of 128 bytes and one of 40. */
 	memcpy(bytes + 24, &next, sizeof(next));
 	memcpy(bytes + 24 + 128, &last, sizeof(last));
-	story.seq++;
-	builder_entry(&builder,
+	skip.story.seq++;
+	builder_entry(&skip.builder,
 		      (struct archive_entry){.kind = ARCHIVE_RECORD,
 					     .type = 100,
-					     .seq = story.seq,
-					     .units = story.units},
+					     .seq = skip.story.seq,
+					     .units = skip.story.units},
 		      bytes, sizeof(bytes));
-	builder_block(&builder, 0);
-	story_step(&story, 1, 1, 1);
-	builder_segment_end(&builder, true);
-	read_whole();
-	cr_assert_eq(count, 4);
-	tally = with_changed(2, 40);
+	builder_block(&skip.builder, 0);
+	story_step(&skip.story, 1, 1, 1);
+	builder_segment_end(&skip.builder, true);
+	skip_read_whole();
+	cr_assert_eq(skip.count, 4);
+	tally = skip_with_changed(2, 40);
 	cr_expect_eq(tally.wrong, 0);
 	cr_expect_eq(tally.records, 1 + 2 * OF_STEP);
 	cr_expect_eq(tally.lost, 1);
 }
 
-static void ignore(void *ctx, const char *text)
-{
-	(void)ctx;
-	(void)text;
-}
-
 Test(archive_skip, verify_counts_what_was_lost_as_damaged_and_finds_nothing_else)
 {
-	const struct archive_verify_hooks hooks = {.problem = ignore};
+	const struct archive_verify_hooks hooks = {.problem = skip_ignore};
 	struct archive_verified verified;
 
 	tell(3, 2);
-	with_changed(2, HEAD + 3);
-	cr_assert_eq(archive_verify(builder.dir, &hooks, &verified, NULL), 0);
+	skip_with_changed(2, HEAD + 3);
+	cr_assert_eq(archive_verify(skip.builder.dir, &hooks, &verified, NULL), 0);
 	cr_expect_eq(verified.problems, 2, "the damage, and that there is no index: %lu",
 		     verified.problems);
 	cr_expect_eq(verified.gap_records[ARCHIVE_GAP_DAMAGED], OF_STEP);
 	cr_expect_eq(verified.unread.records, OF_STEP);
-	cr_expect_eq(verified.unread.bytes, places[2].len);
+	cr_expect_eq(verified.unread.bytes, skip.places[2].len);
 	cr_expect_eq(verified.unread.unsized, 0);
 }
 
@@ -291,7 +238,7 @@ static void feed(struct r3ring_assembler *assembler, const struct archive_item *
 		r3ring_assembler_feed(assembler, (uint32_t)channel, &item->view, &record);
 }
 
-/* Cells of request "a" that are there; each must be that of the story. */
+/* Cells of request "a" that are there; each must be that of the skip.story. */
 static unsigned int check_cells(const struct r3ring_assembled *assembled, size_t byte)
 {
 	static const struct {
@@ -326,7 +273,7 @@ static unsigned int check_archive(size_t byte)
 	unsigned int there = 0;
 	int code;
 
-	if (archive_reader_open(&reader, builder.dir, NULL))
+	if (archive_reader_open(&reader, skip.builder.dir, NULL))
 		return 0;
 	cr_assert_eq(r3ring_assembler_create(&assembler, NULL, NULL), 0);
 	while ((code = archive_reader_next(reader, &item, NULL)))
@@ -349,14 +296,16 @@ static unsigned long check_each(int level, uint8_t bits, size_t stride)
 
 	tell(level, 2);
 	cr_assert_eq(check_archive(0), 4 * STORY_LAYERS);
-	for (size_t at = 0; at < whole.len; at += stride, archives++) {
-		whole.at[at] ^= bits;
-		builder_write(builder_path(&builder, "00000001.r3seg"), whole.at, whole.len);
+	for (size_t at = 0; at < skip.whole.len; at += stride, archives++) {
+		skip.whole.at[at] ^= bits;
+		builder_write(builder_path(&skip.builder, "00000001.r3seg"), skip.whole.at,
+			      skip.whole.len);
 		there += check_archive(at);
-		whole.at[at] ^= bits;
+		skip.whole.at[at] ^= bits;
 	}
-	for (size_t len = whole.len; len > CUT; len -= CUT) {
-		builder_write(builder_path(&builder, "00000001.r3seg"), whole.at, len - CUT);
+	for (size_t len = skip.whole.len; len > CUT; len -= CUT) {
+		builder_write(builder_path(&skip.builder, "00000001.r3seg"), skip.whole.at,
+			      len - CUT);
 		check_archive(len);
 	}
 	return there / archives;
@@ -387,17 +336,17 @@ Test(archive_skip, an_export_has_all_but_the_damaged_block)
 	struct r3ring_error err = {0};
 
 	tell(3, 2);
-	with_changed(2, HEAD + 3);
-	snprintf(path, sizeof(path), "%s.jsonl", builder.dir);
+	skip_with_changed(2, HEAD + 3);
+	snprintf(path, sizeof(path), "%s.jsonl", skip.builder.dir);
 	refusing.include = 0;
-	cr_expect_eq(export_archive(builder.dir, &refusing, NULL, NULL, NULL, &err), -EBADMSG);
+	cr_expect_eq(export_archive(skip.builder.dir, &refusing, NULL, NULL, NULL, &err), -EBADMSG);
 	cr_expect(strstr(err.text, "--include damaged"), "%s", err.text);
-	cr_assert_eq(export_archive(builder.dir, &options, NULL, NULL, &summary, &err), 0, "%s",
-		     err.text);
+	cr_assert_eq(export_archive(skip.builder.dir, &options, NULL, NULL, &summary, &err), 0,
+		     "%s", err.text);
 	remove(path);
 	cr_expect_eq(summary.losses.damage.places, 1);
 	cr_expect_eq(summary.losses.damage.records, OF_STEP);
-	cr_expect_eq(summary.losses.damage.bytes, places[2].len);
+	cr_expect_eq(summary.losses.damage.bytes, skip.places[2].len);
 	cr_expect_eq(summary.losses.records, OF_STEP);
 	/* The token of the step that was in it. */
 	cr_expect_eq(summary.filled[R3RING_MISSING_GAP], STORY_LAYERS);
