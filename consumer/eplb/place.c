@@ -185,10 +185,10 @@ static int refuse_counts(const struct placing *p, uint32_t experts, struct r3rin
 					"%u physical experts for %u logical ones; there must be at "
 					"least one of each",
 					p->physical, experts);
-	if (p->groups < 1 || experts % p->groups)
+	if (experts % p->groups)
 		return r3ring_error_set(err, -EINVAL, "%u groups do not divide %u experts",
 					p->groups, experts);
-	if (p->nodes < 1 || p->gpus % p->nodes)
+	if (p->gpus % p->nodes)
 		return r3ring_error_set(err, -EINVAL, "%u nodes do not divide %u GPUs", p->nodes,
 					p->gpus);
 	return 0;
