@@ -52,6 +52,15 @@ Test(eplb, the_most_loaded_expert_gets_the_replica_and_the_heaviest_is_packed_fi
 	cr_assert_neq(map->map[0] / 3, map->map[1] / 3, "both replicas are on one GPU");
 }
 
+Test(eplb, of_equal_loads_the_one_of_the_lower_number_is_packed_first)
+{
+	const double load[] = {7, 7, 7, 7};
+
+	place(load, 1, 4, options(4, 2, 1, 1));
+	for (uint32_t e = 0; e < 4; e++)
+		cr_expect_eq(map->map[e] / 2, e % 2, "expert %u is at place %u", e, map->map[e]);
+}
+
 Test(eplb, groups_stay_on_one_node_where_the_nodes_divide_them)
 {
 	/* Groups carry 100, 10, 90, 20: {100 10} and {90 20} are the even pairs of two. */
@@ -118,7 +127,42 @@ Test(eplb, failure_29_load_is_summed_over_the_gpus_of_a_layer_and_not_over_its_e
 	cr_assert_float_eq(balance.average, 2, 1e-9);
 }
 
+Test(eplb, what_a_projection_is_written_over_is_not_added_to)
+{
+	const double load[] = {5, 3, 2, 0, 1, 2, 3, 0};
+	double physical[8], gpu[4];
+
+	for (uint32_t i = 0; i < 8; i++)
+		physical[i] = gpu[i / 2] = 100;
+	cr_assert_eq(r3ring_eplb_map_plain(&map, 2, 4, 2, NULL), 0);
+	r3ring_eplb_project(map, load, physical, gpu);
+	for (uint32_t i = 0; i < 8; i++)
+		cr_expect_float_eq(physical[i], load[i], 1e-9);
+	for (uint32_t g = 0; g < 4; g++)
+		cr_expect_float_eq(gpu[g], load[2 * g] + load[2 * g + 1], 1e-9);
+}
+
 /* ---- what is refused ------------------------------------------------------ */
+
+Test(eplb, an_expert_has_one_replica_at_least_and_no_more_than_there_are_places)
+{
+	struct r3ring_error err = {0};
+
+	cr_expect_eq(r3ring_eplb_map_create(&map, 1, 2, 0, 4, 1, &err), -EINVAL);
+	cr_expect(strstr(err.text, "0 replicas"), "%s", err.text);
+	cr_expect_eq(r3ring_eplb_map_create(&map, 1, 2, 5, 4, 1, &err), -EINVAL);
+	cr_expect(strstr(err.text, "5 replicas"), "%s", err.text);
+	cr_assert_eq(r3ring_eplb_map_create(&map, 1, 2, 4, 4, 1, &err), 0);
+}
+
+Test(eplb, a_plain_map_of_gpus_that_do_not_divide_the_experts_is_refused)
+{
+	struct r3ring_error err = {0};
+
+	cr_expect_eq(r3ring_eplb_map_plain(&map, 1, 4, 3, &err), -EINVAL);
+	cr_expect(strstr(err.text, "3 GPUs"), "%s", err.text);
+	cr_expect_null(map);
+}
 
 static void expect_refused(uint32_t experts, struct r3ring_eplb_options how, const char *why)
 {
