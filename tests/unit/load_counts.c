@@ -213,6 +213,65 @@ Test(load_counts, a_draft_that_is_told_late_was_not_run_before_by_the_steps_behi
 	expect_load(&expected, 0);
 }
 
+Test(load_counts, a_step_whose_spans_never_come_is_lost_once_few_others_are_behind_it)
+{
+	struct expected expected = {0};
+	struct r3ring_load_stats stats;
+
+	load_feed.flags = R3RING_STEP_SPANS_FOLLOW;
+	feed_whole(&load_feed, 1, 5, NULL, 0);
+	load_feed.flags = 0;
+	for (uint64_t step = 2; step <= 9; step++) {
+		feed_whole(&load_feed, step, 2, NULL, 0);
+		expect_rows(&expected, step, 0, 2);
+	}
+	expect_load(&expected, 0);
+	cr_expect_eq(read_load(0)->accounts.lost[R3RING_MISSING_SPANS], 5 * FEED_LAYERS);
+	r3ring_load_get_stats(load_feed.load, &stats);
+	cr_expect_eq(stats.steps_late, 1);
+}
+
+Test(load_counts, a_row_right_behind_an_open_draft_of_a_map_that_came_late_waits_for_nobody)
+{
+	struct r3ring_span draft = load_draft(1, 5, 0, 3, R3RING_UNKNOWN_U32);
+	struct expected expected = {0};
+
+	feed_begin(&load_feed, 1, "a", 5, 0);
+	load_feed.flags = R3RING_STEP_MAP_CONTINUED;
+	feed_step(&load_feed, 1, 5, NULL, 0, NULL, 0);
+	feed_spans_as(&load_feed, R3RING_SPANS_MORE, 1, &draft, 1, NULL, 0);
+	feed_layers(&load_feed, 1, 5, 0, FEED_LAYERS);
+	feed_step_end(&load_feed, 1, 0, R3RING_CAUSE_NONE);
+	draft.accepted = 2;
+	feed_spans(&load_feed, 1, &draft, 1);
+	expect_rows(&expected, 1, 0, 2);
+	expect_rows(&expected, 1, 3, 5);
+	expect_load(&expected, 0);
+}
+
+Test(load_counts, of_a_lost_layer_only_rows_that_would_have_counted_are_lost)
+{
+	const struct r3ring_span draft = load_draft(1, 10, 1, 3, 1);
+
+	feed_begin(&load_feed, 1, "a", 10, 0);
+	feed_step(&load_feed, 1, 5, &draft, 1, NULL, 0);
+	feed_layers(&load_feed, 1, 5, 0, FEED_LAYERS);
+	feed_step_end(&load_feed, 1, 1, R3RING_CAUSE_OVERLAP);
+	cr_expect_eq(read_load(0)->accounts.lost[R3RING_CAUSE_OVERLAP], 3);
+	cr_expect_eq(read_load(0)->accounts.counted, 3 * (FEED_LAYERS - 1));
+}
+
+Test(load_counts, spans_of_a_step_that_is_not_open_are_passed_over)
+{
+	const struct r3ring_span span = load_span(1, 0, 0, 3);
+	struct expected expected = {0};
+
+	feed_whole(&load_feed, 1, 3, NULL, 0);
+	feed_spans(&load_feed, 1, &span, 1);
+	expect_rows(&expected, 1, 0, 3);
+	expect_load(&expected, 0);
+}
+
 /* ---- recomputation --------------------------------------------------------- */
 
 Test(load_counts, rows_that_a_preempted_request_is_fed_again_are_left_out)
@@ -269,6 +328,45 @@ Test(load_counts, a_keyframe_does_not_forget_how_far_a_request_was_run)
 	expect_load(&expected, 0);
 }
 
+Test(load_counts, nor_how_far_it_was_run_beyond_its_prompt)
+{
+	struct r3ring_span span = load_span(1, 0, 0, 8);
+	struct expected expected = {0};
+
+	feed_begin(&load_feed, 1, "a", 6, 0);
+	feed_whole(&load_feed, 1, 8, &span, 1);
+	feed_keyframe(&load_feed, 1);
+	feed_repeated_begin(&load_feed, 1, "a", 6);
+	feed_whole(&load_feed, 2, 8, &span, 1);
+	expect_rows(&expected, 1, 0, 8);
+	expect_load(&expected, 0);
+}
+
+Test(load_counts, a_request_that_begins_anew_though_no_end_was_seen_is_not_recomputed)
+{
+	struct r3ring_span span = load_span(1, 0, 0, 6);
+	struct expected expected = {0};
+
+	feed_begin(&load_feed, 1, "a", 6, 0);
+	feed_whole(&load_feed, 1, 6, &span, 1);
+	feed_begin(&load_feed, 2, "a", 6, 0);
+	span.request = 2;
+	feed_whole(&load_feed, 2, 6, &span, 1);
+	expect_rows(&expected, 1, 0, 6);
+	expect_rows(&expected, 2, 0, 6);
+	expect_load(&expected, 0);
+}
+
+Test(load_counts, a_handle_that_is_given_to_another_request_is_watched_once)
+{
+	struct r3ring_load_stats stats;
+
+	feed_begin(&load_feed, 1, "a", 6, 0);
+	feed_begin(&load_feed, 1, "b", 6, 0);
+	r3ring_load_get_stats(load_feed.load, &stats);
+	cr_expect_eq(stats.requests_watched, 1);
+}
+
 Test(load_counts, spans_of_one_step_may_be_in_any_order)
 {
 	const struct r3ring_span spans[] = {load_span(1, 4, 0, 4), load_span(1, 0, 4, 4)};
@@ -307,4 +405,18 @@ Test(load_counts, failure_5_an_id_that_is_no_expert_is_counted_apart)
 		cr_assert_float_eq(info->no_expert[layer], 4, 1e-9);
 		cr_assert_float_eq(info->rows[layer], 4, 1e-9);
 	}
+}
+
+Test(load_counts, the_average_has_them_apart_too)
+{
+	const struct r3ring_load_info *info;
+
+	load_feed.id = stranger;
+	feed_whole(&load_feed, 1, 4, NULL, 0);
+	cr_assert_eq(r3ring_load_read(load_feed.load, 0, R3RING_LOAD_AVERAGE, R3RING_LOAD_ANY_EPOCH,
+				      snapshot),
+		     0);
+	info = r3ring_load_snapshot_info(snapshot);
+	for (uint32_t layer = 0; layer < FEED_LAYERS; layer++)
+		cr_expect_float_eq(info->no_expert[layer], 4, 1e-6);
 }
