@@ -179,6 +179,44 @@ Test(load_losses, a_generation_that_follows_goes_on_in_the_same_windows)
 	cr_assert_eq(read_load(0)->accounts.gaps, 0);
 }
 
+Test(load_losses, a_step_that_a_generation_left_open_counts_with_what_came_of_it)
+{
+	struct expected expected = {0};
+
+	feed_step(&load_feed, 9, 4, NULL, 0, NULL, 0);
+	feed_layers(&load_feed, 9, 4, 0, FEED_LAYERS);
+	load_feed.generation = 2;
+	load_feed.seq = 0;
+	load_feed.units = 0;
+	feed_schema(&load_feed);
+	expect_rows(&expected, 9, 0, 4);
+	expect_load(&expected, 0);
+}
+
+/* One whose first layers are those of the other. */
+Test(load_losses, a_schema_of_more_layers_is_another_one)
+{
+	struct feed grown = feed_load_channel(&load_feed, "test/1");
+	const struct r3ring_layer_entry layers[FEED_LAYERS - 1] = {
+		{.layer_id = 0, .kind = R3RING_LAYER_MOE},
+		{.layer_id = 1, .kind = R3RING_LAYER_MOE}};
+	const struct r3ring_view view = {.seq = 1, .generation = 1, .type = R3RING_SCHEMA};
+	struct r3ring_record record = {.type = R3RING_SCHEMA};
+	struct expected expected = {0};
+
+	record.u.schema.head = (struct r3ring_schema_record){.layers = FEED_LAYERS - 1,
+							     .experts = LOAD_EXPERTS,
+							     .top_k = FEED_TOP_K,
+							     .model = "small"};
+	record.u.schema.layers = layers;
+	cr_assert_eq(r3ring_load_feed(grown.load, grown.channel, &view, &record), 0);
+	grown.generation = 2;
+	feed_schema(&grown);
+	feed_whole(&grown, 1, 4, NULL, 0);
+	expect_rows(&expected, 1, 0, 4);
+	expect_load(&expected, 1);
+}
+
 Test(load_losses, records_of_another_model_are_refused)
 {
 	struct feed other = feed_load_channel(&load_feed, "test/1");
@@ -194,7 +232,58 @@ Test(load_losses, records_of_another_model_are_refused)
 	cr_assert_eq(r3ring_load_channel(load_feed.load, "no channel"), -EINVAL);
 }
 
+Test(load_losses, a_channel_that_is_asked_for_again_is_the_same)
+{
+	cr_expect_eq(r3ring_load_channel(load_feed.load, "test/1"), 1);
+	cr_expect_eq(r3ring_load_channel(load_feed.load, "test/2"), 2);
+	cr_expect_eq(r3ring_load_channel(load_feed.load, "test/1"), 1);
+	cr_expect_eq(r3ring_load_channel(load_feed.load, "test/0"), 0);
+}
+
+Test(load_losses, options_of_another_size_are_refused)
+{
+	const struct r3ring_load_options options = {.size = sizeof(options) - 1};
+	struct r3ring_load *load = NULL;
+	struct r3ring_error err = {0};
+
+	cr_expect_eq(r3ring_load_create(&load, &options, &err), -EINVAL);
+	cr_expect(strstr(err.text, "size"), "%s", err.text);
+	cr_expect_null(load);
+}
+
 /* ---- memory ------------------------------------------------------------------- */
+
+Test(load_losses, each_channels_memory_is_told)
+{
+	/* A sum at least, and four of what fades. */
+	const uint64_t least = 5 * FEED_LAYERS * LOAD_EXPERTS * sizeof(float);
+	struct r3ring_load_stats one, two;
+	struct feed other;
+
+	r3ring_load_get_stats(load_feed.load, &one);
+	other = feed_load_channel(&load_feed, "test/1");
+	feed_schema(&other);
+	r3ring_load_get_stats(load_feed.load, &two);
+	cr_expect_geq(two.bytes, one.bytes + least);
+	/* A place for each id, and what a channel of the same layers took. */
+	cr_expect_eq(one.bytes - (two.bytes - one.bytes), 65536 * sizeof(uint32_t));
+}
+
+Test(load_losses, ids_of_drafts_that_just_fit_are_held)
+{
+	const uint64_t bytes = 4 * FEED_LAYERS * FEED_TOP_K * sizeof(uint16_t);
+	const struct r3ring_load_options options = {.size = sizeof(options),
+						    .max_held_bytes = bytes};
+	const struct r3ring_span draft = load_draft(1, 10, 0, 4, R3RING_UNKNOWN_U32);
+	struct r3ring_load_stats stats;
+
+	load_close();
+	load_open(&options);
+	feed_begin(&load_feed, 1, "a", 10, 0);
+	feed_whole(&load_feed, 1, 6, &draft, 1);
+	r3ring_load_get_stats(load_feed.load, &stats);
+	cr_expect_eq(stats.held_bytes, bytes);
+}
 
 Test(load_losses, memory_does_not_grow_with_steps_nor_requests)
 {
