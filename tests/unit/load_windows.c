@@ -38,6 +38,7 @@ static void expect_steps(const struct r3ring_load_info *info, uint64_t from, uin
 	cr_assert_eq(info->steps, to - from + 1);
 	cr_assert_eq(info->from_step, from);
 	cr_assert_eq(info->to_step, to);
+	cr_assert_eq(info->window_cut, 0);
 }
 
 Test(load_windows, a_window_of_steps_moves_on_by_an_eighth)
@@ -80,6 +81,29 @@ Test(load_windows, a_window_with_more_ids_than_32_bits_count_says_that_it_is_cut
 	cr_assert_eq(read_load(0)->window_cut, 1);
 	cr_assert_eq(read_load(0)->steps, most + 1 - bucket);
 	cr_assert_eq(read_over(R3RING_LOAD_MERGED, R3RING_LOAD_STEPS, 0)->window_cut, 1);
+}
+
+/* Of ids there are 2^21 a step: the last of a window's ninth bucket of them is the first of 2055. */
+Test(load_windows, a_window_of_time_is_cut_until_what_left_it_early_would_have_left_it)
+{
+	const struct r3ring_load_info *info;
+
+	for (uint64_t step = 1; step <= 8 * 255 + 1; step++) {
+		load_feed.ns = 100 * MS;
+		feed_step(&load_feed, step, R3RING_ROWS_MAX, NULL, 0, NULL, 0);
+		feed_step_end(&load_feed, step, -1, 0);
+	}
+	info = read_over(0, R3RING_LOAD_TIME, R3RING_LOAD_ANY_EPOCH);
+	cr_expect_eq(info->window_cut, 1);
+	/* Buckets are of 10 ms; the one that left was of 100 ms. */
+	load_feed.ns = 170 * MS;
+	feed_whole(&load_feed, 3000, 3, NULL, 0);
+	info = read_over(0, R3RING_LOAD_TIME, R3RING_LOAD_ANY_EPOCH);
+	cr_expect_eq(info->window_cut, 1);
+	load_feed.ns = 180 * MS;
+	feed_whole(&load_feed, 3001, 3, NULL, 0);
+	info = read_over(0, R3RING_LOAD_TIME, R3RING_LOAD_ANY_EPOCH);
+	cr_expect_eq(info->window_cut, 0);
 }
 
 Test(load_windows, a_window_of_time_forgets_what_is_older)
@@ -263,6 +287,46 @@ Test(load_windows, maps_of_a_former_generation_make_room_before_any_of_this_one)
 		r3ring_eplb_map_free(map);
 	}
 	cr_assert_eq(r3ring_load_map(load_feed.load, 0, 14, &map), -ENOENT);
+}
+
+Test(load_windows, steps_without_a_map_are_those_of_their_generation_alone)
+{
+	feed_whole(&load_feed, 1, 3, NULL, 0);
+	feed_whole(&load_feed, 2, 3, NULL, 0);
+	load_feed.generation = 2;
+	load_feed.seq = 0;
+	load_feed.units = 0;
+	feed_schema(&load_feed);
+	feed_whole(&load_feed, 1, 3, NULL, 0);
+	cr_expect_eq(read_over(0, R3RING_LOAD_STEPS, 0)->steps, 1);
+	cr_expect_eq(read_over(0, R3RING_LOAD_STEPS, R3RING_LOAD_ANY_EPOCH)->steps, 3);
+}
+
+/* As a record that nobody has checked. */
+static void feed_map_head(uint32_t experts, uint32_t gpus)
+{
+	const struct r3ring_view view = {
+		.seq = ++load_feed.seq, .units = load_feed.units, .generation = 1};
+	struct r3ring_record record = {.type = R3RING_EPLB};
+
+	record.u.eplb.head = (struct r3ring_eplb_record){.epoch = 1,
+							 .layers = 1,
+							 .experts = experts,
+							 .replicas = 2,
+							 .physical = 10,
+							 .gpus = gpus};
+	record.u.eplb.map = first_map;
+	cr_assert_eq(r3ring_load_feed(load_feed.load, 0, &view, &record), 0);
+}
+
+Test(load_windows, a_map_whose_sizes_do_not_fit_is_refused)
+{
+	struct r3ring_load_stats stats;
+
+	feed_map_head(LOAD_EXPERTS, 3);
+	feed_map_head(LOAD_EXPERTS / 2, 2);
+	r3ring_load_get_stats(load_feed.load, &stats);
+	cr_expect_eq(stats.maps_refused, 2);
 }
 
 Test(load_windows, the_newest_four_maps_are_kept_and_a_map_with_contradictions_is_not)
