@@ -214,6 +214,22 @@ static int decompress_rate(const struct bench_row *row, double *value)
 	return rc;
 }
 
+/* The least that an export does with a file at its end. */
+static int write_rate(const struct bench_row *row, double *value)
+{
+	char out[64];
+	uint64_t ns = 0;
+	int rc;
+
+	(void)row;
+	snprintf(out, sizeof(out), MEMORY "/r3ring-bench-%d.out", getpid());
+	rc = export_floor_write(out, routes_bytes(LIVES), &ns);
+	if (!rc)
+		*value = (double)routes_bytes(LIVES) / (double)ns;
+	unlink(out);
+	return rc;
+}
+
 /* ---- memory ------------------------------------------------------------- */
 
 struct watched {
@@ -308,6 +324,13 @@ static const struct bench_row rows[] = {
 	 .kind = BENCH_RATIO_AT_LEAST,
 	 .target = 0.5,
 	 .size = 3},
+	/* While this holds, half of memcpy is not to be had. */
+	{.name = "writing as much to a new file and nothing else, beside memcpy",
+	 .unit = "GB/s",
+	 .floor = copy_routes,
+	 .measured = write_rate,
+	 .kind = BENCH_RATIO_AT_MOST,
+	 .target = 0.5},
 	{.name = "archive without compression exported, beside reading, hashing and writing",
 	 .unit = "GB/s",
 	 .floor = pass_rate,

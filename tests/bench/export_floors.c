@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <zstd.h>
@@ -12,7 +13,8 @@
 #include "tests/bench/bench.h"
 #include "tests/bench/export_floors.h"
 
-#define ROOM (4u << 20) /* larger than any block of the benchmark's */
+#define ROOM (4u << 20)           /* larger than any block of the benchmark's */
+#define PIECE ((size_t)512 << 10) /* as an export writes */
 
 struct walk {
 	int in, out; /* -1: nothing is written */
@@ -123,5 +125,28 @@ int export_floor_decompress(const char *archive, uint64_t *raw, uint64_t *ns)
 
 	*raw = walk.raw;
 	*ns = walk.ns;
+	return rc;
+}
+
+int export_floor_write(const char *out, uint64_t bytes, uint64_t *ns)
+{
+	uint8_t *piece = malloc(PIECE);
+	int fd = open(out, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	int rc = fd < 0 ? -errno : piece ? 0 : -ENOMEM;
+	uint64_t start;
+
+	if (piece)
+		memset(piece, 1, PIECE);
+	start = bench_now_ns();
+	for (uint64_t at = 0; !rc && at < bytes; at += PIECE) {
+		const size_t count = bytes - at < PIECE ? (size_t)(bytes - at) : PIECE;
+
+		if (pwrite(fd, piece, count, (off_t)at) != (ssize_t)count)
+			rc = -EIO;
+	}
+	*ns = bench_now_ns() - start;
+	if (fd >= 0)
+		close(fd);
+	free(piece);
 	return rc;
 }

@@ -15,4 +15,7 @@ int export_floor_pass(const char *archive, const char *out, uint64_t routes, uin
 /* Decompresses its blocks, which lie in memory: in ns for all, of @raw bytes of entries. */
 int export_floor_decompress(const char *archive, uint64_t *raw, uint64_t *ns);
 
+/* Writes @bytes to the file @out, which is not there yet, out of one warm buffer: in ns. */
+int export_floor_write(const char *out, uint64_t bytes, uint64_t *ns);
+
 #endif
