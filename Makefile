@@ -415,10 +415,12 @@ test: $(call packages,build) $(call packages,test)
 	+$(Q)build=ok; $(submake) -k build killed || build=failed; \
 	MAKE="$(MAKE)" CC="$(CC)" CXX="$(CXX)" NVCC="$(NVCC)" tests/run $(O) $$build
 
-# The kills are made at points that no other build has.
+# These kill at points that no other build has.
+POINTED := $(addprefix $(O)/testpoints/tests/stress/,drop_told_once kills)
+
 .PHONY: killed
 killed: $(call packages,build)
-	+$(Q)$(submake) TESTPOINTS=1 $(O)/testpoints/r3ringd $(O)/testpoints/tests/stress/kills
+	+$(Q)$(submake) TESTPOINTS=1 $(O)/testpoints/r3ringd $(POINTED)
 
 # Each for as long as it takes by itself; the kills KILLS times, from SEED on; engines on
 # a stand-in GPU with CUDA_SEEDS seeds (300).
@@ -427,7 +429,7 @@ stress: $(call packages,build) $(call packages,test)
 	+$(Q)$(submake) $(STRESS) $(O)/r3ringd $(FAKE)/tests/run-cuda killed
 	$(Q)R3RING_CUDA_SEEDS=$(or $(CUDA_SEEDS),300) $(FAKE)/tests/run-cuda -j$(JOBS) \
 		--filter 'cuda_seeds/*'
-	$(Q)for program in $(filter-out %/kills,$(STRESS)) $(O)/testpoints/tests/stress/kills; do \
+	$(Q)for program in $(filter-out $(POINTED:$(O)/testpoints/%=$(O)/%),$(STRESS)) $(POINTED); do \
 		echo $$program; KILLS=$(KILLS) SEED=$(SEED) SIM_SEEDS=$(or $(SIM_SEEDS),2000) $$program || exit 1; done
 
 # On a machine with a GPU; elsewhere they say that they are skipped.

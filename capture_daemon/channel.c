@@ -15,6 +15,7 @@
 #include "capture_daemon/clock.h"
 #include "capture_daemon/daemon.h"
 #include "capture_daemon/log.h"
+#include "capture_daemon/orphans.h"
 #include "capture_daemon/patterns.h"
 #include "capture_daemon/registration.h"
 
@@ -211,9 +212,11 @@ static void channel_free(struct channel *channel)
 void channel_leave(const struct channel *channel)
 {
 	const struct drain *drain = &channel->drain;
+	uint64_t told_step = channel->state == CHANNEL_ORPHAN ? orphan_told_step(channel)
+							      : drain->told_step;
 	int r = carried_store(&channel->daemon->dir, &channel->name,
 			      r3ring_segment_get_header(channel->segment)->generation,
-			      &drain->publisher.live, drain->told_step);
+			      &drain->publisher.live, told_step);
 
 	if (r < 0)
 		log_warn("channel %s: its live requests are not left to the next generation, rows "
@@ -241,7 +244,7 @@ void channel_retire(struct channel *channel, enum r3ring_closed_reason reason)
 	struct drain *drain = &channel->drain;
 
 	if (channel->state == CHANNEL_ORPHAN)
-		drain_check(drain, publish_lost(&drain->publisher, &drain->cut_short), "LOST");
+		orphan_say_lost(channel);
 	if (channel->crashed)
 		reason = R3RING_CLOSED_CRASHED;
 	drain_check(drain,

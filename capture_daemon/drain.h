@@ -55,7 +55,8 @@ struct drain_said {
 	uint32_t map_records;           /* STEP, and SPANS with the rest of its map */
 	uint32_t rows;                  /* in ROWS records */
 	uint32_t *layer_parts;          /* [layers]: LAYER records; owned */
-	bool unknown;                   /* the ring does not hold all of it any more */
+	bool unknown;                   /* the ring does not hold all of it any more, or has
+					 * told it as lost in this generation */
 };
 
 struct drain {

@@ -165,12 +165,11 @@ static struct r3ring_lost_record whole_step(const struct drain *drain,
 	};
 }
 
-static void say_step_lost(struct drain *drain, const struct r3ring_step_record *head,
-			  enum r3ring_cause cause, bool spans_unknown)
+static void say_step_lost(struct drain *drain, const struct r3ring_step_record *head)
 {
-	struct r3ring_lost_record lost = whole_step(drain, head, cause);
+	struct r3ring_lost_record lost = whole_step(drain, head, (enum r3ring_cause)head->cause);
 
-	lost.spans_unknown = spans_unknown;
+	lost.spans_unknown = head->spans_unknown;
 	drain_check(drain, publish_lost(&drain->publisher, &lost), "LOST");
 }
 
@@ -196,20 +195,26 @@ static enum r3ring_cause dropped_cause(uint32_t cause)
 	return (enum r3ring_cause)cause;
 }
 
-/* Its keys still matter: rows that they stood for are missing now. */
+/*
+ * Its keys still matter: rows that they stood for are missing now. STEP says why it was
+ * dropped for a daemon that finds it without its LOST, and knows no more than the ring.
+ */
 static void say_dropped(struct drain *drain, const struct r3ring_record *record, uint32_t cause)
 {
 	struct r3ring_record dropped = *record;
-	bool unknown = cause & LANE_CAUSE_MAP_UNKNOWN;
+	struct r3ring_step_record *head = &dropped.u.step.head;
 
-	dropped.u.step.head.flags |= R3RING_STEP_DROPPED;
+	head->flags |= R3RING_STEP_DROPPED;
+	head->cause = (uint16_t)dropped_cause(cause);
+	head->spans_unknown = (cause & LANE_CAUSE_MAP_UNKNOWN) != 0;
 	if (publish_step(&drain->publisher, &dropped) < 0) {
-		dropped.u.step.head.spans = 0;
-		dropped.u.step.head.keys = 0;
+		head->spans = 0;
+		head->keys = 0;
+		head->spans_unknown = 1;
 		drain_check(drain, publish_step(&drain->publisher, &dropped), "STEP");
-		unknown = true;
 	}
-	say_step_lost(drain, &record->u.step.head, dropped_cause(cause), unknown);
+	R3RING_TEST_POINT("drain drop announced");
+	say_step_lost(drain, head);
 }
 
 /* ---- the end ------------------------------------------------------------ */

@@ -13,6 +13,7 @@
 #include "capture_daemon/daemon.h"
 #include "capture_daemon/generation.h"
 #include "capture_daemon/log.h"
+#include "capture_daemon/orphans.h"
 #include "capture_daemon/peers.h"
 
 /* Numbers that another runtime directory of the same user may have taken. */
@@ -143,7 +144,7 @@ static void find_carried(const struct channel *channel, const struct hello *hell
 	if (orphan) {
 		*carried = orphan->drain.publisher.live;
 		orphan->drain.publisher.live = (struct live){0};
-		*told_step = orphan->drain.told_step;
+		*told_step = orphan_told_step(orphan);
 	}
 	if (!hello_comes_back(hello))
 		return;

@@ -38,6 +38,13 @@ static uint32_t layers_open(const struct drain_said *said,
 	return count;
 }
 
+/* Whether the step at work was announced as one that is lost: no generation will have it,
+ * and why is known. */
+static bool at_a_drop(const struct drain *drain)
+{
+	return drain->said.step.step && drain->said.step.cause;
+}
+
 /* Published if the producer does not come back. */
 static void note_lost(struct drain *drain)
 {
@@ -46,7 +53,7 @@ static void note_lost(struct drain *drain)
 	uint64_t rows = r3ring_step_valid_rows(step);
 
 	lost->cause = lost->steps ? R3RING_CAUSE_PRODUCER_DIED : R3RING_CAUSE_DAEMON_RESTART;
-	if (!step->step)
+	if (!step->step || at_a_drop(drain))
 		return;
 	if (!lost->from_step)
 		lost->from_step = step->step;
@@ -56,8 +63,47 @@ static void note_lost(struct drain *drain)
 	lost->layer_rows += rows * layers_open(&drain->said, &drain->publisher.schema);
 }
 
-static void take_remains(struct drain *drain, struct remains *remains)
+uint64_t orphan_told_step(const struct channel *orphan)
 {
+	const struct drain *drain = &orphan->drain;
+
+	return at_a_drop(drain) ? drain->said.step.step : drain->told_step;
+}
+
+static void say_dropped(struct drain *drain)
+{
+	const struct r3ring_step_record *step = &drain->said.step;
+	uint64_t rows = r3ring_step_valid_rows(step);
+	const struct r3ring_lost_record lost = {
+		.from_step = step->step,
+		.to_step = step->step,
+		.steps = 1,
+		.rows = rows,
+		.layer_rows = rows * drain->publisher.schema.layers,
+		.cause = step->cause,
+		/* Of a longer map not all need have been published. */
+		.spans_unknown = step->spans_unknown || step->flags & R3RING_STEP_MAP_CONTINUED,
+	};
+
+	drain_check(drain, publish_lost(&drain->publisher, &lost), "LOST");
+	drain->told_step = step->step;
+	drain->said.step = (struct r3ring_step_record){0};
+}
+
+void orphan_say_lost(struct channel *orphan)
+{
+	struct drain *drain = &orphan->drain;
+
+	if (at_a_drop(drain))
+		say_dropped(drain);
+	drain_check(drain, publish_lost(&drain->publisher, &drain->cut_short), "LOST");
+	drain->cut_short = (struct r3ring_lost_record){0};
+}
+
+void orphan_take(struct channel *orphan, struct remains *remains)
+{
+	struct drain *drain = &orphan->drain;
+
 	drain->publisher.live = remains->live;
 	remains->live = (struct live){0};
 	drain->publisher.totals = remains->totals;
@@ -99,7 +145,7 @@ static int orphan_fill(struct channel *channel, struct remains *remains, struct 
 		r = drain_serve_idle(&channel->drain, channel_policy(channel));
 	if (r < 0)
 		return r3ring_error_set(err, r, "%s", strerror(-r));
-	take_remains(&channel->drain, remains);
+	orphan_take(channel, remains);
 	if (anew_copy_failed(channel->text))
 		note_copy_failed(&channel->drain);
 	return 0;
@@ -109,8 +155,7 @@ static void tell_forsaken(struct channel *channel)
 {
 	struct drain *drain = &channel->drain;
 
-	drain_check(drain, publish_lost(&drain->publisher, &drain->cut_short), "LOST");
-	drain->cut_short = (struct r3ring_lost_record){0};
+	orphan_say_lost(channel);
 	drain_abort_requests(drain);
 	r3ring_writer_wake(drain->publisher.writer);
 	drain_update_report(drain);
@@ -130,7 +175,7 @@ static void forsake(struct channel *channel)
 static void take_end(struct channel *channel, enum leftover_end end)
 {
 	const struct drain *drain = &channel->drain;
-	bool untold = drain->cut_short.steps;
+	bool untold = drain->cut_short.steps || at_a_drop(drain);
 
 	channel->crashed = untold || end != LEFTOVER_ENDED;
 	if (end == LEFTOVER_FORSAKEN && (untold || drain->publisher.live.requests))

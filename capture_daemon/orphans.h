@@ -15,6 +15,7 @@
 
 struct channel;
 struct daemon;
+struct remains;
 
 /* Takes over the segments that are listed in the runtime directory and that nobody
  * owns; removes those that cannot be gone on with. Those of others are left alone. */
@@ -40,5 +41,19 @@ bool orphan_continues(const struct channel *orphan,
  * it was.
  */
 int orphan_resume(struct channel *orphan, struct channel *channel, struct r3ring_error *err);
+
+/* Takes over what the dead daemon knew, as its ring has it; the publisher is open. */
+void orphan_take(struct channel *orphan, struct remains *remains);
+
+/* Up to which step all is told, or will be by orphan_say_lost(): what the producer's next
+ * generation is not to tell. */
+uint64_t orphan_told_step(const struct channel *orphan);
+
+/*
+ * Publishes what of the orphan's steps is lost, because its ring is not gone on with. A
+ * step at work that was dropped is lost by its own cause, once for all; what else was at
+ * work by the daemon's death, in this generation: the next one has it, if there is one.
+ */
+void orphan_say_lost(struct channel *orphan);
 
 #endif

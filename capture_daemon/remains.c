@@ -159,6 +159,18 @@ static void reopen_gap(struct remains *remains)
 	remains->totals.steps -= steps;
 }
 
+/*
+ * A daemon that was to close this ring told the step at work as lost here, and left it to
+ * the next generation, which has it whole: it is at work no more, and not told either.
+ */
+static bool leaves_step(const struct remains *remains, const struct r3ring_lost_record *lost)
+{
+	const struct r3ring_step_record *step = &remains->said.step;
+
+	return lost->cause == R3RING_CAUSE_DAEMON_RESTART && step->step && !step->cause &&
+	       lost->to_step == step->step;
+}
+
 /* Steps that were never announced are counted by their loss. */
 static void note_lost(struct remains *remains, const struct r3ring_lost_record *lost)
 {
@@ -176,6 +188,11 @@ static void note_lost(struct remains *remains, const struct r3ring_lost_record *
 	}
 	if (!lost->steps)
 		return;
+	if (leaves_step(remains, lost)) {
+		forget_step(remains);
+		remains->said.unknown = true;
+		return;
+	}
 	note_gap(remains, lost);
 	note_told(remains, lost->to_step);
 }

@@ -77,11 +77,6 @@ static int check_token_map(const struct token_map *map, struct r3ring_error *err
 
 /* ---- STEP ---- */
 
-static void step_clear(struct r3ring_record *record)
-{
-	record->u.step.head.reserved = 0;
-}
-
 static int step_check_rows(const struct r3ring_step_record *head, struct r3ring_error *err)
 {
 	if (head->total_rows > R3RING_ROWS_MAX)
@@ -98,6 +93,20 @@ static int step_check_rows(const struct r3ring_step_record *head, struct r3ring_
 	return 0;
 }
 
+/* Only a step that is lost says why. */
+static int step_check_dropped(const struct r3ring_step_record *head, struct r3ring_error *err)
+{
+	if (head->cause > R3RING_CAUSE_CONFLICT || head->spans_unknown > 1)
+		return RECORD_REFUSE(err,
+				     "STEP record: unknown cause %u, or %u for whether spans "
+				     "are unknown",
+				     head->cause, head->spans_unknown);
+	if ((head->cause || head->spans_unknown) && !(head->flags & R3RING_STEP_DROPPED))
+		return RECORD_REFUSE(err, "STEP record: cause %u of a step that was not dropped",
+				     head->cause);
+	return 0;
+}
+
 static int step_check_head(const struct r3ring_record *record, struct r3ring_error *err)
 {
 	const struct r3ring_step_record *head = &record->u.step.head;
@@ -107,7 +116,9 @@ static int step_check_head(const struct r3ring_record *record, struct r3ring_err
 		return RECORD_REFUSE(err, "STEP record: step 0; steps are numbered from 1");
 	if (head->flags & ~(uint32_t)STEP_FLAGS_KNOWN)
 		return RECORD_REFUSE(err, "STEP record: unknown flags 0x%x", head->flags);
-	rc = step_check_rows(head, err);
+	rc = step_check_dropped(head, err);
+	if (!rc)
+		rc = step_check_rows(head, err);
 	if (rc)
 		return rc;
 	return check_keys("STEP", head->keys, head->key_kind, head->tokens_per_key, err);
@@ -136,7 +147,7 @@ static int step_check_arrays(const struct r3ring_record *record, struct r3ring_e
 
 const struct record_type record_step = {
 	.head_bytes = sizeof(struct r3ring_step_record),
-	.clear_reserved = step_clear,
+	.clear_reserved = record_nothing_reserved,
 	.check_head = step_check_head,
 	.arrays = step_arrays,
 	.check_arrays = step_check_arrays,

@@ -201,7 +201,8 @@ struct r3ring_step_record {
 	uint32_t keys;
 	uint32_t tokens_per_key;
 	uint32_t key_kind; /* enum r3ring_key_kind */
-	uint32_t reserved;
+	uint16_t cause;    /* DROPPED: enum r3ring_cause, as LOST will say; 0: not known here */
+	uint16_t spans_unknown; /* DROPPED: likewise */
 	uint64_t weight_version;
 	uint64_t eplb_epoch;
 	uint64_t host_ns; /* when the host began the step */

@@ -36,6 +36,7 @@ static const char *const daemon_labels[] = {
 	"ring wake",
 	"ring keyframe",
 	"drain gap told",
+	"drain drop announced",
 	"drain rows noted",
 	"drain step noted",
 	"drain extent released",

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -77,7 +78,7 @@ static void put(const struct r3ring_record *record)
 	cr_assert_eq(publish_record(&publisher, record, 0), 0);
 }
 
-static void put_step(uint64_t step, uint32_t flags)
+static void put_step_of_cause(uint64_t step, uint32_t flags, enum r3ring_cause cause)
 {
 	struct r3ring_record record = {.type = R3RING_STEP};
 
@@ -85,8 +86,19 @@ static void put_step(uint64_t step, uint32_t flags)
 							 .total_rows = ROWS,
 							 .row_end = ROWS,
 							 .valid_end = ROWS - 1,
-							 .flags = flags};
+							 .flags = flags,
+							 .cause = (uint16_t)cause};
 	put(&record);
+}
+
+static void put_step(uint64_t step, uint32_t flags)
+{
+	put_step_of_cause(step, flags, R3RING_CAUSE_NONE);
+}
+
+static void put_drop(uint64_t step, enum r3ring_cause cause)
+{
+	put_step_of_cause(step, R3RING_STEP_DROPPED, cause);
 }
 
 /* A layer of four rows takes two records. */
@@ -165,18 +177,41 @@ Test(daemon_remains, a_ring_that_claims_what_it_cannot_hold_is_refused_and_not_r
 Test(daemon_remains, a_step_that_was_told_as_lost_is_at_work_no_more)
 {
 	put_step(1, 0);
-	put_lost(1, 1, R3RING_CAUSE_DAEMON_RESTART);
+	put_lost(1, 1, R3RING_CAUSE_COPY_FAILED);
 	read_back();
 	cr_expect_eq(remains.told_step, 1);
 	cr_expect_eq(remains.said.step.step, 0);
+	cr_expect_not(remains.said.unknown);
+}
+
+Test(daemon_remains, a_step_that_a_closing_daemon_left_to_the_next_generation_is_told_there)
+{
+	put_step(1, 0);
+	put_end(1);
+	put_step(2, 0);
+	put_lost(2, 2, R3RING_CAUSE_DAEMON_RESTART);
+	read_back();
+	cr_expect_eq(remains.told_step, 1);
+	cr_expect_eq(remains.said.step.step, 0);
+	cr_expect(remains.said.unknown);
 }
 
 Test(daemon_remains, a_dropped_step_whose_loss_was_not_told_is_still_at_work)
 {
-	put_step(1, R3RING_STEP_DROPPED);
+	put_drop(1, R3RING_CAUSE_BUFFER_FULL);
 	read_back();
 	cr_expect_eq(remains.told_step, 0);
 	cr_expect_eq(remains.said.step.step, 1);
+	cr_expect_eq(remains.said.step.cause, R3RING_CAUSE_BUFFER_FULL);
+}
+
+Test(daemon_remains, a_dropped_step_whose_loss_was_told_is_told_for_good)
+{
+	put_drop(1, R3RING_CAUSE_DAEMON_RESTART);
+	put_lost(1, 1, R3RING_CAUSE_DAEMON_RESTART);
+	read_back();
+	cr_expect_eq(remains.told_step, 1);
+	cr_expect_not(remains.said.unknown);
 }
 
 Test(daemon_remains, a_step_without_its_beginning_is_not_known_until_it_ends)
@@ -308,9 +343,86 @@ Test(daemon_remains, records_that_another_daemon_published_are_not_published_aga
 	cr_expect_eq(r3ring_writer_next_seq(publisher.writer), before + 1);
 }
 
-/* ---- when it is gone on with -------------------------------------------- */
+/* ---- what of it is lost ----------------------------------------------------- */
 
 static struct channel orphan;
+
+/* The ring as a daemon finds it that adopts. */
+static void adopt_remains(void)
+{
+	read_back();
+	orphan.state = CHANNEL_ORPHAN;
+	orphan.segment = segment;
+	orphan.drain.publisher = publisher;
+	orphan_take(&orphan, &remains);
+}
+
+static void give_back(void)
+{
+	publisher = orphan.drain.publisher;
+	free(orphan.drain.said.layer_parts);
+}
+
+/* Reads what was lost of step 2 from the ring. */
+static struct r3ring_lost_record lost_of_step_2(void)
+{
+	struct r3ring_lost_record found = {0};
+	struct r3ring_record record;
+	struct r3ring_cursor *cursor;
+	struct r3ring_view view;
+
+	cr_assert_eq(r3ring_cursor_open(&cursor, segment, R3RING_LOSSY, R3RING_FROM_OLDEST, 0), 0);
+	while (r3ring_cursor_next(cursor, &view) == 1) {
+		cr_assert_eq(r3ring_record_decode(&record, view.type, view.data, view.len, NULL),
+			     0);
+		if (record.type == R3RING_LOST && record.u.lost.to_step == 2) {
+			cr_expect_eq(found.steps, 0);
+			found = record.u.lost;
+		}
+	}
+	r3ring_cursor_close(cursor);
+	return found;
+}
+
+Test(daemon_remains, a_dropped_step_is_lost_by_its_own_cause_though_its_ring_is_not_gone_on_with)
+{
+	struct r3ring_lost_record lost;
+
+	put_step(1, 0);
+	put_end(1);
+	put_drop(2, R3RING_CAUSE_BUFFER_FULL);
+	adopt_remains();
+	cr_expect_eq(orphan_told_step(&orphan), 2);
+	orphan_say_lost(&orphan);
+	cr_expect_eq(orphan_told_step(&orphan), 2);
+	lost = lost_of_step_2();
+	cr_expect_eq(lost.from_step, 2);
+	cr_expect_eq(lost.steps, 1);
+	cr_expect_eq(lost.cause, R3RING_CAUSE_BUFFER_FULL);
+	cr_expect_eq(lost.rows, ROWS - 1);
+	cr_expect_eq(lost.layer_rows, (ROWS - 1) * LAYERS);
+	give_back();
+}
+
+Test(daemon_remains, a_step_at_work_is_lost_in_its_ring_and_left_to_the_next_generation)
+{
+	struct r3ring_lost_record lost;
+
+	put_step(1, 0);
+	put_end(1);
+	put_step(2, 0);
+	adopt_remains();
+	cr_expect_eq(orphan_told_step(&orphan), 1);
+	orphan_say_lost(&orphan);
+	cr_expect_eq(orphan_told_step(&orphan), 1);
+	lost = lost_of_step_2();
+	cr_expect_eq(lost.steps, 1);
+	cr_expect_eq(lost.cause, R3RING_CAUSE_DAEMON_RESTART);
+	give_back();
+}
+
+/* ---- when it is gone on with -------------------------------------------- */
+
 static struct r3ring_hello_producer_message hello;
 
 static bool continues(const struct r3ring_record *schema)

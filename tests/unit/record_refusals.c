@@ -65,6 +65,12 @@ SPOIL(request_nul, example_text()[11] = 0; (void)r)
 
 SPOIL(step_zero, r->u.step.head.step = 0)
 SPOIL(step_flags, r->u.step.head.flags = 32)
+SPOIL(step_cause_of_no_drop, r->u.step.head.cause = R3RING_CAUSE_BUFFER_FULL)
+SPOIL(step_spans_unknown_of_no_drop, r->u.step.head.spans_unknown = 1)
+SPOIL(step_cause, r->u.step.head.flags |= R3RING_STEP_DROPPED;
+      r->u.step.head.cause = R3RING_CAUSE_CONFLICT + 1)
+SPOIL(step_spans_unknown, r->u.step.head.flags |= R3RING_STEP_DROPPED;
+      r->u.step.head.spans_unknown = 2)
 SPOIL(step_rows, r->u.step.head.total_rows = R3RING_ROWS_MAX + 1)
 SPOIL(step_begin, r->u.step.head.row_begin = 257)
 SPOIL(step_begin_after_end, r->u.step.head.row_end = 127)
@@ -187,6 +193,10 @@ static const struct refusal refusals[] = {
 	{R3RING_REQUEST, request_nul, "NUL within the id text"},
 	{R3RING_STEP, step_zero, "step 0"},
 	{R3RING_STEP, step_flags, "flags 0x20"},
+	{R3RING_STEP, step_cause_of_no_drop, "cause 1 of a step that was not dropped"},
+	{R3RING_STEP, step_spans_unknown_of_no_drop, "a step that was not dropped"},
+	{R3RING_STEP, step_cause, "unknown cause 9"},
+	{R3RING_STEP, step_spans_unknown, "or 2"},
 	{R3RING_STEP, step_rows, "1048577 rows"},
 	{R3RING_STEP, step_begin, "[257,256)"},
 	{R3RING_STEP, step_begin_after_end, "[128,127)"},
