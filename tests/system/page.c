@@ -10,100 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/support/browser.h"
 #include "tests/support/stand_still.h"
-#include "tests/system/serve_stage.h"
+#include "tests/system/page_stage.h"
 
 #define LEVELS 256
 #define CELLS (ENGINE_LAYERS * ENGINE_EXPERTS)
-#define WORD(verdict) "document.querySelector('#verdict-" verdict " .word').textContent"
 
-static struct browser browser;
-static char address[64]; /* "127.0.0.1:PORT", once it is known */
-
-static void start(void)
-{
-	if (!browser_is_there())
-		cr_skip_test(BROWSER_ABSENT);
-	serve_stage_start();
-	browser_start(&browser, stage.tool.daemon.dir);
-}
-
-static void stop(void)
-{
-	browser_stop(&browser);
-	if (stage.tool.daemon.dir[0])
-		serve_stage_stop();
-}
-
-TestSuite(page, .init = start, .fini = stop);
-
-/* Where it says it listens. */
-static void read_address(void)
-{
-	char told[512] = "";
-	const char *begin;
-
-	cr_assert(command_tells(&stage.server, "listening on 127.0.0.1:"));
-	cr_assert_gt(pread(stage.server.err_fd, told, sizeof(told) - 1, 0), 0);
-	begin = strstr(told, "127.0.0.1:");
-	cr_assert(begin);
-	snprintf(address, sizeof(address), "%.*s", (int)strcspn(begin, "\n"), begin);
-}
-
-/* An instance that never runs. */
-static const char *nobody(void)
-{
-	static char name[128];
-
-	snprintf(name, sizeof(name), "%s-nobody", serve_stage_instance());
-	return name;
-}
-
-/* Serves "prod", and one that never runs, on a port; the same one again where it had one. */
-static void serve(const char *token_file)
-{
-	const char *args[] = {"serve",
-			      "--instance",
-			      serve_stage_instance(),
-			      "--instance",
-			      nobody(),
-			      "--listen",
-			      address[0] ? address : "127.0.0.1:0",
-			      token_file ? "--token-file" : NULL,
-			      token_file,
-			      NULL};
-
-	command_start(&stage.server, stage.tool.daemon.dir, args);
-	read_address();
-}
-
-static void look(void)
-{
-	char url[96];
-
-	snprintf(url, sizeof(url), "http://%s/", address);
-	browser_go(&browser, url);
-}
-
-static void run_steps(unsigned int steps)
-{
-	for (unsigned int i = 0; i < steps; i++)
-		engine_step(&stage.tool.engine, 0, 4);
-}
-
-#define expect_becomes(expression)                                                                 \
-	cr_assert(browser_becomes(&browser, expression), "%s: never; the console: %s", expression, \
-		  browser_errors(&browser))
-
-/* The page, of an engine that has run five steps of four rows. */
-static void show_five_steps(void)
-{
-	serve(NULL);
-	run_steps(5);
-	look();
-	expect_becomes("document.getElementById('heat-says').textContent.includes(', 20 tokens')");
-}
+TestSuite(page, .init = page_stage_start, .fini = page_stage_stop);
 
 /* ---- the heatmap -------------------------------------------------------------- */
 
@@ -161,6 +74,18 @@ static void expect_pixels(uint64_t steps, bool logarithmic)
 	json_decref(drawn);
 }
 
+/* Of the largest count: by its theme's last colour. */
+static void expect_brightest(unsigned int red, unsigned int green, unsigned int blue)
+{
+	char script[256];
+
+	snprintf(script, sizeof(script),
+		 "(() => { const c = document.getElementById('legend'); return [...c.getContext("
+		 "'2d').getImageData(c.width - 1, 0, 1, 1).data].join() === '%u,%u,%u,255'; })()",
+		 red, green, blue);
+	expect_becomes(script);
+}
+
 static void keep_picture(void)
 {
 	char path[512];
@@ -172,20 +97,22 @@ static void keep_picture(void)
 
 Test(page, the_heatmaps_pixels_are_the_counts_that_were_fed)
 {
-	show_five_steps();
+	page_five_steps();
 	expect_pixels(5, false);
+	expect_brightest(58, 6, 66);
 	browser_run(&browser, "const scale = document.getElementById('scale'); scale.value = 'log';"
 			      "scale.dispatchEvent(new Event('change'));");
 	expect_becomes("document.getElementById('legend-max').textContent.includes('log')");
 	expect_pixels(5, true);
-	run_steps(1);
+	page_run(1);
 	expect_becomes("document.getElementById('heat-says').textContent.includes(', 24 tokens')");
 	expect_pixels(6, true);
 	browser_prefer(&browser, "prefers-color-scheme", "dark");
 	expect_becomes("getComputedStyle(document.body).backgroundColor === 'rgb(17, 20, 27)'");
-	run_steps(1);
+	page_run(1);
 	expect_becomes("document.getElementById('heat-says').textContent.includes(', 28 tokens')");
 	expect_pixels(7, true);
+	expect_brightest(252, 232, 130);
 	keep_picture();
 	cr_expect_str_eq(browser_errors(&browser), "");
 }
@@ -208,7 +135,7 @@ Test(page, a_cell_says_what_it_is_to_pointers_and_to_keys)
 	uint32_t expert = engine_id(1, 2, 0, 0);
 	char script[512];
 
-	show_five_steps();
+	page_five_steps();
 	snprintf(script, sizeof(script),
 		 "const c = document.getElementById('heat'), b = c.getBoundingClientRect();"
 		 "c.dispatchEvent(new PointerEvent('pointermove', {"
@@ -236,7 +163,7 @@ Test(page, a_cell_says_what_it_is_to_pointers_and_to_keys)
 
 Test(page, it_says_when_the_server_is_gone_and_goes_on_with_the_next)
 {
-	show_five_steps();
+	page_five_steps();
 	expect_becomes(WORD("data") " === 'live' || " WORD("data") " === 'engine silent'");
 	expect_becomes(WORD("losses") " === 'nothing lost'");
 	command_free(&stage.server);
@@ -247,23 +174,23 @@ Test(page, it_says_when_the_server_is_gone_and_goes_on_with_the_next)
 					    "getElementById('verdict-losses').className.trim() === "
 					    "'verdict'"));
 	cr_expect(browser_becomes(&browser, "document.body.classList.contains('stale')"));
-	serve(NULL);
-	run_steps(1);
+	page_serve((const char *[]){NULL});
+	page_run(1);
 	expect_becomes(WORD("data") " === 'live'");
 	expect_becomes("!document.body.classList.contains('stale')");
 }
 
 Test(page, it_says_when_the_engine_is_silent_or_not_there)
 {
-	show_five_steps();
+	page_five_steps();
 	expect_becomes(WORD("data") " === 'engine silent'");
 	cr_expect(browser_becomes(&browser, "document.body.classList.contains('stale')"));
-	run_steps(1);
+	page_run(1);
 	expect_becomes(WORD("data") " === 'live'");
 	command_free(&stage.server);
 	engine_close(&stage.tool.engine);
 	test_daemon_kill(&stage.tool.daemon);
-	serve(NULL);
+	page_serve((const char *[]){NULL});
 	expect_becomes(WORD("data") " === 'no engine'");
 	expect_becomes(WORD("losses") " === 'not known'");
 }
@@ -281,12 +208,17 @@ static void choose_instance(const char *name)
 
 Test(page, of_an_engine_that_is_not_there_no_other_ones_figures_are_shown)
 {
-	show_five_steps();
+	page_five_steps();
 	expect_becomes("document.querySelectorAll('#balance tbody tr').length === 5");
 	expect_becomes(WORD("losses") " === 'nothing lost'");
-	choose_instance(nobody());
+	/* What was lost lately is said for ten seconds, of this engine. */
+	cr_assert_lt(engine_begin(&stage.tool.engine, 0, stage.tool.engine.max_rows + 1), 0);
+	expect_becomes(WORD("losses") " === 'being lost'");
+	choose_instance(page_nobody());
 	expect_becomes(WORD("data") " === 'no engine'");
-	expect_becomes(WORD("losses") " === 'waiting'");
+	expect_becomes("/^No such engine|too_big/.test(document.querySelector('#verdict-losses "
+		       ".more').textContent)");
+	cr_expect_str_eq(browser_text(&browser, "return " WORD("losses") ";"), "waiting");
 	expect_becomes("document.querySelector('#verdict-losses .more').textContent === "
 		       "'No such engine yet.'");
 	cr_expect_str_eq(browser_text(&browser, "return " WORD("balance") ";"), "waiting");
@@ -307,7 +239,7 @@ Test(page, of_an_engine_that_is_not_there_no_other_ones_figures_are_shown)
 
 Test(page, it_says_when_the_engine_has_ended)
 {
-	show_five_steps();
+	page_five_steps();
 	engine_close(&stage.tool.engine);
 	expect_becomes(WORD("data") " === 'engine ended'");
 	expect_becomes("document.querySelector('#verdict-losses .more').textContent"
@@ -318,7 +250,7 @@ Test(page, it_says_when_the_daemon_does_not_answer)
 {
 	bool said;
 
-	show_five_steps();
+	page_five_steps();
 	stand_still(stage.tool.daemon.pid);
 	said = browser_becomes(&browser, WORD("data") " === 'daemon does not answer'");
 	kill(stage.tool.daemon.pid, SIGCONT);
@@ -328,9 +260,9 @@ Test(page, it_says_when_the_daemon_does_not_answer)
 
 Test(page, what_is_paused_stands_still_a_sum_begins_anew_and_the_past_comes_back)
 {
-	show_five_steps();
+	page_five_steps();
 	browser_click(&browser, "#pause");
-	run_steps(1);
+	page_run(1);
 	expect_becomes("Number(document.getElementById('heat').dataset.heard) > 1");
 	expect_becomes(WORD("data") " === 'paused'");
 	expect_pixels(5, false);
@@ -355,7 +287,7 @@ Test(page, what_is_paused_stands_still_a_sum_begins_anew_and_the_past_comes_back
 
 Test(page, what_is_known_to_be_lost_comes_before_what_may_be)
 {
-	show_five_steps();
+	page_five_steps();
 	/* More rows than its schema allows. */
 	cr_assert_lt(engine_begin(&stage.tool.engine, 0, stage.tool.engine.max_rows + 1), 0);
 	expect_becomes("document.querySelector('#verdict-losses .more').textContent"
@@ -371,7 +303,7 @@ Test(page, a_loss_is_seen_at_once_with_its_cause)
 {
 	int64_t step;
 
-	show_five_steps();
+	page_five_steps();
 	expect_becomes(WORD("losses") " === 'nothing lost'");
 	step = engine_begin(&stage.tool.engine, 0, 4);
 	engine_capture(&stage.tool.engine, step, 0, 4);
@@ -391,7 +323,7 @@ Test(page, hostile_ids_are_text_and_nothing_else)
 		.size = sizeof(request), .id = HOSTILE, .prompt_tokens = 2};
 	int64_t handle;
 
-	show_five_steps();
+	page_five_steps();
 	handle = r3ring_request_begin(stage.tool.engine.producer, &request);
 	cr_assert_gt(handle, 0);
 	engine_step(&stage.tool.engine, handle, 1);
@@ -418,7 +350,7 @@ Test(page, hostile_ids_are_text_and_nothing_else)
 
 Test(page, a_telephone_shows_it_without_scrolling_sideways)
 {
-	show_five_steps();
+	page_five_steps();
 	expect_becomes("document.querySelector('#readers tbody').rows.length && "
 		       "document.querySelector('#channels tbody').rows.length");
 	browser_resize(&browser, 250, 740);
@@ -447,9 +379,9 @@ static const char *write_token(const char *token)
 
 Test(page, a_token_is_asked_for_and_kept_for_the_tab_alone)
 {
-	serve(write_token("s3cret\n"));
-	run_steps(5);
-	look();
+	page_serve((const char *[]){"--token-file", write_token("s3cret\n"), NULL});
+	page_run(5);
+	page_look();
 	expect_becomes("!document.getElementById('token-form').hidden");
 	browser_type(&browser, "#token", "wrong" BROWSER_ENTER);
 	expect_becomes("document.getElementById('token-said').textContent.includes('not know')");

@@ -4,57 +4,19 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "tests/support/browser.h"
-#include "tests/system/serve_stage.h"
+#include "tests/system/page_stage.h"
 
-static struct browser browser;
-
-static void start(void)
-{
-	if (!browser_is_there())
-		cr_skip_test(BROWSER_ABSENT);
-	serve_stage_start();
-	browser_start(&browser, stage.tool.daemon.dir);
-}
-
-static void stop(void)
-{
-	browser_stop(&browser);
-	if (stage.tool.daemon.dir[0])
-		serve_stage_stop();
-}
-
-TestSuite(page_routes, .init = start, .fini = stop);
-
-#define expect_becomes(expression)                                                                 \
-	cr_assert(browser_becomes(&browser, expression),                                           \
-		  "%s: never; it says \"%s\"; the console: %s", expression,                        \
-		  browser_text(&browser, "return document.getElementById('request-says')."         \
-					 "textContent + document.getElementById('routes-says')."   \
-					 "textContent;"),                                          \
-		  browser_errors(&browser))
+TestSuite(page_routes, .init = page_stage_start, .fini = page_stage_stop);
 
 #define SAYS "document.getElementById('routes-says').textContent"
 #define ROW(n) "document.querySelectorAll('#routes tbody tr')[" #n "]"
 
-/* The page, of "prod", served with these options. */
-static void look(const char *option, const char *value)
+/* The page, served with these options, NULL-terminated. */
+static void look(const char *const *options)
 {
-	const char *args[] = {"serve",    "--instance",  serve_stage_instance(),
-			      "--listen", "127.0.0.1:0", option,
-			      value,      NULL};
-	char told[512] = "", url[96];
-	const char *begin;
-
-	command_start(&stage.server, stage.tool.daemon.dir, args);
-	cr_assert(command_tells(&stage.server, "listening on 127.0.0.1:"));
-	cr_assert_gt(pread(stage.server.err_fd, told, sizeof(told) - 1, 0), 0);
-	begin = strstr(told, "127.0.0.1:");
-	cr_assert(begin);
-	snprintf(url, sizeof(url), "http://%.*s/", (int)strcspn(begin, "\n"), begin);
-	browser_go(&browser, url);
+	page_serve(options);
+	page_look();
 }
 
 static int64_t begin(const char *id, uint32_t prompt)
@@ -96,7 +58,7 @@ Test(page_routes, the_table_has_the_experts_of_each_token_and_layer)
 {
 	int64_t step;
 
-	look(NULL, NULL);
+	look((const char *[]){NULL});
 	step = engine_step(&stage.tool.engine, begin("one", 2), 4);
 	look_up("one", SAYS ".startsWith('So far 4 of 4 rows known.')");
 	expect_becomes("document.querySelectorAll('#routes tbody tr').length === 4");
@@ -119,7 +81,7 @@ Test(page_routes, what_is_missing_says_why_and_is_no_number)
 {
 	int64_t step;
 
-	look(NULL, NULL);
+	look((const char *[]){NULL});
 	step = engine_begin(&stage.tool.engine, begin("part", 2), 2);
 	engine_capture(&stage.tool.engine, step, 0, 2);
 	engine_end(&stage.tool.engine);
@@ -141,7 +103,7 @@ Test(page_routes, a_long_request_is_shown_page_by_page)
 	cr_assert_eq(engine_open(&stage.tool.engine, stage.tool.daemon.dir, serve_stage_instance(),
 				 100, NULL),
 		     0);
-	look(NULL, NULL);
+	look((const char *[]){NULL});
 	engine_step(&stage.tool.engine, begin("long", 90), 90);
 	look_up("long", SAYS ".startsWith('So far 90 of 90 rows known.')");
 	expect_becomes("document.getElementById('routes-back').disabled");
@@ -158,7 +120,7 @@ Test(page_routes, a_long_request_is_shown_page_by_page)
 
 Test(page_routes, a_request_that_was_evicted_says_so_and_how_many_there_were)
 {
-	look("--routes-memory", "64K");
+	look((const char *[]){"--routes-memory", "64K", NULL});
 	for (uint32_t i = 0; i < 400; i++) {
 		char id[32];
 
@@ -173,7 +135,7 @@ Test(page_routes, a_request_that_was_evicted_says_so_and_how_many_there_were)
 
 Test(page_routes, ids_that_are_no_text_are_offered_and_found)
 {
-	look(NULL, NULL);
+	look((const char *[]){NULL});
 	engine_step(&stage.tool.engine, begin("\xff<img src=x onerror=document.title=1>/routes", 2),
 		    1);
 	browser_run(&browser, "document.getElementById('request').focus();");

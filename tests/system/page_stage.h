@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The page of r3ring serve in a real browser, of an engine that really runs (serve_stage.h), for
+ * tests of what it shows.
+ */
+#ifndef TESTS_SYSTEM_PAGE_STAGE_H
+#define TESTS_SYSTEM_PAGE_STAGE_H
+
+#include "tests/support/browser.h"
+#include "tests/system/serve_stage.h"
+
+extern struct browser browser;
+
+/* For .init and .fini; skips the test where there is no browser. */
+void page_stage_start(void);
+void page_stage_stop(void);
+
+/* Serves "prod", and page_nobody(), with these options, NULL-terminated; on the same port again
+ * where it was served before. */
+void page_serve(const char *const *more);
+
+/* An instance that never runs. */
+const char *page_nobody(void);
+
+/* Goes to the page. */
+void page_look(void);
+
+/* The page, of an engine that has run five steps of four rows. */
+void page_five_steps(void);
+
+/* Runs steps of four rows. */
+void page_run(unsigned int steps);
+
+/* What it says of a request, and its console; for messages. */
+const char *page_says(void);
+
+#define expect_becomes(expression)                                                                 \
+	cr_assert(browser_becomes(&browser, expression), "%s: never; %s", expression, page_says())
+
+#define WORD(verdict) "document.querySelector('#verdict-" verdict " .word').textContent"
+
+#endif
