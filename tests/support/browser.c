@@ -220,6 +220,25 @@ void browser_type(struct browser *browser, const char *selector, const char *key
 			       json_pack("{s:s}", "text", keys)));
 }
 
+void browser_press(struct browser *browser, const char *key)
+{
+	json_decref(in_session(browser, "POST", "/actions",
+			       json_pack("{s:[{s:s, s:s, s:[{s:s, s:s}, {s:s, s:s}]}]}", "actions",
+					 "type", "key", "id", "keyboard", "actions", "type",
+					 "keyDown", "value", key, "type", "keyUp", "value", key)));
+}
+
+const char *browser_name(struct browser *browser, const char *selector)
+{
+	static char name[1024];
+	json_t *value =
+		in_session(browser, "GET", element(browser, selector, "computedlabel"), NULL);
+
+	snprintf(name, sizeof(name), "%s", json_is_string(value) ? json_string_value(value) : "");
+	json_decref(value);
+	return name;
+}
+
 /* A command of the browser's own protocol. */
 static void devtools(struct browser *browser, const char *name, json_t *parameters)
 {

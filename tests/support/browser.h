@@ -48,6 +48,13 @@ bool browser_becomes(struct browser *browser, const char *expression);
 void browser_click(struct browser *browser, const char *selector);
 void browser_type(struct browser *browser, const char *selector, const char *keys);
 
+/* Presses a key, wherever the focus is. */
+void browser_press(struct browser *browser, const char *key);
+
+/* What assistive technology calls an element, which is copied: static. */
+const char *browser_name(struct browser *browser, const char *selector);
+
+#define BROWSER_TAB "\xee\x80\x84"
 #define BROWSER_RIGHT "\xee\x80\x94" /* keys of WebDriver's, in UTF-8 */
 #define BROWSER_DOWN "\xee\x80\x95"
 #define BROWSER_ENTER "\xee\x80\x87"
