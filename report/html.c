@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "channel/base64.h"
 #include "channel/utf8.h"
-#include "serve/base64.h"
 
 #define NS UINT64_C(1000000000)
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */

@@ -8,7 +8,7 @@
 #include <microhttpd.h>
 #include <sha2.h>
 
-#include "serve/base64.h"
+#include "channel/base64.h"
 #include "serve/page.h"
 
 #define HASH_TEXT (BASE64_LENGTH(SHA256_DIGEST_LENGTH) + 1)

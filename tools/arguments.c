@@ -44,9 +44,11 @@ int arguments_number(const char *command, const char *option, const char *value,
 	return arguments_refuse_value(command, option, value, wanted);
 }
 
-int arguments_append(const char *command, const char ***list, uint32_t *count, const char *value)
+int arguments_append(const char *command, const char *const **list, uint32_t *count,
+		     const char *value)
 {
-	const char **grown = reallocarray(*list, *count + 1u, sizeof(*grown));
+	const char **grown =
+		reallocarray((void *)(uintptr_t)*list, *count + 1u, sizeof(const char *));
 
 	if (!grown) {
 		fprintf(stderr, "%s: no memory\n", command);
@@ -55,6 +57,11 @@ int arguments_append(const char *command, const char ***list, uint32_t *count, c
 	grown[(*count)++] = value;
 	*list = grown;
 	return 0;
+}
+
+void arguments_free(const char *const *list)
+{
+	free((void *)(uintptr_t)list);
 }
 
 bool arguments_seconds(const char *text, uint64_t *ns)

@@ -21,9 +21,11 @@ int arguments_refuse_value(const char *command, const char *option, const char *
 int arguments_number(const char *command, const char *option, const char *value, uint64_t least,
 		     uint64_t most, uint64_t *number);
 
-/* Appends the value of an option that can be given again to a list, which is to be freed.
- * Returns 0, or -ENOMEM, told. */
-int arguments_append(const char *command, const char ***list, uint32_t *count, const char *value);
+/* Appends the value of an option that can be given again to a list, NULL at first. Returns 0, or
+ * -ENOMEM, told. Pairs with arguments_free(). */
+int arguments_append(const char *command, const char *const **list, uint32_t *count,
+		     const char *value);
+void arguments_free(const char *const *list);
 
 /* Seconds above 0, with or without a fraction. False: it is none. */
 bool arguments_seconds(const char *text, uint64_t *ns);

@@ -167,15 +167,6 @@ static int parse_include(const char *value, uint32_t *include)
 
 /* ---- command line ------------------------------------------------------- */
 
-static int add_request(struct export_line *line)
-{
-	int code =
-		arguments_append("r3ring export", &line->request, &line->options.requests, optarg);
-
-	line->options.request = line->request;
-	return code;
-}
-
 static int take_layers(struct export_options *options)
 {
 	uint64_t range[2] = {0};
@@ -264,7 +255,8 @@ static int take_option(int option, struct export_line *line)
 		options->instance = optarg;
 		return 0;
 	case 'q':
-		return add_request(line);
+		return arguments_append("r3ring export", &options->request, &options->requests,
+					optarg);
 	case 's':
 		return arguments_time("r3ring export", "--since", optarg, &options->since_ns);
 	case 'u':
@@ -367,6 +359,6 @@ int cmd_export(int argc, char **argv)
 	} else {
 		code = export_run_line(&line);
 	}
-	free(line.request);
+	arguments_free(line.options.request);
 	return code;
 }

@@ -13,7 +13,6 @@
 struct export_line {
 	const char *dir;
 	struct export_options options;
-	const char **request; /* [options.requests], owned */
 	bool progress, json, help;
 };
 

@@ -42,7 +42,6 @@ static const char usage[] =
 
 struct command_line {
 	struct replay_options replay;
-	const char **requests; /* [replay.request_count], owned */
 	bool json, help;
 };
 
@@ -71,15 +70,6 @@ static int take_rate(struct replay_options *replay)
 	return 0;
 }
 
-static int take_request(struct command_line *line)
-{
-	int code = arguments_append("r3ring replay", &line->requests, &line->replay.request_count,
-				    optarg);
-
-	line->replay.requests = line->requests;
-	return code;
-}
-
 static int take_option(int option, struct command_line *line)
 {
 	switch (option) {
@@ -92,7 +82,8 @@ static int take_option(int option, struct command_line *line)
 	case 'r':
 		return take_rate(&line->replay);
 	case 'q':
-		return take_request(line);
+		return arguments_append("r3ring replay", &line->replay.requests,
+					&line->replay.request_count, optarg);
 	case 'j':
 		line->json = true;
 		return 0;
@@ -229,6 +220,6 @@ int cmd_replay(int argc, char **argv)
 		fputs(usage, stdout);
 	else
 		code = replay(&line);
-	free(line.requests);
+	arguments_free(line.replay.requests);
 	return code;
 }

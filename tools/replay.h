@@ -27,7 +27,7 @@ struct replay_options {
 	const char *source;   /* whose channels are replayed; NULL: the archive has one only */
 	enum replay_pace pace;
 	double rate;
-	const char **requests; /* [request_count] text ids; 0: all */
+	const char *const *requests; /* [request_count] text ids; 0: all */
 	uint32_t request_count;
 	const uint32_t *stop; /* set to 1 from elsewhere to end early */
 };

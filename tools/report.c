@@ -69,15 +69,6 @@ static int take_numbers(int option, struct report_line *line)
 	}
 }
 
-static int add_request(struct report_line *line)
-{
-	int code =
-		arguments_append("r3ring report", &line->request, &line->options.requests, optarg);
-
-	line->options.request = line->request;
-	return code;
-}
-
 static int take_option(int option, struct report_line *line)
 {
 	switch (option) {
@@ -94,7 +85,8 @@ static int take_option(int option, struct report_line *line)
 		line->options.instance = optarg;
 		return 0;
 	case 'q':
-		return add_request(line);
+		return arguments_append("r3ring report", &line->options.request,
+					&line->options.requests, optarg);
 	case 's':
 		return arguments_time("r3ring report", "--since", optarg, &line->options.since_ns);
 	case 'u':
@@ -176,6 +168,6 @@ int cmd_report(int argc, char **argv)
 	} else {
 		code = report_run_line(&line);
 	}
-	free(line.request);
+	arguments_free(line.options.request);
 	return code;
 }

@@ -11,7 +11,6 @@ struct report_line {
 	const char *dir;
 	const char *page, *png; /* NULL: not asked for */
 	const char *title;      /* NULL: of the model's name */
-	const char **request;   /* [options.requests], owned */
 	struct report_options options;
 	struct r3ring_eplb_options place; /* gpus 0: nobody said */
 	bool progress, help;

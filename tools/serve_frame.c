@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "serve/base64.h"
+#include "channel/base64.h"
 #include "serve/past.h"
 #include "tools/json_values.h"
 #include "tools/load_json.h"

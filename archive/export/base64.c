@@ -8,6 +8,7 @@
 
 #include "archive/export/json_text.h"
 #include "archive/export/single.h"
+#include "channel/base64.h"
 
 #define GROUPS_AT_ONCE 4096u /* of 3 bytes, 4 letters */
 
@@ -44,29 +45,17 @@ static int base64_request(struct export_writer *writer, const struct export_requ
 
 /* ---- letters ------------------------------------------------------------ */
 
-static void letters_of(char *to, const uint8_t *from)
-{
-	static const char letters[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-	to[0] = letters[from[0] >> 2];
-	to[1] = letters[(from[0] & 3) << 4 | from[1] >> 4];
-	to[2] = letters[(from[1] & 15) << 2 | from[2] >> 6];
-	to[3] = letters[from[2] & 63];
-}
-
 static int put_groups(struct export_writer *writer, const uint8_t *from, size_t groups,
 		      struct r3ring_error *err)
 {
-	char text[GROUPS_AT_ONCE * 4];
+	char text[BASE64_LENGTH(GROUPS_AT_ONCE * 3) + 1];
 	int rc = 0;
 
 	while (!rc && groups) {
 		size_t now = groups < GROUPS_AT_ONCE ? groups : GROUPS_AT_ONCE;
 
-		for (size_t i = 0; i < now; i++)
-			letters_of(text + i * 4, from + i * 3);
-		rc = export_file_append(&writer->file, text, now * 4, err);
+		base64_encode(from, now * 3, text);
+		rc = export_file_append(&writer->file, text, BASE64_LENGTH(now * 3), err);
 		from += now * 3;
 		groups -= now;
 	}
@@ -99,16 +88,12 @@ static int base64_rows(struct export_writer *writer, const struct export_chunk *
 
 static int base64_request_end(struct export_writer *writer, struct r3ring_error *err)
 {
-	const uint32_t rests = writer->rests;
-	char last[4] = "";
+	char last[BASE64_LENGTH(sizeof(writer->rest)) + 1];
 	int rc = 0;
 
-	if (rests) {
-		memset(writer->rest + rests, 0, sizeof(writer->rest) - rests);
-		letters_of(last, writer->rest);
-		memset(last + 1 + rests, '=', 3 - rests);
-		rc = export_file_append(&writer->file, last, sizeof(last), err);
-	}
+	base64_encode(writer->rest, writer->rests, last);
+	if (writer->rests)
+		rc = export_file_append(&writer->file, last, BASE64_LENGTH(writer->rests), err);
 	writer->rests = 0;
 	return rc ? rc : export_file_append(&writer->file, "\"}}\n", 4, err);
 }

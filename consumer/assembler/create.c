@@ -5,6 +5,7 @@
 
 #include "channel/socket.h"
 #include "consumer/assembler/assembler.h"
+#include "consumer/options.h"
 
 #define BYTES_MAX_DEFAULT (UINT64_C(1) << 30)
 #define BYTES_MAX (UINT64_MAX / 4) /* more than there is: sums of it have room */
@@ -15,13 +16,10 @@
 static int options_take(struct r3ring_assembler_options *to,
 			const struct r3ring_assembler_options *from, struct r3ring_error *err)
 {
-	if (from) {
-		if (from->size < sizeof(*from))
-			return r3ring_error_set(err, -EINVAL,
-						"size: %zu is less than that of the options",
-						from->size);
-		*to = *from;
-	}
+	int r = options_copy(to, from, sizeof(*to), err);
+
+	if (r < 0)
+		return r;
 	if (to->policy != R3RING_ROWS_FIRST && to->policy != R3RING_ROWS_LATEST)
 		return r3ring_error_set(err, -EINVAL, "policy: %d is none", (int)to->policy);
 	if (!to->max_bytes)

@@ -6,6 +6,7 @@
 
 #include "channel/socket.h"
 #include "consumer/load/load.h"
+#include "consumer/options.h"
 
 #define WINDOW_STEPS_DEFAULT 256u
 #define WINDOW_NS_DEFAULT UINT64_C(1000000000)
@@ -17,13 +18,10 @@
 static int options_take(struct r3ring_load_options *to, const struct r3ring_load_options *from,
 			struct r3ring_error *err)
 {
-	if (from) {
-		if (from->size < sizeof(*from))
-			return r3ring_error_set(err, -EINVAL,
-						"size: %zu is less than that of the options",
-						from->size);
-		*to = *from;
-	}
+	int r = options_copy(to, from, sizeof(*to), err);
+
+	if (r < 0)
+		return r;
 	if (!to->window_steps)
 		to->window_steps = WINDOW_STEPS_DEFAULT;
 	if (!to->window_ns)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "consumer/options.h"
 #include "consumer/signature/signature.h"
 
 #define REQUESTS_DEFAULT 4096u
@@ -14,13 +15,10 @@
 static int options_take(struct r3ring_signatures_options *to,
 			const struct r3ring_signatures_options *from, struct r3ring_error *err)
 {
-	if (from) {
-		if (from->size < sizeof(*from))
-			return r3ring_error_set(err, -EINVAL,
-						"size: %zu is less than that of the options",
-						from->size);
-		*to = *from;
-	}
+	int r = options_copy(to, from, sizeof(*to), err);
+
+	if (r < 0)
+		return r;
 	if (!to->max_requests)
 		to->max_requests = REQUESTS_DEFAULT;
 	if (!to->max_ended)

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "serve/base64.h"
+#include "channel/base64.h"
 #include "serve/page.h"
 #include "tools/serve_frame.h"
 

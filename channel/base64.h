@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes as text: RFC 4648, section 4. */
-#ifndef SERVE_BASE64_H
-#define SERVE_BASE64_H
+#ifndef CHANNEL_BASE64_H
+#define CHANNEL_BASE64_H
 
 #include <stddef.h>
 
