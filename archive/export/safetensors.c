@@ -14,31 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "archive/export/file.h"
-#include "archive/export/format.h"
 #include "archive/export/json_text.h"
-#include "archive/export/runs.h"
+#include "archive/export/safetensors.h"
 #include "archive/export/text.h"
 
-#define ROOM 65536u /* for the header and its length; where the routes begin */
 #define HEADER_MAX 100000000u
-
-enum part { ROUTES, CU_SEQLENS, PROMPTS, LAYER_IDS, IDS, PATCHES, PARTS };
-enum run { POSITIONS, VERSIONS, VALID, RUNS };
 
 /* A row that was rewritten: its mask lies behind this. */
 struct patch {
 	uint64_t row, weight_version;
-};
-
-struct export_writer {
-	const struct export_plan *plan;
-	struct export_file part[PARTS];
-	struct export_runs run[RUNS];
-	uint64_t begin[RUNS];     /* where they are in the output */
-	uint8_t *all;             /* [layers] the mask of a row that has all */
-	struct export_file moved; /* the output, where the room did not do */
-	uint64_t rows, requests;
 };
 
 const struct export_format export_safetensors = {
@@ -224,152 +208,12 @@ static int safetensors_patch(struct export_writer *writer, uint64_t number,
 		  : export_file_append(&writer->part[PATCHES], chunk->valid, plan->layers, err);
 }
 
-/* ---- header ------------------------------------------------------------- */
-
-static const char *dtype_name(enum export_dtype dtype)
-{
-	static const char *const names[EXPORT_DTYPES] = {
-		[EXPORT_DTYPE_DEFAULT] = "", [EXPORT_U8] = "U8",   [EXPORT_I8] = "I8",
-		[EXPORT_U16] = "U16",        [EXPORT_I16] = "I16", [EXPORT_I32] = "I32",
-		[EXPORT_I64] = "I64",
-	};
-
-	return names[dtype];
-}
-
-static uint64_t routes_bytes(const struct export_writer *writer)
-{
-	return writer->part[ROUTES].size - ROOM;
-}
-
-static void put_kinds(FILE *out, const struct export_plan *plan)
-{
-	fputs(",\"layer_kinds\":\"[", out);
-	for (uint32_t i = 0; i < plan->layers; i++) {
-		fputs(i ? "," : "", out);
-		export_json_nested(out, plan->layer[i].bound
-						? r3ring_layer_kind_name(plan->layer[i].kind)
-						: "dense");
-	}
-	fputs("]\"", out);
-}
-
-/* Cells that are filled, by cause: a JSON object as text. */
-static void put_filled(FILE *out, const struct export_summary *summary)
-{
-	const char *separator = "";
-
-	fprintf(out, ",\"filled\":\"%" PRIu64 "\",\"filled_by_cause\":\"{",
-		export_summary_filled(summary));
-	for (uint32_t cause = 0; cause < R3RING_MISSING_CAUSES; cause++) {
-		if (!summary->filled[cause])
-			continue;
-		fputs(separator, out);
-		export_json_nested(out, r3ring_missing_cause_name(cause));
-		fprintf(out, ":%" PRIu64, summary->filled[cause]);
-		separator = ",";
-	}
-	fputs("}\"", out);
-}
-
-static void put_metadata(FILE *out, const struct export_writer *writer)
-{
-	const struct export_plan *plan = writer->plan;
-
-	fputs("{\"__metadata__\":{\"format\":\"r3ring.routes\",\"version\":\"1\"", out);
-	fprintf(out, ",\"writer\":\"r3ring %s\",\"for\":\"%s\"", R3RING_VERSION,
-		plan->format->name);
-	fputs(",\"model\":", out);
-	export_json_string(out, plan->model);
-	fprintf(out, ",\"id_space\":\"logical\",\"experts\":\"%u\",\"top_k\":\"%u\"", plan->experts,
-		plan->top_k);
-	fprintf(out, ",\"rows\":\"%s\",\"missing\":\"%s\",\"pad\":\"%s\",\"layers\":\"%s\"",
-		export_rows_name(plan->rows), export_fill_name(plan->missing),
-		export_fill_name(plan->pad), export_layers_name(plan->all));
-	fprintf(out, ",\"policy\":\"%s\",\"requests\":\"%" PRIu64 "\"",
-		plan->options->policy == R3RING_ROWS_LATEST ? "latest" : "first", writer->requests);
-	put_filled(out, plan->summary);
-	fprintf(out, ",\"gaps\":\"%" PRIu64 "\",\"repeated_ids\":\"%" PRIu64 "\"",
-		plan->summary->losses.gaps, plan->summary->repeated_ids);
-	fprintf(out, ",\"segments_rotated_out\":\"%" PRIu64 "\"",
-		plan->summary->losses.rotated.segments);
-	put_kinds(out, plan);
-	fputs(",\"request_ids\":\"[", out);
-}
-
-/* The tensor that comes next: offsets go up by what it holds. @shape: behind the first number. */
-static void put_tensor(FILE *out, const char *name, const char *dtype, const char *shape,
-		       uint64_t rows, uint64_t bytes, uint64_t *offset)
-{
-	fprintf(out,
-		",\"%s\":{\"dtype\":\"%s\",\"shape\":[%" PRIu64 "%s],\"data_offsets\":[%" PRIu64
-		",%" PRIu64 "]}",
-		name, dtype, rows, shape, *offset, *offset + bytes);
-	*offset += bytes;
-}
-
-static void put_numbers(FILE *out, const struct export_file *part, const char *name,
-			uint64_t *offset)
-{
-	put_tensor(out, name, "I64", "", part->size / sizeof(uint64_t), part->size, offset);
-}
-
-static void put_run(FILE *out, const struct export_runs *run, const char *name, const char *dtype,
-		    const char *shape, uint64_t *offset)
-{
-	put_tensor(out, name, dtype, shape, run->all, export_runs_bytes(run), offset);
-}
-
-static void put_tensors(FILE *out, const struct export_writer *writer)
-{
-	const struct export_plan *plan = writer->plan;
-	const struct export_file *part = writer->part;
-	char layers[16], cells[32];
-	uint64_t offset = 0;
-
-	snprintf(layers, sizeof(layers), ",%u", plan->layers);
-	snprintf(cells, sizeof(cells), ",%u,%u", plan->layers, plan->top_k);
-	fputs("]\"}", out);
-	put_tensor(out, plan->format->tensor, dtype_name(plan->dtype), cells, writer->rows,
-		   routes_bytes(writer), &offset);
-	put_run(out, &writer->run[POSITIONS], "positions", "I64", "", &offset);
-	put_run(out, &writer->run[VERSIONS], "weight_version", "U64", "", &offset);
-	put_numbers(out, &part[CU_SEQLENS], "cu_seqlens", &offset);
-	put_numbers(out, &part[PROMPTS], "prompt_tokens", &offset);
-	put_numbers(out, &part[LAYER_IDS], "layer_ids", &offset);
-	put_run(out, &writer->run[VALID], "valid", "BOOL", layers, &offset);
-	fputc('}', out);
-}
-
-/* The header's two ends; the request ids, of which there may be many, stand between. */
-struct header {
-	char *head, *tail;
-	size_t head_bytes, tail_bytes;
-};
-
-static int header_make(struct header *header, const struct export_writer *writer,
-		       struct r3ring_error *err)
-{
-	FILE *head = open_memstream(&header->head, &header->head_bytes);
-	FILE *tail = open_memstream(&header->tail, &header->tail_bytes);
-	bool failed = !head || !tail;
-
-	if (head) {
-		put_metadata(head, writer);
-		failed |= fclose(head) != 0;
-	}
-	if (tail) {
-		put_tensors(tail, writer);
-		failed |= fclose(tail) != 0;
-	}
-	return failed ? r3ring_error_set(err, -ENOMEM, "no memory") : 0;
-}
-
 /* ---- the end ------------------------------------------------------------ */
 
 /* Length, header and spaces, up to where the routes begin. */
 static int put_header(struct export_writer *writer, struct export_file *file,
-		      const struct header *header, uint64_t begin, struct r3ring_error *err)
+		      const struct safetensors_header *header, uint64_t begin,
+		      struct r3ring_error *err)
 {
 	const uint64_t length = begin - sizeof(length);
 	int rc = export_file_append(file, &length, sizeof(length), err);
@@ -386,7 +230,7 @@ static int put_header(struct export_writer *writer, struct export_file *file,
 }
 
 /* The room does: the header is made apart and copied into it. */
-static int fill_room(struct export_writer *writer, const struct header *header,
+static int fill_room(struct export_writer *writer, const struct safetensors_header *header,
 		     struct r3ring_error *err)
 {
 	struct export_file *routes = &writer->part[ROUTES];
@@ -399,19 +243,20 @@ static int fill_room(struct export_writer *writer, const struct header *header,
 }
 
 /* Numbers of 8 bytes follow the routes, and are to be aligned in the file. */
-static uint64_t begin_of_routes(const struct export_writer *writer, const struct header *header)
+static uint64_t begin_of_routes(const struct export_writer *writer,
+				const struct safetensors_header *header)
 {
 	const uint64_t least =
 		sizeof(uint64_t) + header->head_bytes + writer->part[IDS].size + header->tail_bytes;
-	const uint64_t shift = (8 - routes_bytes(writer) % 8) % 8;
+	const uint64_t shift = (8 - safetensors_routes_bytes(writer) % 8) % 8;
 
 	if (least <= ROOM && !shift)
 		return ROOM;
 	return (least + 7) / 8 * 8 + shift;
 }
 
-static int move_routes(struct export_writer *writer, const struct header *header, uint64_t begin,
-		       struct r3ring_error *err)
+static int move_routes(struct export_writer *writer, const struct safetensors_header *header,
+		       uint64_t begin, struct r3ring_error *err)
 {
 	int rc = export_file_create(&writer->moved, writer->part[ROUTES].out, err);
 
@@ -466,8 +311,8 @@ static int put_small_tensors(struct export_writer *writer, struct export_file *o
 	return rc ? rc : put_patches(writer, output, err);
 }
 
-static int publish(struct export_writer *writer, const struct header *header, uint64_t *bytes,
-		   struct r3ring_error *err)
+static int publish(struct export_writer *writer, const struct safetensors_header *header,
+		   uint64_t *bytes, struct r3ring_error *err)
 {
 	const uint64_t begin = begin_of_routes(writer, header);
 	struct export_file *output = begin == ROOM ? &writer->part[ROUTES] : &writer->moved;
@@ -491,13 +336,12 @@ static int publish(struct export_writer *writer, const struct header *header, ui
 static int safetensors_finish(struct export_writer *writer, uint64_t *bytes,
 			      struct r3ring_error *err)
 {
-	struct header header = {0};
-	int rc = header_make(&header, writer, err);
+	struct safetensors_header header;
+	int rc = safetensors_header_make(&header, writer, err);
 
 	if (!rc)
 		rc = publish(writer, &header, bytes, err);
-	free(header.head);
-	free(header.tail);
+	safetensors_header_free(&header);
 	return rc;
 }
 
