@@ -100,6 +100,33 @@ Test(archive_state, a_channel_whose_first_generation_is_damaged_is_read_from_its
 	cr_expect_eq(tally.gaps_unsized, 1);
 }
 
+/* Whose next begins with record 1 as well as it would have. */
+Test(archive_state, a_generation_without_a_record_is_not_gone_on_with)
+{
+	const uint8_t uuid[16] = {7};
+	struct archive_tally tally;
+
+	builder_open(&skip.builder, 0);
+	skip.builder.apart = true;
+	builder_segment(&skip.builder);
+	builder_ready(&skip.builder);
+	story_begin(&skip.other, &skip.builder, 1, "small/1");
+	builder_block(&skip.builder, 0);
+	builder_channel(&skip.builder, 0, "small/0", false);
+	builder_generation(&skip.builder, 0, 1, uuid, 0, false);
+	story_step(&skip.other, 1, 0, 1);
+	skip.story = (struct story){.builder = &skip.builder, .name = "small/0"};
+	story_generation(&skip.story, 2);
+	story_step(&skip.story, 1, 0, 1);
+	story_step(&skip.other, 1, 0, 1);
+	builder_segment_end(&skip.builder, true);
+	skip_read_whole();
+	tally = skip_with_changed(4, HEAD + 3);
+	cr_expect_eq(tally.wrong, 0);
+	cr_expect_eq(tally.records, 1 + 2 * OF_STEP, "%lu", tally.records);
+	cr_expect_eq(tally.gaps_unsized, 1);
+}
+
 Test(archive_state, the_next_segment_says_exactly_what_was_hidden_of_a_generation)
 {
 	struct story *const both[] = {&skip.story, &skip.other};
