@@ -171,12 +171,12 @@ static void tell_alike(void)
 		story_step(&skip.other, 1, 0, 1);
 		seq = skip.story.seq;
 		builder_block(&skip.builder, 0);
-		story_generation(&skip.story, generation);
 		skip.story.absent = true;
+		story_generation(&skip.story, generation);
 		while (skip.story.seq < seq)
 			story_step(&skip.story, 1, 0, 1);
 		skip.story.absent = false;
-		builder_gap(&skip.builder, 0, 2, skip.story.seq, ARCHIVE_GAP_LATE);
+		builder_gap(&skip.builder, 0, 1, skip.story.seq, ARCHIVE_GAP_LATE);
 		builder_block(&skip.builder, 0);
 	}
 	story_step(&skip.story, 1, 0, 1);
