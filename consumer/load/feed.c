@@ -24,6 +24,14 @@ static void note_gap(struct load_channel *channel, const struct r3ring_view *vie
 		channel->unseen.lost[R3RING_MISSING_GAP] += view->units - expected;
 }
 
+/* Steps of the present schema, where there is one, are counted. */
+static void end_steps(struct r3ring_load *load, struct load_channel *channel)
+{
+	load_steps_end_all(channel);
+	if (load_board_now(channel))
+		load_steps_settle(load, channel, true);
+}
+
 /* Epochs and handles begin anew. Noticed by any record, since a reader that was lapped may not
  * have the first one. */
 static void new_generation(struct r3ring_load *load, struct load_channel *channel,
@@ -31,9 +39,7 @@ static void new_generation(struct r3ring_load *load, struct load_channel *channe
 {
 	struct load_board *board = load_board_now(channel);
 
-	load_steps_end_all(channel);
-	if (board)
-		load_steps_settle(load, channel, true);
+	end_steps(load, channel);
 	for (uint32_t i = 0; i < channel->boards; i++)
 		load_board_end_epoch(channel->board[i]);
 	if (board && board->ever.steps)
@@ -75,6 +81,17 @@ static bool other_model(struct r3ring_load *load, const struct r3ring_schema_rec
 	       load->experts != schema->experts || load->top_k != schema->top_k;
 }
 
+static int begin_schema(struct r3ring_load *load, struct load_channel *channel,
+			const struct r3ring_record *record)
+{
+	int r;
+
+	channel->schema = record->u.schema.head;
+	r = load_board_take(load, channel, record);
+	channel->schema_seen = r == 0;
+	return r;
+}
+
 static int feed_schema(struct r3ring_load *load, struct load_channel *channel,
 		       const struct r3ring_record *record)
 {
@@ -83,14 +100,14 @@ static int feed_schema(struct r3ring_load *load, struct load_channel *channel,
 
 	channel->copy = schema->replica != 0;
 	channel->schema_seen = false;
-	r3ring_store_relaxed_u32(&channel->ended, channel->copy || channel->draft);
 	if (channel->copy || channel->draft)
-		return 0;
-	if (other_model(load, schema))
-		return -EPROTO;
-	channel->schema = *schema;
-	r = load_board_take(load, channel, record);
-	channel->schema_seen = r == 0;
+		r = 0;
+	else if (other_model(load, schema))
+		r = -EPROTO;
+	else
+		r = begin_schema(load, channel, record);
+	/* Of one that is refused nothing is counted: what was is not of now. */
+	r3ring_store_relaxed_u32(&channel->ended, !channel->schema_seen);
 	return r;
 }
 
@@ -140,6 +157,22 @@ static void note_early(struct r3ring_load *load, struct load_channel *channel,
 		load_note_unknown(load, channel, record->u.step.head.step);
 	else if (record->type == R3RING_LAYER)
 		load_note_unknown(load, channel, record->u.layer.head.step);
+}
+
+/* ---- the end --------------------------------------------------------------------- */
+
+static void end_channel(struct r3ring_load *load, struct load_channel *channel)
+{
+	end_steps(load, channel);
+	r3ring_store_relaxed_u32(&channel->ended, 1);
+}
+
+int r3ring_load_end(struct r3ring_load *load, uint32_t index)
+{
+	if (index >= load->channels)
+		return -EINVAL;
+	end_channel(load, load->channel[index]);
+	return 0;
 }
 
 /* ---- one record ------------------------------------------------------------------ */
@@ -197,9 +230,7 @@ static int feed_record(struct r3ring_load *load, struct load_channel *channel,
 	case R3RING_EPLB:
 		return load_maps_take(load, channel, record);
 	case R3RING_CLOSED:
-		load_steps_end_all(channel);
-		load_steps_settle(load, channel, true);
-		r3ring_store_relaxed_u32(&channel->ended, 1);
+		end_channel(load, channel);
 		return 0;
 	default:
 		return 0;

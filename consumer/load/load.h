@@ -195,7 +195,7 @@ struct load_channel {
 	bool draft;
 	bool copy;
 	bool schema_seen;
-	uint32_t ended;                  /* read by others: CLOSED, and not begun again */
+	uint32_t ended; /* read by others: CLOSED, or told so, and not begun again */
 	uint64_t generation, seq, units; /* of the last record */
 	uint64_t unknown_step;           /* the newest of which too little is known to be counted */
 	struct r3ring_schema_record schema;

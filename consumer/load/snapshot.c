@@ -8,8 +8,16 @@
 #include "consumer/layers.h"
 #include "consumer/load/load.h"
 
+/* Whom a snapshot's newest step and its epoch are of. */
+enum now {
+	NOW_UNKNOWN,
+	NOW_OF_ENDED,
+	NOW_OF_RUNNING,
+};
+
 struct r3ring_load_snapshot {
 	struct r3ring_load_info info;
+	enum now now;
 	struct r3ring_layer_entry *layer;
 	uint32_t layers;
 	double *counts, *rows, *no_expert; /* of one piece, that `counts` begins */
@@ -65,6 +73,11 @@ static int channels_of(struct asking *asking, uint32_t channel)
 	return 0;
 }
 
+static bool has_ended(const struct asking *asking, uint32_t channel)
+{
+	return r3ring_load_relaxed_u32(&asking->load->channel[channel]->ended);
+}
+
 /* The boards that are to be read of a channel: one, unless all that ever was is asked for.
  * Returns how many. */
 static uint32_t boards_of(const struct asking *asking, uint32_t channel,
@@ -79,7 +92,7 @@ static uint32_t boards_of(const struct asking *asking, uint32_t channel,
 		memcpy(board, one->board, boards * sizeof(*board));
 		return boards;
 	}
-	if (asking->merged && r3ring_load_relaxed_u32(&one->ended))
+	if (asking->merged && has_ended(asking, channel))
 		return 0;
 	board[0] = load_board_now(one);
 	return board[0] != NULL;
@@ -175,8 +188,25 @@ static void add_layers(struct r3ring_load_snapshot *snapshot, const struct load_
 
 /* ---- the account of it -------------------------------------------------------------- */
 
-static void add_stretch(struct r3ring_load_info *info, const struct load_stretch *stretch,
-			uint64_t epoch)
+/* Of all that ever was: a channel that has ended holds no other back. */
+static void add_now(struct r3ring_load_snapshot *snapshot, const struct load_stretch *stretch,
+		    uint64_t epoch, bool ended)
+{
+	struct r3ring_load_info *info = &snapshot->info;
+
+	if (ended && snapshot->now == NOW_OF_RUNNING)
+		return;
+	if (snapshot->now == NOW_UNKNOWN || (!ended && snapshot->now == NOW_OF_ENDED)) {
+		info->to_ns = stretch->to_ns;
+		info->epoch = epoch;
+	} else {
+		info->to_ns = info->to_ns < stretch->to_ns ? info->to_ns : stretch->to_ns;
+		info->epoch = info->epoch == epoch ? epoch : 0;
+	}
+	snapshot->now = ended ? NOW_OF_ENDED : NOW_OF_RUNNING;
+}
+
+static void add_stretch(struct r3ring_load_info *info, const struct load_stretch *stretch)
 {
 	bool first = !info->channels++;
 
@@ -184,11 +214,8 @@ static void add_stretch(struct r3ring_load_info *info, const struct load_stretch
 		info->steps = stretch->steps;
 	if (first || info->from_ns > stretch->from_ns)
 		info->from_ns = stretch->from_ns;
-	if (first || info->to_ns > stretch->to_ns)
-		info->to_ns = stretch->to_ns;
 	info->from_step = first ? stretch->from_step : 0;
 	info->to_step = first ? stretch->to_step : 0;
-	info->epoch = first || info->epoch == epoch ? epoch : 0;
 	info->window_cut |= stretch->cut;
 	load_accounts_add(&info->accounts, &stretch->accounts);
 }
@@ -279,16 +306,19 @@ static void add_board(const struct asking *asking, struct r3ring_load_snapshot *
 	hold_leave(&image->hold);
 }
 
-static void add_channel(const struct asking *asking, struct r3ring_load_snapshot *snapshot,
-			struct load_board *const *board, uint32_t boards)
+static void add_channel(const struct asking *asking, uint32_t channel,
+			struct r3ring_load_snapshot *snapshot, struct load_board *const *board,
+			uint32_t boards)
 {
 	struct load_stretch stretch = {0};
 	uint64_t epoch = 0;
 
 	for (uint32_t i = 0; i < boards; i++)
 		add_board(asking, snapshot, board[i], &stretch, &epoch);
-	if (stretch.steps)
-		add_stretch(&snapshot->info, &stretch, epoch);
+	if (!stretch.steps)
+		return;
+	add_stretch(&snapshot->info, &stretch);
+	add_now(snapshot, &stretch, epoch, has_ended(asking, channel));
 }
 
 static int read_all(const struct asking *asking, struct r3ring_load_snapshot *snapshot)
@@ -305,7 +335,7 @@ static int read_all(const struct asking *asking, struct r3ring_load_snapshot *sn
 		if (!any)
 			r = make_room(snapshot, board[0]->shape.experts);
 		if (r == 0)
-			add_channel(asking, snapshot, board, boards);
+			add_channel(asking, i, snapshot, board, boards);
 		any = board[0];
 	}
 	if (r == 0 && any && snapshot->info.channels)
@@ -320,6 +350,7 @@ int r3ring_load_read(const struct r3ring_load *load, uint32_t channel, enum r3ri
 	int r = channels_of(&asking, channel);
 
 	snapshot->info = (struct r3ring_load_info){0};
+	snapshot->now = NOW_UNKNOWN;
 	if (r == 0 && (over > R3RING_LOAD_EVER ||
 		       (over >= R3RING_LOAD_AVERAGE && epoch != R3RING_LOAD_ANY_EPOCH)))
 		r = -EINVAL;

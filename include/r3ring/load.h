@@ -104,6 +104,19 @@ R3RING_API int r3ring_load_skip(struct r3ring_load *load, uint32_t channel,
 				const struct r3ring_view *view);
 
 /*
+ * Tells that a channel has ended, where no record does: a daemon that lives keeps the ring of an
+ * engine that ended, or died, open for those who read late, and only its status says so. As its
+ * CLOSED record does: the channel's open step is counted, and it is in no merged load, until a
+ * SCHEMA is fed again, as a later generation begins with. The feeding thread, once it has fed all
+ * that there was; told again it changes nothing.
+ *
+ * @channel: index.
+ *
+ * Returns 0 or -EINVAL (no such channel).
+ */
+R3RING_API int r3ring_load_end(struct r3ring_load *load, uint32_t channel);
+
+/*
  * Whether the view that was opened last is intact: r3ring_cursor_check(), r3ring_reader_check()
  * or r3ring_instance_check(), which are called once for it.
  */
@@ -202,10 +215,11 @@ struct r3ring_load_info {
 	uint64_t from_step, to_step;            /* merged: 0 but for one channel */
 	uint64_t from_ns, to_ns;                /* CLOCK_MONOTONIC: when the first and the newest
 						 * step were published; merged: the newest of the
-						 * channel that is furthest behind */
+						 * channel that is furthest behind, of those that
+						 * have not ended, or else of all */
 	uint64_t age_ns;                        /* since to_ns, at the time of reading */
 	uint64_t epoch; /* of the EPLB map that the newest step ran with, 0: none, or the merged
-			 * channels differ */
+			 * channels (that have not ended, or else all) differ */
 	struct r3ring_load_accounts accounts;
 };
 
