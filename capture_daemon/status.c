@@ -44,6 +44,7 @@ static json_t *uuid_text(const uint8_t uuid[16])
 	return json_string(text);
 }
 
+/* A daemon that is stopping has drained engines that live, and go on under the next one. */
 static const char *state_name(const struct channel *channel)
 {
 	static const char *const names[] = {
@@ -52,7 +53,7 @@ static const char *state_name(const struct channel *channel)
 		[CHANNEL_ORPHAN] = "orphan",
 	};
 
-	return names[channel->state];
+	return names[channel->producer ? CHANNEL_LIVE : channel->state];
 }
 
 static const char *buffer_name(enum r3ring_buffer_kind kind)
