@@ -34,6 +34,7 @@ struct heard {
 struct followed {
 	char name[128];
 	int load; /* its index there, or why it has none */
+	bool ended;
 };
 
 /* ---- following ------------------------------------------------------------ */
@@ -49,6 +50,7 @@ static void note_channel(struct follower *follower, uint32_t channel, const char
 	if (channels) {
 		follower->channel = channels;
 		channels[channel].load = load;
+		channels[channel].ended = false;
 		snprintf(channels[channel].name, sizeof(channels->name), "%s", name);
 		follower->channels = channel + 1;
 	}
@@ -104,8 +106,9 @@ static void take_record(void *context, uint32_t channel, const char *name,
 	int index = r3ring_load_channel(follower->load, name);
 
 	note_generation(follower, heard, view->generation);
-	/* What is out of memory is lost to those that are fed, which say so. */
-	if (index >= 0 &&
+	/* What is out of memory is lost to those that are fed, which say so. A ring's end is not
+	 * its engine's, which may go on under the next daemon. */
+	if (index >= 0 && record->type != R3RING_CLOSED &&
 	    r3ring_load_feed(follower->load, (uint32_t)index, view, record) == -EPROTO)
 		note_other_model(follower);
 	if (follower->signatures)
@@ -124,6 +127,30 @@ static void take_gap(void *context, uint32_t channel)
 	struct follower *follower = context;
 
 	r3ring_requests_gap(follower->heard[channel].names);
+}
+
+/* Nothing is left to be looked at where the load has none of those that ended last. */
+static void end_loads(struct follower *follower)
+{
+	bool any_runs = false;
+
+	for (uint32_t i = 0; i < follower->channels; i++)
+		any_runs |= !follower->channel[i].ended;
+	for (uint32_t i = 0; any_runs && i < follower->channels; i++) {
+		if (follower->channel[i].ended && follower->channel[i].load >= 0)
+			r3ring_load_end(follower->load, (uint32_t)follower->channel[i].load);
+	}
+}
+
+static void take_ends(void *context, const bool *ended, uint32_t channels)
+{
+	struct follower *follower = context;
+
+	pthread_mutex_lock(&follower->lock);
+	for (uint32_t i = 0; i < channels && i < follower->channels; i++)
+		follower->channel[i].ended = ended[i];
+	end_loads(follower);
+	pthread_mutex_unlock(&follower->lock);
 }
 
 /* They are the feeding thread's to read. */
@@ -180,10 +207,12 @@ int follower_open(struct follower **follower, const struct follower_options *opt
 		.instance = options->instance,
 		.runtime_dir = options->runtime_dir,
 		.look_ms = options->look_ms,
+		.watch = options->watch,
 		.hooks = {.context = made,
 			  .channel = take_channel,
 			  .record = take_record,
 			  .gap = take_gap,
+			  .ends = take_ends,
 			  .read = options->load_only ? NULL : note_signatures,
 			  .turn = options->hooks.turn ? take_turn : NULL},
 	};
@@ -248,6 +277,16 @@ void follower_channel_name(struct follower *follower, uint32_t channel, char nam
 	snprintf(name, 128, "%s",
 		 channel < follower->channels ? follower->channel[channel].name : "");
 	pthread_mutex_unlock(&follower->lock);
+}
+
+bool follower_channel_ended(struct follower *follower, uint32_t channel)
+{
+	bool ended;
+
+	pthread_mutex_lock(&follower->lock);
+	ended = channel < follower->channels && follower->channel[channel].ended;
+	pthread_mutex_unlock(&follower->lock);
+	return ended;
 }
 
 int follower_load_channel(struct follower *follower, const char *name)

@@ -38,7 +38,8 @@ struct follower_options {
 	/* How often it looks for records, in ms: then writers never have to wake it. 0: it is
 	 * woken by them, and has a record within microseconds. */
 	uint32_t look_ms;
-	bool load_only; /* no signatures are kept: follower_signatures() gives NULL */
+	struct daemon_watch *watch; /* tells of ends; outlives it. NULL: none is noticed */
+	bool load_only;             /* no signatures are kept: follower_signatures() gives NULL */
 	struct r3ring_history *history; /* is given what requests did that ended; NULL: none */
 	struct follower_hooks hooks;
 };
@@ -64,6 +65,13 @@ struct follower_status {
 
 /* Any thread. */
 void follower_get_status(struct follower *follower, struct follower_status *status);
+
+/*
+ * Whether a channel has ended, by that index. It is in the load of all no more once another one
+ * runs; of an engine of which all have ended, the load of those that ended last stays to be looked
+ * at (tail_status says so). Any thread.
+ */
+bool follower_channel_ended(struct follower *follower, uint32_t channel);
 
 /* Name of a channel, which has the same index in the load; "" beyond what there are. Any
  * thread. */

@@ -10,15 +10,20 @@
 #include <r3ring/atomic.h>
 #include <r3ring/instance.h>
 
+#include "channel/clock.h"
+#include "monitor/ends.h"
 #include "monitor/tail.h"
 
 #define WAIT_MS 100
 #define RETRY_MS 500
+#define FIRST_PICTURE_MS 10
+#define ENDS_NS 20000000u /* between two looks at the daemon's picture */
 
 struct tail {
 	char *name;
 	char *runtime_dir; /* NULL: as readers find it */
 	uint32_t look_ms;
+	struct daemon_watch *watch; /* NULL: ends are not noticed */
 	struct tail_hooks hooks;
 	pthread_t thread;
 	uint32_t stopping; /* set by whoever closes; the joining orders the rest */
@@ -28,9 +33,20 @@ struct tail {
 	uint32_t channels; /* that were told */
 	void *buffer;
 	size_t capacity;
+	struct come *come;       /* [judged] where a channel is read */
+	bool *ended;             /* [judged] */
+	uint32_t judged;         /* channels that are judged */
+	uint64_t ends_looked_ns; /* when they last were */
+	bool silent;             /* nothing was read since there was no sign of life */
 
 	pthread_mutex_t lock; /* of what follows */
 	struct tail_status status;
+};
+
+/* The generation that is read of a channel, and since when. */
+struct come {
+	uint64_t generation;
+	uint64_t since_ns;
 };
 
 static bool stopping(const struct tail *tail)
@@ -126,7 +142,93 @@ static int take_all(struct tail *tail)
 	tail->status.records += got;
 	tail->status.gaps += gaps;
 	pthread_mutex_unlock(&tail->lock);
+	tail->silent = tail->silent && !got;
 	return r;
+}
+
+/* ---- ends ------------------------------------------------------------------- */
+
+static bool judge_more(struct tail *tail, uint32_t channels)
+{
+	struct come *come = realloc(tail->come, channels * sizeof(*come));
+	bool *ended = realloc(tail->ended, channels * sizeof(*ended));
+
+	tail->come = come ? come : tail->come;
+	tail->ended = ended ? ended : tail->ended;
+	if (!come || !ended)
+		return false;
+	for (; tail->judged < channels; tail->judged++) {
+		come[tail->judged] = (struct come){0};
+		ended[tail->judged] = false;
+	}
+	return true;
+}
+
+/* Another generation has not ended because the one before it had. */
+static void note_generation(struct tail *tail, uint32_t channel, uint64_t generation)
+{
+	struct come *come = &tail->come[channel];
+
+	if (come->since_ns && come->generation == generation)
+		return;
+	*come = (struct come){generation, clock_now_ns()};
+	tail->ended[channel] = false;
+}
+
+/* One that could not be attached to is of no generation. */
+static void judge(struct tail *tail, uint32_t channel, const struct daemon_picture *picture)
+{
+	struct r3ring_reader_stats stats = {0};
+
+	r3ring_instance_get_stats(tail->reader, channel, &stats);
+	note_generation(tail, channel, stats.generation);
+	tail->ended[channel] = ends_judge(
+		&(struct ends_channel){
+			.name = r3ring_instance_channel(tail->reader, channel),
+			.generation = stats.generation,
+			.next = stats.now.cursor,
+			.since_ns = tail->come[channel].since_ns,
+			.ended = tail->ended[channel],
+		},
+		picture);
+}
+
+static void judge_all(struct tail *tail, const struct daemon_picture *picture)
+{
+	bool changed = false;
+
+	for (uint32_t i = 0; i < tail->judged; i++) {
+		bool before = tail->ended[i];
+
+		judge(tail, i, picture);
+		changed |= before != tail->ended[i];
+	}
+	if (changed && tail->hooks.ends)
+		tail->hooks.ends(tail->hooks.context, tail->ended, tail->judged);
+}
+
+/* Now and then: records come more often than pictures. */
+static void look_for_ends(struct tail *tail)
+{
+	struct daemon_picture *before, *now;
+
+	if (!tail->watch || clock_coarse_ns() < tail->ends_looked_ns + ENDS_NS ||
+	    !judge_more(tail, r3ring_instance_channels(tail->reader)))
+		return;
+	tail->ends_looked_ns = clock_coarse_ns();
+	daemon_watch_look(tail->watch, &before, &now);
+	judge_all(tail, now);
+	daemon_picture_put(before);
+	daemon_picture_put(now);
+}
+
+static bool all_ended(const struct tail *tail)
+{
+	for (uint32_t i = 0; i < tail->judged; i++) {
+		if (!tail->ended[i])
+			return false;
+	}
+	return tail->judged;
 }
 
 /* ---- the thread ------------------------------------------------------------- */
@@ -151,7 +253,8 @@ static int attach(struct tail *tail)
 	struct r3ring_error err = {0};
 	int r = r3ring_instance_open(&tail->reader, &options, &err);
 
-	set_state(tail, r ? TAIL_WAITING : TAIL_LIVE, r ? err.text : "");
+	if (r)
+		set_state(tail, TAIL_WAITING, err.text);
 	return r;
 }
 
@@ -164,12 +267,42 @@ static int await_records(struct tail *tail)
 	return r3ring_instance_wait(tail->reader, 0);
 }
 
+/* An engine that had ended before is not taken for one that lives until there is a picture. */
+static void await_picture(struct tail *tail)
+{
+	struct daemon_picture *before, *now = NULL;
+
+	while (tail->watch && !now && !stopping(tail)) {
+		daemon_watch_look(tail->watch, &before, &now);
+		if (!now)
+			nap(FIRST_PICTURE_MS);
+		daemon_picture_put(before);
+		daemon_picture_put(now);
+	}
+}
+
+/* @said, @waited: what reading and waiting returned last. Rings that are all closed though not all
+ * of their engines have ended are those of a daemon that has. */
+static void tell_state(struct tail *tail, int said, int waited)
+{
+	if (waited == 1)
+		tail->silent = false;
+	if (waited == -EOWNERDEAD || said == -EPIPE)
+		tail->silent = true;
+	if (all_ended(tail))
+		set_state(tail, TAIL_ENDED, "");
+	else
+		set_state(tail, tail->silent ? TAIL_SILENT : TAIL_LIVE, "");
+}
+
 static void *follow(void *arg)
 {
 	struct tail *tail = arg;
+	int waited = 0;
 
+	await_picture(tail);
 	while (!stopping(tail)) {
-		int r;
+		int said;
 
 		if (tail->hooks.turn)
 			tail->hooks.turn(tail->hooks.context);
@@ -177,12 +310,10 @@ static void *follow(void *arg)
 			nap(RETRY_MS);
 			continue;
 		}
-		take_all(tail);
-		r = await_records(tail);
-		if (r == -EOWNERDEAD)
-			set_state(tail, TAIL_SILENT, "");
-		else if (r == 1)
-			set_state(tail, TAIL_LIVE, "");
+		said = take_all(tail);
+		look_for_ends(tail);
+		tell_state(tail, said, waited);
+		waited = await_records(tail);
 	}
 	return NULL;
 }
@@ -192,6 +323,8 @@ static void *follow(void *arg)
 static void free_tail(struct tail *tail)
 {
 	r3ring_instance_close(tail->reader);
+	free(tail->come);
+	free(tail->ended);
 	free(tail->buffer);
 	pthread_mutex_destroy(&tail->lock);
 	free(tail->runtime_dir);
@@ -216,6 +349,7 @@ int tail_open(struct tail **tail, const struct tail_options *options, struct r3r
 		return r3ring_error_set(err, -ENOMEM, "no memory to follow %s", options->instance);
 	pthread_mutex_init(&made->lock, NULL);
 	made->look_ms = options->look_ms;
+	made->watch = options->watch;
 	made->hooks = options->hooks;
 	r = copy_names(made, options);
 	if (r == 0)
@@ -241,6 +375,18 @@ void tail_close(struct tail *tail)
 const char *tail_name(const struct tail *tail)
 {
 	return tail->name;
+}
+
+const char *tail_state_name(enum tail_state state)
+{
+	static const char *const names[TAIL_STATES] = {
+		[TAIL_WAITING] = "waiting",
+		[TAIL_LIVE] = "live",
+		[TAIL_SILENT] = "silent",
+		[TAIL_ENDED] = "ended",
+	};
+
+	return names[state];
 }
 
 void tail_get_status(struct tail *tail, struct tail_status *status)

@@ -7,9 +7,12 @@
 #ifndef MONITOR_TAIL_H
 #define MONITOR_TAIL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <r3ring/reader.h>
+
+#include "monitor/daemon_watch.h"
 
 struct tail;
 
@@ -24,6 +27,9 @@ struct tail_hooks {
 		       const struct r3ring_view *view, const struct r3ring_record *record);
 	/* Records of the channel were gone before they were read. */
 	void (*gap)(void *context, uint32_t channel);
+	/* Which channels have ended (monitor/ends.h), by their indices; told when that changes, once
+	 * all that they had was given. NULL: none. */
+	void (*ends)(void *context, const bool *ended, uint32_t channels);
 	void (*read)(void *context); /* all that was there has been read; NULL: none */
 	void (*turn)(void *context); /* several times a second; NULL: none */
 };
@@ -34,6 +40,8 @@ struct tail_options {
 	/* How often it looks for records, in ms: then writers never have to wake it. 0: it is
 	 * woken by them, and has a record within microseconds. */
 	uint32_t look_ms;
+	/* Tells of ends; outlives the tail. NULL: none is noticed. */
+	struct daemon_watch *watch;
 	struct tail_hooks hooks;
 };
 
@@ -50,8 +58,13 @@ const char *tail_name(const struct tail *tail);
 enum tail_state {
 	TAIL_WAITING, /* no daemon, or it has no such instance */
 	TAIL_LIVE,
-	TAIL_SILENT, /* no sign of life from any of its channels */
+	TAIL_SILENT, /* no sign of life from any of its channels: their daemon is gone */
+	TAIL_ENDED,  /* all its channels have ended: closed by their engine, which may have died */
+	TAIL_STATES,
 };
+
+/* "waiting", "live", "silent", "ended". */
+const char *tail_state_name(enum tail_state state);
 
 struct tail_status {
 	enum tail_state state;

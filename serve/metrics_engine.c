@@ -138,7 +138,7 @@ static int look(struct engine *engine, struct served *served, struct r3ring_load
 static void tell_state(FILE *out, const struct engine *engines, uint32_t count)
 {
 	metric_begin(out, "r3ring_engine_live", METRIC_GAUGE,
-		     "1 while records of the engine are followed.");
+		     "1 while the engine runs and is followed; 0: it ended, or nobody knows.");
 	for (const struct engine *engine = engines; engine < engines + count; engine++) {
 		metric_count(out, "r3ring_engine_live",
 			     METRIC_LABELS({"engine", served_name(engine->served)}),

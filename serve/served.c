@@ -25,6 +25,14 @@ struct served {
 	int32_t *layer; /* [layers of the book] the model's numbers; made with it, and stay */
 };
 
+enum tail_state served_state(const struct served *served)
+{
+	struct follower_status status;
+
+	follower_get_status(served->follower, &status);
+	return status.tail.state;
+}
+
 /* ---- the book ------------------------------------------------------------- */
 
 /* The map that the newest step ran with; NULL without one. */
@@ -206,6 +214,15 @@ static void take_record(void *context, const struct r3ring_requests *names,
 		take_map(served, record->u.step.head.eplb_epoch);
 }
 
+/* Whoever reserved there has to go elsewhere, and what runs there next has promised nothing. */
+static void free_all(struct r3ring_book *book)
+{
+	struct r3ring_reservation_info info;
+
+	while (r3ring_book_list(book, 0, &info, 1))
+		r3ring_book_free(book, info.reservation);
+}
+
 static void expire(void *context)
 {
 	struct served *served = context;
@@ -215,6 +232,8 @@ static void expire(void *context)
 	if (!book || now - served->expired_ns < EXPIRE_NS)
 		return;
 	served->expired_ns = now;
+	if (served_state(served) == TAIL_ENDED)
+		free_all(book);
 	r3ring_book_expire(book, now);
 }
 
@@ -246,6 +265,7 @@ int served_open(struct served **served, const struct served_options *options,
 	struct follower_options follow = {
 		.instance = options->instance,
 		.runtime_dir = options->runtime_dir,
+		.watch = options->watch,
 		.load = options->load,
 		.history = options->history,
 		.hooks = {.context = made,

@@ -17,7 +17,8 @@ struct served;
 
 struct served_options {
 	const char *instance;
-	const char *runtime_dir; /* NULL: as readers find it */
+	const char *runtime_dir;    /* NULL: as readers find it */
+	struct daemon_watch *watch; /* tells of ends, outlives it */
 	struct r3ring_load_options load;
 	struct r3ring_history *history; /* what its requests did is kept there */
 	uint32_t gpus;         /* 0: those of its EPLB map, else of its expert parallelism */
@@ -32,6 +33,9 @@ void served_close(struct served *served);
 
 /* Its load, signatures, channels and state. */
 struct follower *served_follower(const struct served *served);
+
+/* As the follower's status has it. Once it has ended, what was reserved there is freed. */
+enum tail_state served_state(const struct served *served);
 
 const char *served_name(const struct served *served);
 

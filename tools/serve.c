@@ -250,9 +250,13 @@ static void forget_owner(void *context, uint64_t owner)
 static int follow_all(struct service *service, struct r3ring_error *err)
 {
 	struct served_options options = service->options.served;
-	int r = r3ring_history_create(&service->api.history, NULL, err);
+	int r = daemon_watch_start(&service->api.daemon, NULL, DAEMON_INTERVAL_MS, err);
+
+	if (r == 0)
+		r = r3ring_history_create(&service->api.history, NULL, err);
 
 	options.history = service->api.history;
+	options.watch = service->api.daemon;
 	options.routes_bytes = service->options.routes_bytes / service->options.instances;
 	options.load.size = sizeof(options.load);
 	service->api.served = service->served;
@@ -271,8 +275,6 @@ static int watch(struct service *service, struct r3ring_error *err)
 	struct api *api = &service->api;
 	int r = past_start(&api->past, api->served, api->count, err);
 
-	if (r == 0)
-		r = daemon_watch_start(&api->daemon, NULL, DAEMON_INTERVAL_MS, err);
 	if (r == 0)
 		r = metrics_start(&api->metrics, api->daemon, api->served, api->count, err);
 	if (r == 0)
@@ -309,12 +311,12 @@ static void stop(struct service *service)
 	streams_end(service->api.streams);
 	http_server_stop(service->server);
 	streams_free(service->api.streams);
-	daemon_watch_stop(service->api.daemon);
-	metrics_stop(service->api.metrics);
 	past_stop(service->api.past);
 	owners_stop(service->api.owners);
 	for (uint32_t i = 0; i < service->api.count; i++)
 		served_close(service->served[i]);
+	daemon_watch_stop(service->api.daemon);
+	metrics_stop(service->api.metrics);
 	r3ring_history_destroy(service->api.history);
 	if (service->options.unix_path && service->server)
 		unlink(service->options.unix_path);

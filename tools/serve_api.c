@@ -76,17 +76,6 @@ void api_about(void *context, const struct http_request *request, struct http_an
 
 /* ---- instances ------------------------------------------------------------ */
 
-const char *api_state_name(enum tail_state state)
-{
-	static const char *const names[] = {
-		[TAIL_WAITING] = "waiting",
-		[TAIL_LIVE] = "live",
-		[TAIL_SILENT] = "silent",
-	};
-
-	return names[state];
-}
-
 /* What is kept of requests' routing, and what had to go. */
 static json_t *signatures_of(const struct r3ring_signatures_stats *stats)
 {
@@ -102,19 +91,21 @@ static json_t *signatures_of(const struct r3ring_signatures_stats *stats)
 static json_t *describe(struct served *served)
 {
 	struct follower_status status;
-	json_t *channels = json_array();
+	json_t *channels = json_array(), *ended = json_array();
 	char name[128];
 
 	follower_get_status(served_follower(served), &status);
 	for (uint32_t i = 0; i < status.channels; i++) {
 		follower_channel_name(served_follower(served), i, name);
 		json_array_append_new(channels, json_string(name));
+		if (follower_channel_ended(served_follower(served), i))
+			json_array_append_new(ended, json_string(name));
 	}
-	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "instance", served_name(served),
-			 "state", api_state_name(status.tail.state), "error", status.tail.error,
-			 "channels", channels, "records", json_u64(status.tail.records), "gaps",
-			 json_u64(status.tail.gaps), "signatures",
-			 signatures_of(&status.signatures));
+	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "instance",
+			 served_name(served), "state", tail_state_name(status.tail.state), "error",
+			 status.tail.error, "channels", channels, "ended", ended, "records",
+			 json_u64(status.tail.records), "gaps", json_u64(status.tail.gaps),
+			 "signatures", signatures_of(&status.signatures));
 }
 
 void api_channels(void *context, const struct http_request *request, struct http_answer *answer)
@@ -126,6 +117,18 @@ void api_channels(void *context, const struct http_request *request, struct http
 	for (uint32_t i = 0; i < api->count; i++)
 		json_array_append_new(instances, describe(api->served[i]));
 	answer->json = json_pack("{s:o}", "instances", instances);
+}
+
+bool api_engine_runs(const struct served *served, struct http_answer *answer)
+{
+	if (served_state(served) != TAIL_ENDED)
+		return true;
+	http_refuse(
+		answer, MHD_HTTP_SERVICE_UNAVAILABLE,
+		"%s: the engine has ended: it closed its channels, or died (r3ring status and its "
+		"log say which); start it again, or ask for another instance",
+		served_name(served));
+	return false;
 }
 
 /* ---- load ----------------------------------------------------------------- */
@@ -174,7 +177,7 @@ void api_load(void *context, const struct http_request *request, struct http_ans
 	enum r3ring_load_over over;
 	int r;
 
-	if (!served || !api_window(request, &over, answer) ||
+	if (!served || !api_window(request, &over, answer) || !api_engine_runs(served, answer) ||
 	    !api_query_number(request, "epoch", 0, UINT64_MAX - 1, &epoch, answer) ||
 	    !api_query_number(request, "counts", 0, 1, &counts, answer))
 		return;

@@ -43,7 +43,8 @@ struct served *api_instance(const struct api *api, const char *name, struct http
 bool api_window(const struct http_request *request, enum r3ring_load_over *over,
 		struct http_answer *answer);
 
-const char *api_state_name(enum tail_state state);
+/* Whether it has not ended; refuses, and returns false, where it has. */
+bool api_engine_runs(const struct served *served, struct http_answer *answer);
 
 /* ---- fields of a body (serve_fields.c) ------------------------------------ */
 

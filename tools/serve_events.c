@@ -68,12 +68,21 @@ static void write_event(FILE *out, const char *name, json_t *data)
 	json_decref(data);
 }
 
+/* A stream of one channel tells of its end. */
+static enum tail_state state_of(const struct events *events, const struct follower_status *status)
+{
+	if (events->channel != R3RING_LOAD_MERGED &&
+	    follower_channel_ended(follower_of(events), events->channel))
+		return TAIL_ENDED;
+	return status->tail.state;
+}
+
 static void add_state(const struct events *events, json_t *data)
 {
 	struct follower_status status;
 
 	follower_get_status(follower_of(events), &status);
-	json_object_set_new(data, "state", json_string(api_state_name(status.tail.state)));
+	json_object_set_new(data, "state", json_string(tail_state_name(state_of(events, &status))));
 	json_object_set_new(data, "error", json_string(status.tail.error));
 }
 

@@ -112,7 +112,7 @@ void api_plan(void *context, const struct http_request *request, struct http_ans
 		   : !read_query(request, &wanted, answer))
 		return;
 	served = api_instance(context, wanted.instance, answer);
-	if (!served)
+	if (!served || !api_engine_runs(served, answer))
 		return;
 	r = r3ring_load_snapshot_create(&snapshot);
 	if (r == 0)

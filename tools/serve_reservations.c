@@ -166,7 +166,7 @@ void api_reserve(void *context, const struct http_request *request, struct http_
 	if (!wish.request)
 		wish.request = make.key;
 	wish.served = api_instance(api, instance, answer);
-	if (!wish.served || !wish_find_book(&wish, answer))
+	if (!wish.served || !api_engine_runs(wish.served, answer) || !wish_find_book(&wish, answer))
 		return;
 	demand = wish_demand(&wish, answer);
 	if (!demand)

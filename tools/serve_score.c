@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* POST /v1/score: which instance a request fits best. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +13,8 @@ struct place {
 	struct served *served;
 	struct r3ring_reserve_answer answer;
 	enum r3ring_predictor predictor;
-	bool known; /* false: it cannot be asked now */
+	bool known;                  /* false: it cannot be asked now, */
+	char why[R3RING_ERROR_TEXT]; /* since */
 };
 
 /* The one with the most room at its tightest place first; those that cannot be asked last. */
@@ -26,6 +28,15 @@ static int by_margin(const void *a, const void *b)
 	       (left->answer.margin > right->answer.margin);
 }
 
+/* What it would have been refused with. */
+static void say_why(struct place *place, const json_t *refusal, int r)
+{
+	const json_t *error = json_object_get(refusal, "error");
+	const char *message = json_string_value(json_object_get(error, "message"));
+
+	snprintf(place->why, sizeof(place->why), "%s", message ? message : strerror(-r));
+}
+
 static void ask(struct wish wish, struct place *place)
 {
 	struct http_answer unsaid = {0};
@@ -33,20 +44,23 @@ static void ask(struct wish wish, struct place *place)
 	int r = -ENODATA;
 
 	wish.served = place->served;
-	if (wish_find_book(&wish, &unsaid))
+	if (api_engine_runs(wish.served, &unsaid) && wish_find_book(&wish, &unsaid))
 		demand = wish_demand(&wish, &unsaid);
 	if (demand)
 		r = r3ring_book_ask(wish.book, demand, &place->answer);
 	r3ring_demand_destroy(demand);
-	json_decref(unsaid.json);
 	place->known = r == 0 || r == -EBUSY;
+	if (!place->known)
+		say_why(place, unsaid.json, r);
+	json_decref(unsaid.json);
 	place->predictor = wish.predictor;
 }
 
 static json_t *describe(const struct place *place)
 {
 	if (!place->known)
-		return json_pack("{s:s, s:n}", "instance", served_name(place->served), "fits");
+		return json_pack("{s:s, s:n, s:s}", "instance", served_name(place->served), "fits",
+				 "error", place->why);
 	return json_pack("{s:s, s:b, s:s, s:o}", "instance", served_name(place->served), "fits",
 			 place->answer.margin >= 0, "predictor",
 			 r3ring_predictor_name(place->predictor), "tightest",

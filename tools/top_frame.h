@@ -38,6 +38,7 @@ struct top_frame {
 	const char *instance;     /* that is followed; "" none yet */
 	char channel[128];        /* whose load is shown; "" all of the instance */
 	struct follower_status follower;
+	bool ended;                  /* that channel has, or all of the instance */
 	const struct top_load *load; /* NULL: none yet */
 	uint64_t load_ns;            /* when it was read */
 	enum top_page page;
@@ -85,6 +86,9 @@ bool top_is_gone(const struct top_frame *frame);
 bool top_is_losing(const struct top_frame *frame);
 uint64_t top_loss_age(const struct top_frame *frame);
 uint64_t top_load_age(const struct top_frame *frame);
+
+/* Why the load that is shown is not that of now: "ENDED", "OLD"; NULL: it is. */
+const char *top_is_past(const struct top_frame *frame);
 
 /* top_channels.c: the table; and how many rows it needs. */
 void top_draw_channels(const struct top_frame *frame, struct top_space *space);

@@ -164,8 +164,8 @@ static void draw_head(const struct heatmap *map, uint32_t at)
 	uint32_t column = 0;
 
 	grid_paint(map->grid, at, 0, GRID_HEAD);
-	if (top_load_age(frame) > TOP_STALE_NS)
-		column = grid_print(map->grid, at, 0, GRID_WARN, "OLD: %s ago; ",
+	if (top_is_past(frame))
+		column = grid_print(map->grid, at, 0, GRID_WARN, "%s: %s ago; ", top_is_past(frame),
 				    quantity_duration(age, top_load_age(frame)));
 	say_fold(map, fold, sizeof(fold));
 	grid_print(map->grid, at, column, GRID_HEAD, "%s; %s to %s; %.0f tokens", fold,
@@ -197,6 +197,8 @@ static void draw_absence(const struct top_frame *frame, struct top_space *space)
 
 	if (frame->follower.tail.state == TAIL_WAITING && frame->follower.tail.error[0])
 		what = frame->follower.tail.error;
+	else if (frame->ended)
+		what = "the engine has ended, and no step of it was seen";
 	else if (!frame->instance[0])
 		what = "no engine is there yet; it will be shown as soon as one is";
 	flow_add(&flow, GRID_FAINT, "no load to show: %s", what);

@@ -200,16 +200,10 @@ static json_t *load_object(const struct top_load *load, bool counts)
 
 static json_t *follower_object(const struct top_frame *frame)
 {
-	static const char *const states[] = {
-		[TAIL_WAITING] = "waiting",
-		[TAIL_LIVE] = "live",
-		[TAIL_SILENT] = "silent",
-	};
-
 	if (!frame->instance[0])
 		return json_null();
 	return json_pack("{s:o, s:s, s:o, s:o, s:o}", "instance", text(frame->instance), "state",
-			 states[frame->follower.tail.state], "error",
+			 tail_state_name(frame->follower.tail.state), "error",
 			 text(frame->follower.tail.error), "records",
 			 json_u64(frame->follower.tail.records), "gaps",
 			 json_u64(frame->follower.tail.gaps));

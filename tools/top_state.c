@@ -178,7 +178,10 @@ void top_frame_of(const struct top *top, struct top_frame *frame)
 	write_clock(frame->clock);
 	if (top->follower) {
 		follower_get_status(top->follower, &frame->follower);
-		if (top->channel)
-			follower_channel_name(top->follower, top->channel - 1, frame->channel);
+		frame->ended = frame->follower.tail.state == TAIL_ENDED;
+	}
+	if (top->follower && top->channel) {
+		follower_channel_name(top->follower, top->channel - 1, frame->channel);
+		frame->ended = follower_channel_ended(top->follower, top->channel - 1);
 	}
 }

@@ -157,17 +157,17 @@ static void add_layers(const struct top_load *load, struct flow *flow)
 static void add_balance(const struct top_frame *frame, struct flow *flow)
 {
 	const struct top_load *load = frame->load;
+	const char *past;
 	char age[QUANTITY_TEXT];
-	bool old;
 
 	if (!load || load->code || !load->info.layers) {
-		flow_add(flow, GRID_FAINT, "no load yet");
+		flow_add(flow, GRID_FAINT, frame->ended ? "engine ended" : "no load yet");
 		return;
 	}
-	old = top_load_age(frame) > TOP_STALE_NS;
-	if (old && top_is_losing(frame)) {
-		flow_add(flow, GRID_FAINT, "no load for %s",
-			 quantity_duration(age, top_load_age(frame)));
+	past = top_is_past(frame);
+	quantity_duration(age, top_load_age(frame));
+	if (past && !frame->ended && top_is_losing(frame)) {
+		flow_add(flow, GRID_FAINT, "no load for %s", age);
 		return;
 	}
 	/* The first is the one that is furthest from even: none has anything. */
@@ -175,8 +175,8 @@ static void add_balance(const struct top_frame *frame, struct flow *flow)
 		flow_add(flow, GRID_FAINT, "no load in this window");
 		return;
 	}
-	if (old)
-		flow_add(flow, GRID_WARN, "OLD (%s):", quantity_duration(age, top_load_age(frame)));
+	if (past)
+		flow_add(flow, GRID_WARN, "%s (%s):", past, age);
 	add_layers(load, flow);
 	add_gpus(load->gpus, flow);
 }

@@ -27,6 +27,7 @@ int top_follow(struct top *top, const char *instance)
 			 .window_ns = top->options->window_ns,
 			 .window_steps = top->options->window_steps},
 		.look_ms = LOOK_MS,
+		.watch = top->watch,
 		.load_only = true,
 	};
 	struct follower *follower;

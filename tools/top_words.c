@@ -37,3 +37,10 @@ uint64_t top_load_age(const struct top_frame *frame)
 	return frame->load->info.age_ns +
 	       (frame->now_ns > frame->load_ns ? frame->now_ns - frame->load_ns : 0);
 }
+
+const char *top_is_past(const struct top_frame *frame)
+{
+	if (frame->ended)
+		return "ENDED";
+	return top_load_age(frame) > TOP_STALE_NS ? "OLD" : NULL;
+}

@@ -152,9 +152,9 @@ function fadeLosses(age) {
 
 const AWAY = {'no daemon': 'no daemon', 'no answer': 'daemon does not answer'};
 
-/* As the daemon says, closed or died. */
+/* As the daemon says, closed or died; not who is waited for after a daemon's death. */
 function hasEnded(daemon) {
-	return Boolean(daemon?.channels.length) && daemon.channels.every((channel) => channel.state !== 'live');
+	return Boolean(daemon?.channels.length) && daemon.channels.every((channel) => channel.state === 'ended');
 }
 
 /* {connected, since, error, frame, heardAt, paused, past, daemon} */
@@ -176,8 +176,10 @@ function judgeData(state) {
 	if (AWAY[state.daemon?.daemon] && age > SILENT_MS)
 		return judge('verdict-data', 'bad', AWAY[state.daemon.daemon],
 			`${state.daemon.reason}. The engine may run on. ${shown}`);
-	if (hasEnded(state.daemon))
+	if (hasEnded(state.daemon) || (state.engine === 'ended' && !byId('channel').value))
 		return judge('verdict-data', 'bad', 'engine ended', `It closed its channels, or is gone. ${shown}`);
+	if (state.engine === 'ended')
+		return judge('verdict-data', 'bad', 'rank ended', `${byId('channel').value} was closed, or is gone. ${shown}`);
 	if (!state.frame)
 		return judge('verdict-data', '', 'waiting', 'No step was counted yet.');
 	if (state.engine === 'silent' || age > SILENT_MS)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What becomes of reservations and answers when an engine, its map or the daemon goes. */
+/* What becomes of reservations and answers when a map or the daemon goes. */
 #include <criterion/criterion.h>
 
 #include <poll.h>
@@ -10,71 +10,6 @@
 #include "tests/system/serve_stage.h"
 
 TestSuite(serve_failures, .init = serve_stage_start, .fini = serve_stage_stop);
-
-/* Asks again and again until the answer is as it should be. */
-static bool becomes(const char *what, bool (*is)(const json_t *answer, const void *wanted),
-		    const void *wanted)
-{
-	for (int tries = 0; tries < 6000; tries++) {
-		struct http_reply reply = ask("GET", what, NULL);
-		bool found = reply.status == 200 && is(reply.json, wanted);
-
-		json_decref(reply.json);
-		if (found)
-			return true;
-		poll(NULL, 0, 10);
-	}
-	return false;
-}
-
-static bool is_in_state(const json_t *answer, const void *wanted)
-{
-	const json_t *instance = json_array_get(at(answer, "instances", NULL), 0);
-	const char *state = json_string_value(at(instance, "state", NULL));
-
-	return state && strcmp(state, wanted) == 0;
-}
-
-/* One reservation, under that key. */
-static bool is_all_there_is(const json_t *answer, const void *wanted)
-{
-	const json_t *list = at(answer, "reservations", NULL);
-	const char *key = json_string_value(at(json_array_get(list, 0), "key", NULL));
-
-	return json_array_size(list) == 1 && strcmp(key, wanted) == 0;
-}
-
-static bool has_rows(const json_t *answer, const void *wanted)
-{
-	(void)wanted;
-	return json_integer_value(at(answer, "prefill_rows", NULL)) > 0;
-}
-
-/* ---- the engine --------------------------------------------------------------- */
-
-Test(serve_failures, a_killed_engines_requests_free_what_was_reserved_for_them)
-{
-	struct command engine = {0};
-	char instance[64], what[128], body[160];
-
-	snprintf(instance, sizeof(instance), "%s-killed", serve_stage_instance());
-	serve_stage_serve(
-		(const char *[]){"--instance", instance, "--gpus", "2", "--capacity", "100", NULL});
-	command_start(&engine, stage.tool.daemon.dir,
-		      ARGS("produce", "--instance", instance, "--model", "gpt-oss-20b", "--text",
-			   "LICENSE", "--rate", "20", "--requests", "4000"));
-	cr_assert(becomes("/v1/signature?request=req-0000", has_rows, NULL));
-	snprintf(body, sizeof(body),
-		 "{\"key\": \"req-0000\", \"instance\": \"%s\", \"ttl_ms\": 3600000}", instance);
-	expect_status("POST", "/v1/reservations", body, 201);
-	snprintf(body, sizeof(body),
-		 "{\"key\": \"next\", \"instance\": \"%s\", \"ttl_ms\": 3600000}", instance);
-	expect_status("POST", "/v1/reservations", body, 201);
-	kill(engine.pid, SIGKILL);
-	snprintf(what, sizeof(what), "/v1/reservations?instance=%s", instance);
-	cr_expect(becomes(what, is_all_there_is, "next"));
-	command_free(&engine);
-}
 
 /* ---- maps --------------------------------------------------------------------- */
 

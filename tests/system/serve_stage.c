@@ -3,6 +3,7 @@
 
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "tests/system/serve_stage.h"
 
@@ -84,4 +85,37 @@ void serve_stage_run(unsigned int steps)
 	for (unsigned int i = 0; i < steps; i++)
 		engine_step(&stage.tool.engine, 0, 4);
 	serve_stage_await((json_int_t)steps);
+}
+
+/* ---- what becomes --------------------------------------------------------------- */
+
+bool becomes(const char *what, bool (*is)(const json_t *answer, const void *wanted),
+	     const void *wanted)
+{
+	for (int tries = 0; tries < 6000; tries++) {
+		struct http_reply reply = ask("GET", what, NULL);
+		bool found = reply.status == 200 && is(reply.json, wanted);
+
+		json_decref(reply.json);
+		if (found)
+			return true;
+		poll(NULL, 0, 10);
+	}
+	return false;
+}
+
+bool is_in_state(const json_t *answer, const void *wanted)
+{
+	const json_t *instance = json_array_get(at(answer, "instances", NULL), 0);
+	const char *state = json_string_value(at(instance, "state", NULL));
+
+	return state && strcmp(state, wanted) == 0;
+}
+
+bool is_all_there_is(const json_t *answer, const void *wanted)
+{
+	const json_t *list = at(answer, "reservations", NULL);
+	const char *key = json_string_value(at(json_array_get(list, 0), "key", NULL));
+
+	return json_array_size(list) == 1 && strcmp(key, wanted) == 0;
 }

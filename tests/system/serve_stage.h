@@ -41,4 +41,14 @@ const json_t *at(const json_t *json, const char *first, const char *second);
 /* Asks, expects that status, and drops the answer. */
 void expect_status(const char *method, const char *what, const char *body, int status);
 
+/* Asks again and again until the answer is as it should be. */
+bool becomes(const char *what, bool (*is)(const json_t *answer, const void *wanted),
+	     const void *wanted);
+
+/* Of /v1/channels: the first instance is in that state. */
+bool is_in_state(const json_t *answer, const void *wanted);
+
+/* Of /v1/reservations: one, under that key. */
+bool is_all_there_is(const json_t *answer, const void *wanted);
+
 #endif

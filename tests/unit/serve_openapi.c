@@ -64,6 +64,30 @@ static const json_t *operation_of(const struct http_route *route)
 	return NULL;
 }
 
+static bool is_one_of(const json_t *list, const char *word)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach (list, i, one) {
+		if (strcmp(json_string_value(one), word) == 0)
+			return true;
+	}
+	return false;
+}
+
+Test(serve_openapi, the_states_of_an_instance_are_those_that_there_are)
+{
+	const json_t *states = json_schema_find(
+		document,
+		"#/components/schemas/Channels/properties/instances/items/properties/state/enum");
+
+	cr_assert_eq(json_array_size(states), TAIL_STATES);
+	for (unsigned int i = 0; i < TAIL_STATES; i++)
+		cr_expect(is_one_of(states, tail_state_name((enum tail_state)i)), "%s",
+			  tail_state_name((enum tail_state)i));
+}
+
 Test(serve_openapi, every_route_is_described)
 {
 	for (size_t i = 0; i < api_route_count; i++)

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Engines that have ended, or were killed: no scheduler is sent there, and what runs on is judged
+ * without them. The daemon keeps their rings open all the while.
+ */
+#include <criterion/criterion.h>
+
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/system/serve_stage.h"
+
+TestSuite(serve_ended, .init = serve_stage_start, .fini = serve_stage_stop);
+
+/* ---- engines of the tests ------------------------------------------------------ */
+
+#define RANKS 2
+
+static char name[64]; /* of the instance that is served first */
+static struct command rank[RANKS];
+
+/* Serves an instance of real ranks, which need not be there yet, and then the stage's. */
+static void serve_it(const char *suffix)
+{
+	snprintf(name, sizeof(name), "%s-%s", serve_stage_instance(), suffix);
+	command_start(&stage.server, stage.tool.daemon.dir,
+		      ARGS("serve", "--instance", name, "--instance", serve_stage_instance(),
+			   "--unix", stage.path, "--gpus", "2", "--capacity", "1000000"));
+	cr_assert(command_tells(&stage.server, "listening on"));
+}
+
+/* One that runs until it is ended: for minutes. */
+static void start_rank_of(unsigned int number, const char *rate, const char *requests)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", number);
+	command_free(&rank[number]);
+	command_start(&rank[number], stage.tool.daemon.dir,
+		      ARGS("produce", "--instance", name, "--rank", text, "--model", "gpt-oss-20b",
+			   "--text", "LICENSE", "--rate", rate, "--requests", requests));
+}
+
+static void start_rank(unsigned int number)
+{
+	start_rank_of(number, "20", "4000");
+}
+
+static void end_rank(unsigned int number, int signal)
+{
+	kill(rank[number].pid, signal);
+	command_wait(&rank[number]);
+}
+
+static void free_ranks(void)
+{
+	for (unsigned int i = 0; i < RANKS; i++)
+		command_free(&rank[i]);
+}
+
+/* "/v1/load?instance=NAME"; static. */
+static const char *of_it(const char *what)
+{
+	static char path[160];
+
+	snprintf(path, sizeof(path), "%s?instance=%s", what, name);
+	return path;
+}
+
+static struct http_reply reserve(const char *key)
+{
+	char body[200];
+
+	snprintf(body, sizeof(body), "{\"instance\": \"%s\", \"key\": \"%s\", \"ttl_ms\": 3600000}",
+		 name, key);
+	return ask("POST", "/v1/reservations", body);
+}
+
+static void expect_granted(const char *key)
+{
+	struct http_reply reply = reserve(key);
+
+	cr_expect_eq(reply.status, 201, "%s: %d", key, reply.status);
+	json_decref(reply.json);
+}
+
+/* ---- what is told ---------------------------------------------------------------- */
+
+static bool is_of_channels(const json_t *answer, const void *wanted)
+{
+	return json_integer_value(at(answer, "channels", NULL)) == *(const json_int_t *)wanted;
+}
+
+static void await_channels(json_int_t count)
+{
+	cr_assert(becomes(of_it("/v1/load"), is_of_channels, &count),
+		  "the load does not become that of %lld channels", (long long)count);
+}
+
+static const json_t *ended_of(const json_t *answer)
+{
+	return at(json_array_get(at(answer, "instances", NULL), 0), "ended", NULL);
+}
+
+/* Exactly that rank of it, by its number. */
+static bool has_ended_alone(const json_t *answer, const void *number)
+{
+	const char *told = json_string_value(json_array_get(ended_of(answer), 0));
+	char wanted[96];
+
+	snprintf(wanted, sizeof(wanted), "%s/%u", name, *(const unsigned int *)number);
+	return json_array_size(ended_of(answer)) == 1 && strcmp(told, wanted) == 0;
+}
+
+static void expect_refusal(struct http_reply reply, const char *what)
+{
+	const char *words = json_string_value(at(reply.json, "error", "message"));
+
+	cr_expect_eq(reply.status, 503, "%s: %d", what, reply.status);
+	cr_expect(words && strstr(words, name), "%s: whose? %s", what, words);
+	cr_expect(words && strstr(words, "the engine has ended"), "%s: %s", what, words);
+	cr_expect(words && strstr(words, "start it again"), "%s: remedy? %s", what, words);
+	json_decref(reply.json);
+}
+
+/* Ranked behind the stage's, and not known to fit. */
+static void expect_ranked_last(void)
+{
+	struct http_reply reply = ask("POST", "/v1/score", "{\"tokens\": 1}");
+	const json_t *ranked = at(reply.json, "ranked", NULL);
+	const json_t *first = json_array_get(ranked, 0), *last = json_array_get(ranked, 1);
+
+	cr_expect(json_is_true(at(first, "fits", NULL)));
+	cr_expect_str_eq(json_string_value(at(first, "instance", NULL)), serve_stage_instance());
+	cr_expect(json_is_null(at(last, "fits", NULL)));
+	cr_expect_str_eq(json_string_value(at(last, "instance", NULL)), name);
+	cr_expect(strstr(json_string_value(at(last, "error", NULL)), "the engine has ended"));
+	json_decref(reply.json);
+}
+
+static void expect_live_metric(int value)
+{
+	const char *text = http_exchange(http_dial_path(stage.path),
+					 "GET /metrics HTTP/1.1\r\nHost: localhost\r\n"
+					 "Connection: close\r\n\r\n");
+	char line[160];
+
+	snprintf(line, sizeof(line), "\nr3ring_engine_live{engine=\"%s\"} %d\n", name, value);
+	cr_expect(strstr(text, line), "not there: %s", line);
+}
+
+static void expect_offered_to_nobody(void)
+{
+	expect_refusal(reserve("more"), "a reservation");
+	expect_refusal(ask("GET", of_it("/v1/load"), NULL), "load");
+	expect_refusal(ask("GET", of_it("/v1/plan"), NULL), "a plan");
+	expect_ranked_last();
+	expect_live_metric(0);
+}
+
+static bool has_none(const json_t *answer, const void *unused)
+{
+	(void)unused;
+	return json_array_size(at(answer, "reservations", NULL)) == 0;
+}
+
+/* ---- all of it ---------------------------------------------------------------------- */
+
+static void expect_ended_by(int signal)
+{
+	serve_it("ends");
+	engine_step(&stage.tool.engine, 0, 4);
+	start_rank(0);
+	await_channels(1);
+	expect_live_metric(1);
+	expect_granted("first");
+	end_rank(0, signal);
+	cr_assert(becomes("/v1/channels", is_in_state, "ended"));
+	expect_offered_to_nobody();
+	cr_expect(becomes(of_it("/v1/reservations"), has_none, NULL));
+
+	start_rank(0);
+	cr_assert(becomes("/v1/channels", is_in_state, "live"));
+	await_channels(1);
+	expect_granted("second");
+	expect_live_metric(1);
+	free_ranks();
+}
+
+Test(serve_ended, a_killed_engine_is_offered_to_nobody_until_it_is_back)
+{
+	expect_ended_by(SIGKILL);
+}
+
+Test(serve_ended, an_engine_that_ended_in_good_order_is_offered_to_nobody_until_it_is_back)
+{
+	expect_ended_by(SIGTERM);
+}
+
+Test(serve_ended, an_engine_that_had_ended_before_the_server_came_is_never_offered)
+{
+	serve_it("before");
+	engine_step(&stage.tool.engine, 0, 4);
+	start_rank(0);
+	await_channels(1);
+	command_interrupt(&stage.server);
+	command_free(&stage.server);
+	end_rank(0, SIGKILL);
+	serve_it("before");
+	cr_expect(becomes("/v1/channels", is_in_state, "ended"));
+	expect_offered_to_nobody();
+	free_ranks();
+}
+
+/* ---- a part of it --------------------------------------------------------------------- */
+
+static bool is_young(const json_t *answer, const void *unused)
+{
+	(void)unused;
+	return json_number_value(at(answer, "age_ms", NULL)) < 1000 &&
+	       json_integer_value(at(answer, "epoch", NULL)) > 0;
+}
+
+Test(serve_ended, a_rank_that_ended_leaves_the_load_to_the_others_until_it_is_back)
+{
+	const unsigned int one = 1;
+
+	serve_it("ranks");
+	start_rank(0);
+	start_rank(1);
+	await_channels(2);
+	expect_granted("kept");
+	end_rank(1, SIGKILL);
+	cr_assert(becomes("/v1/channels", has_ended_alone, &one));
+	await_channels(1);
+	cr_expect(becomes("/v1/channels", is_in_state, "live"));
+	cr_expect(becomes(of_it("/v1/load"), is_young, NULL), "judged by the rank that ended");
+	expect_status("GET", of_it("/v1/plan"), NULL, 200);
+	expect_granted("more");
+	expect_live_metric(1);
+	start_rank(1);
+	await_channels(2);
+	free_ranks();
+}
+
+/* ---- requests of an engine that was killed ----------------------------------------------- */
+
+static bool has_rows(const json_t *answer, const void *wanted)
+{
+	(void)wanted;
+	return json_integer_value(at(answer, "prefill_rows", NULL)) > 0;
+}
+
+/* Another rank lives, so that reservations of requests that no rank has begun stay. */
+Test(serve_ended, a_killed_ranks_requests_free_what_was_reserved_for_them)
+{
+	serve_it("killed");
+	start_rank(0);
+	cr_assert(becomes("/v1/signature?request=req-0009", has_rows, NULL));
+	start_rank_of(1, "1", "8");
+	await_channels(2);
+	expect_granted("req-0009");
+	expect_granted("next");
+	end_rank(0, SIGKILL);
+	cr_expect(becomes(of_it("/v1/reservations"), is_all_there_is, "next"));
+	free_ranks();
+}
+
+/* ---- the daemon ---------------------------------------------------------------------------- */
+
+/* All the states that were seen until it was live again. */
+static void expect_never_ended(void)
+{
+	for (int tries = 0;; tries++) {
+		struct http_reply reply = ask("GET", "/v1/channels", NULL);
+		bool live = is_in_state(reply.json, "live");
+
+		cr_assert(!is_in_state(reply.json, "ended"));
+		cr_assert_eq(json_array_size(ended_of(reply.json)), 0);
+		json_decref(reply.json);
+		if (live)
+			return;
+		cr_assert_lt(tries, 6000, "it is not live again");
+		poll(NULL, 0, 10);
+	}
+}
+
+static void expect_daemon_is_missed(void (*end)(void))
+{
+	serve_it("goes-on");
+	start_rank(0);
+	await_channels(1);
+	expect_granted("kept");
+	end();
+	cr_assert(becomes("/v1/channels", is_in_state, "silent"));
+	expect_status("GET", of_it("/v1/load"), NULL, 200);
+	test_daemon_restart(&stage.tool.daemon, NULL);
+	expect_never_ended();
+	expect_granted("more");
+	expect_status("GET", of_it("/v1/load"), NULL, 200);
+	free_ranks();
+}
+
+static void kill_daemon(void)
+{
+	test_daemon_kill(&stage.tool.daemon);
+}
+
+static void stop_daemon(void)
+{
+	test_daemon_stop(&stage.tool.daemon);
+}
+
+Test(serve_ended, an_engine_whose_daemon_was_killed_and_comes_back_has_not_ended)
+{
+	expect_daemon_is_missed(kill_daemon);
+}
+
+Test(serve_ended, an_engine_whose_daemon_ended_in_good_order_and_comes_back_has_not_ended)
+{
+	expect_daemon_is_missed(stop_daemon);
+}
