@@ -256,41 +256,6 @@ Test(top_frame, wide_terminals_show_every_layer_and_expert)
 	free(counts);
 }
 
-Test(top_frame, failure_28_load_that_is_old_is_said_to_be)
-{
-	top_stage_make(&stage, QUIET);
-	top_stage_load(&stage, 3, 2, 4, two_layers[0]);
-	stage.frame.now_ns += 2900000000ull;
-	top_stage_draw(&stage, 24, 80);
-	expect_not("OLD");
-	stage.frame.now_ns += 1100000000ull;
-	top_stage_draw(&stage, 24, 80);
-	cr_expect_str_eq(top_stage_row(&stage, 0), "nothing lost | OLD (4 s): layers even; worst "
-						   "layer 4: 2.00x mean");
-	expect("OLD: 4");
-}
-
-Test(top_frame, load_of_an_engine_that_ended_is_said_to_be_and_not_called_old)
-{
-	top_stage_make(&stage, QUIET);
-	top_stage_load(&stage, 3, 2, 4, two_layers[0]);
-	stage.frame.ended = true;
-	stage.frame.now_ns += 4000000000ull;
-	top_stage_draw(&stage, 24, 80);
-	cr_expect_str_eq(top_stage_row(&stage, 0), "nothing lost | ENDED (4 s): layers even; worst "
-						   "layer 4: 2.00x mean");
-	expect("ENDED: 4");
-	expect_not("OLD");
-}
-
-Test(top_frame, an_engine_that_ended_without_a_step_is_said_to_have)
-{
-	top_stage_make(&stage, QUIET);
-	stage.frame.ended = true;
-	top_stage_draw(&stage, 24, 80);
-	expect("no load to show: the engine has ended");
-}
-
 Test(top_frame, a_long_model_name_cuts_nothing_but_itself_and_is_known_without_a_daemon)
 {
 	struct daemon_picture gone = {.state = PICTURE_NO_DAEMON, .error = "no daemon"};
