@@ -57,6 +57,33 @@ Test(load_ended, the_end_that_is_told_ends_an_open_step_too)
 	cr_assert_eq(read_load(0)->steps, 1);
 }
 
+/* Feeds a channel the schema of its next generation, which has another number of experts. */
+static int feed_other_model(const struct feed *feed)
+{
+	const struct r3ring_layer_entry layer = {0};
+	const struct r3ring_view view = {
+		.seq = 1, .generation = feed->generation + 1, .type = R3RING_SCHEMA};
+	struct r3ring_record record = {.type = R3RING_SCHEMA};
+
+	record.u.schema.head = (struct r3ring_schema_record){
+		.layers = 1, .experts = LOAD_EXPERTS + 1, .top_k = FEED_TOP_K, .model = "small"};
+	record.u.schema.layers = &layer;
+	return r3ring_load_feed(feed->load, feed->channel, &view, &record);
+}
+
+Test(load_ended, a_channel_that_begins_anew_with_another_model_is_in_the_sum_no_more)
+{
+	struct feed other = feed_load_channel(&load_feed, "test/1");
+	struct expected expected = {0};
+
+	feed_schema(&other);
+	feed_whole(&other, 1, 5, NULL, 0);
+	feed_whole(&load_feed, 1, 3, NULL, 0);
+	expect_rows(&expected, 1, 0, 3);
+	cr_assert_eq(feed_other_model(&other), -EPROTO);
+	expect_load(&expected, R3RING_LOAD_MERGED);
+}
+
 /* ---- all that ever was ------------------------------------------------------------- */
 
 static const struct r3ring_load_info *read_ever(void)
