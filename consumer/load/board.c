@@ -163,7 +163,6 @@ void load_board_fold(const struct r3ring_load *load, struct load_board *board,
 	step->layer_folded[layer] = 1;
 	if (!strangers)
 		return;
-	cells_forget_strangers(load->any, shape->stride, strangers);
 	to->running[at + shape->experts] += (uint32_t)strangers;
 	to->average[at + shape->experts] += (float)strangers;
 }

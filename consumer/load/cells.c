@@ -123,12 +123,3 @@ void cells_count_ids(uint32_t *any, const uint16_t *ids, size_t count)
 	}
 	count_each(any, ids, count);
 }
-
-void cells_forget_strangers(uint32_t *any, uint32_t stride, uint64_t count)
-{
-	/* Most are those that a row lacks; all of the table is looked at for others only. */
-	count -= any[UINT16_MAX];
-	any[UINT16_MAX] = 0;
-	if (count)
-		memset(any + stride, 0, (CELLS_ANY_ID - stride) * sizeof(*any));
-}

@@ -63,7 +63,8 @@ uint32_t cells_fold(const struct cells_sums *to, const struct cells_sums *from, 
 /* to += counts, counts = 0. Returns likewise. */
 uint32_t cells_move(uint32_t *to, uint32_t *counts, size_t count);
 
-/* A table with a place for whatever an id may be: ids need not be looked at to be counted. */
+/* A table with a place for whatever an id may be: ids need not be looked at to be counted. What is
+ * behind a layer's cells is counted by nobody, and stays. */
 #define CELLS_ANY_ID 65536u
 
 /*
@@ -79,8 +80,5 @@ static inline void cells_count_few(uint32_t *layer, const uint16_t *ids, uint32_
 	for (uint32_t i = 0; i < count; i++)
 		layer[ids[i] < experts ? ids[i] : experts]++;
 }
-
-/* Empties what is behind the first @stride places of a table, where @count ids are. */
-void cells_forget_strangers(uint32_t *any, uint32_t stride, uint64_t count);
 
 #endif

@@ -175,7 +175,6 @@ static void keep_counts(const struct r3ring_load *load, const struct load_board 
 
 	if (!strangers)
 		return;
-	cells_forget_strangers(load->any, shape->stride, strangers);
 	cells[shape->experts] += (uint32_t)strangers;
 }
 

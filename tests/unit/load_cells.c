@@ -52,26 +52,6 @@ Test(load_cells, ids_are_counted_whatever_they_are_and_wherever_they_lie)
 	free(expected);
 }
 
-Test(load_cells, strangers_leave_the_table_and_experts_stay)
-{
-	uint32_t *any = cells_alloc(CELLS_ANY_ID * sizeof(*any));
-	uint32_t *expected = cells_alloc(CELLS_ANY_ID * sizeof(*expected));
-
-	cr_assert(any && expected);
-	any[0] = expected[0] = 3;
-	any[STRIDE - 1] = expected[STRIDE - 1] = 4;
-	any[UINT16_MAX] = 5;
-	cells_forget_strangers(any, STRIDE, 5);
-	expect_same(any, expected, CELLS_ANY_ID);
-	any[UINT16_MAX] = 1;
-	any[STRIDE] = 1;
-	any[40000] = 2;
-	cells_forget_strangers(any, STRIDE, 4);
-	expect_same(any, expected, CELLS_ANY_ID);
-	free(any);
-	free(expected);
-}
-
 static void fill(struct cells_sums *sums)
 {
 	*sums = (struct cells_sums){.running = cells_alloc((AT + COUNT) * sizeof(uint32_t)),
