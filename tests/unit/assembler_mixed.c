@@ -228,6 +228,37 @@ Test(assembler_mixed, only_the_first_attempt_that_both_know_tells_by_its_prompt)
 	feed_destroy(&prefill);
 }
 
+Test(assembler_mixed, attempts_that_one_of_them_does_not_know_are_passed_over)
+{
+	struct feed prefill, decode = open_pair(&prefill);
+
+	feed_begin(&prefill, 3, "a", 4, 0);
+	run(&prefill, 3, 1, 0, 4);
+	feed_end(&prefill, 3, R3RING_END_PREEMPTED, 0, 4);
+	feed_begin(&prefill, 3, "a", 4, 1);
+	feed_begin(&decode, 1, "a", 9, 1);
+	feed_end(&prefill, 3, R3RING_END_FINISHED, 1, 4);
+	feed_end(&decode, 1, R3RING_END_FINISHED, 1, 10);
+	cr_expect_eq(flags_of_next(&prefill), R3RING_ASSEMBLED_MIXED);
+	feed_destroy(&prefill);
+}
+
+Test(assembler_mixed, cells_that_never_came_say_nothing)
+{
+	struct feed prefill, decode = open_pair(&prefill);
+	const struct r3ring_span again = rows_of(1, R3RING_SPAN_COMPUTED, 0, 4);
+
+	feed_begin(&prefill, 3, "a", 4, 0);
+	run(&prefill, 3, 1, 0, 4);
+	feed_begin(&decode, 1, "a", 4, 0);
+	feed_step(&decode, 1, 4, &again, 1, NULL, 0);
+	feed_layers(&decode, 1, 4, 0, 1);
+	feed_step_end(&decode, 1, -1, R3RING_CAUSE_NONE);
+	end_both(&prefill, &decode, 5);
+	cr_expect_eq(flags_of_next(&prefill), 0);
+	feed_destroy(&prefill);
+}
+
 Test(assembler_mixed, a_token_that_two_shards_of_an_engine_ran_mixes_nothing)
 {
 	const struct r3ring_assembler_options options = {.size = sizeof(options), .min_ends = 2};
