@@ -3,8 +3,11 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include <r3ring/atomic.h>
+
 #include "tests/bench/bench.h"
 #include "tests/bench/channel.h"
+#include "tests/bench/made_ring.h"
 #include "tests/support/engine.h"
 
 const struct bench_model bench_flash = {"DeepSeek-V4-Flash", CHANNEL_LAYERS, 256, 6};
@@ -93,4 +96,55 @@ void bench_channel_capture(const struct bench_channel *channel, uint32_t layer)
 					 .row_stride = channel->model->top_k};
 
 	r3ring_capture(channel->producer, (int32_t)layer, &topk, NULL);
+}
+
+/* ---- served ---------------------------------------------------------------- */
+
+void bench_sleep_until(uint64_t ns)
+{
+	const struct timespec when = {.tv_sec = (time_t)(ns / 1000000000u),
+				      .tv_nsec = (long)(ns % 1000000000u)};
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, NULL) == EINTR)
+		;
+}
+
+void bench_served_reads(struct bench_served *served)
+{
+	/* Pairs with the acquire in await_reader(). */
+	r3ring_store_release_u32(&served->reading, 1);
+}
+
+static void await_reader(const struct bench_served *served)
+{
+	unsigned int looks = 0;
+
+	/* Pairs with the release in bench_served_reads(). */
+	while (!r3ring_load_acquire_u32(&served->reading))
+		wait_turn(&looks);
+}
+
+int bench_serve(struct bench_served *served, const struct bench_model *model,
+		void (*fill)(const struct bench_channel *channel), int (*read)(void *served),
+		int (*write)(void *served))
+{
+	int rc;
+	struct bench_channel *channel = bench_channel_open(model, 0, &rc);
+
+	served->channel = channel;
+	if (!rc) {
+		pid_t pid;
+
+		if (fill)
+			fill(channel);
+		pid = bench_spawn(read, served, 1);
+		rc = pid < 0 ? pid : 0;
+		if (!rc) {
+			await_reader(served);
+			rc = write(served);
+			rc = rc ? rc : bench_join(pid);
+		}
+	}
+	bench_channel_close(channel);
+	return rc;
 }

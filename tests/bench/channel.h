@@ -37,6 +37,27 @@ void bench_channel_close(struct bench_channel *channel);
 /* What the daemon has used of processors until now. */
 uint64_t bench_channel_cpu_ns(const struct bench_channel *channel);
 
+/* What runs steps in the one process and reads them in another, in shared memory. */
+struct bench_served {
+	const struct bench_channel *channel;
+	uint32_t reading;
+};
+
+/*
+ * Opens a channel of @model and runs @read in a child, then, once that says that it reads,
+ * @write here; each is given @served. @fill: makes the channel's ids, NULL: zeroes.
+ *
+ * Returns 0 or the first negative errno.
+ */
+int bench_serve(struct bench_served *served, const struct bench_model *model,
+		void (*fill)(const struct bench_channel *channel), int (*read)(void *served),
+		int (*write)(void *served));
+
+/* Of @read: its reader is there, or cannot be. */
+void bench_served_reads(struct bench_served *served);
+
+void bench_sleep_until(uint64_t ns);
+
 /* Parts of a step of all rows; the first returns its number. @doorbell_layers: as that of
  * struct r3ring_step. */
 int64_t bench_channel_begin(const struct bench_channel *channel, uint32_t doorbell_layers);

@@ -4,14 +4,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include <r3ring/atomic.h>
 #include <r3ring/reader.h>
 
 #include "tests/bench/bench.h"
 #include "tests/bench/channel.h"
-#include "tests/bench/made_ring.h"
 
 #define STEPS 60u
 #define STEPS_UNTIMED 10u /* until the daemon knows how long a step takes */
@@ -20,20 +17,10 @@
 #define IDLE_NS 1500000000ull
 #define WAIT_MS 2000
 
-static void sleep_until(uint64_t ns)
-{
-	const struct timespec when = {.tv_sec = (time_t)(ns / 1000000000u),
-				      .tv_nsec = (long)(ns % 1000000000u)};
-
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, NULL) == EINTR)
-		;
-}
-
 /* ---- steps at their pace ---------------------------------------------------- */
 
 struct run {
-	const struct bench_channel *served;
-	uint32_t reading;
+	struct bench_served served;   /* first: what the functions are given */
 	uint64_t ended_ns[STEPS + 1]; /* by step number: before step_end was called */
 	uint64_t read_ns[STEPS + 1];  /* when the reader had its STEP_END */
 	uint64_t cpu_ns, wall_ns;     /* of the timed steps */
@@ -50,15 +37,15 @@ static int read_ends(void *arg)
 {
 	struct run *run = arg;
 	const struct r3ring_reader_options options = {.size = sizeof(options),
-						      .runtime_dir = run->served->daemon.dir,
-						      .channel = run->served->name,
+						      .runtime_dir =
+							      run->served.channel->daemon.dir,
+						      .channel = run->served.channel->name,
 						      .from = R3RING_FROM_OLDEST};
 	struct r3ring_reader *reader;
 	struct r3ring_view view;
 	int rc = r3ring_reader_open(&reader, &options, NULL);
 
-	/* Pairs with the acquire in run_steps(); also where it failed. */
-	r3ring_store_release_u32(&run->reading, 1);
+	bench_served_reads(&run->served);
 	while (rc >= 0 && !run->read_ns[STEPS]) {
 		rc = r3ring_reader_next(reader, &view);
 		if (rc == 1) {
@@ -75,57 +62,44 @@ static int read_ends(void *arg)
 	return rc < 0 ? rc : 0;
 }
 
-static int run_one(const struct bench_channel *served, struct run *run, uint64_t begin_ns)
+static int run_one(struct run *run, uint64_t begin_ns)
 {
-	int64_t number = bench_channel_begin(served, 0);
+	const struct bench_channel *channel = run->served.channel;
+	int64_t number = bench_channel_begin(channel, 0);
 
 	for (uint32_t layer = 0; number > 0 && layer < CHANNEL_LAYERS; layer++) {
-		sleep_until(begin_ns + (layer + 1) * LAYER_NS);
-		bench_channel_capture(served, layer);
+		bench_sleep_until(begin_ns + (layer + 1) * LAYER_NS);
+		bench_channel_capture(channel, layer);
 	}
 	if (number < 1 || number > (int64_t)STEPS)
 		return -EIO;
 	run->ended_ns[number] = bench_now_ns();
-	return r3ring_step_end(served->producer, NULL);
+	return r3ring_step_end(channel->producer, NULL);
 }
 
-static int run_steps(const struct bench_channel *served, struct run *run)
+static int run_steps(void *arg)
 {
-	uint64_t start, cpu = 0, begin = 0;
-	unsigned int looks = 0;
+	struct run *run = arg;
+	const struct bench_channel *channel = run->served.channel;
+	uint64_t start = bench_now_ns(), cpu = 0, begin = 0;
 	int rc = 0;
 
-	/* Pairs with the release in read_ends(). */
-	while (!r3ring_load_acquire_u32(&run->reading))
-		wait_turn(&looks);
-	start = bench_now_ns();
 	for (uint32_t step = 0; !rc && step < STEPS; step++) {
-		sleep_until(start + step * STEP_NS);
+		bench_sleep_until(start + step * STEP_NS);
 		if (step == STEPS_UNTIMED) {
 			begin = bench_now_ns();
-			cpu = bench_channel_cpu_ns(served);
+			cpu = bench_channel_cpu_ns(channel);
 		}
-		rc = run_one(served, run, bench_now_ns());
+		rc = run_one(run, bench_now_ns());
 	}
-	run->cpu_ns = bench_channel_cpu_ns(served) - cpu;
+	run->cpu_ns = bench_channel_cpu_ns(channel) - cpu;
 	run->wall_ns = bench_now_ns() - begin;
 	return rc;
 }
 
 static int run_served(struct run *run)
 {
-	int rc;
-	struct bench_channel *served = bench_channel_open(&bench_flash, 0, &rc);
-
-	run->served = served;
-	if (!rc) {
-		pid_t pid = bench_spawn(read_ends, run, 1);
-
-		rc = pid < 0 ? pid : run_steps(served, run);
-		rc = rc ? rc : bench_join(pid);
-	}
-	bench_channel_close(served);
-	return rc;
+	return bench_serve(&run->served, &bench_flash, NULL, read_ends, run_steps);
 }
 
 /* ---- rows ---------------------------------------------------------------- */
@@ -170,7 +144,7 @@ static int idle_share(const struct bench_row *row, double *value)
 	if (!rc) {
 		start = bench_now_ns();
 		cpu = bench_channel_cpu_ns(served);
-		sleep_until(start + IDLE_NS);
+		bench_sleep_until(start + IDLE_NS);
 		*value = 100.0 * (double)(bench_channel_cpu_ns(served) - cpu) /
 			 (double)(bench_now_ns() - start);
 	}

@@ -6,15 +6,12 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
-#include <r3ring/atomic.h>
 #include <r3ring/load.h>
 #include <r3ring/reader.h>
 
 #include "tests/bench/bench.h"
 #include "tests/bench/channel.h"
-#include "tests/bench/made_ring.h"
 
 #define STEPS 120u
 #define STEPS_UNTIMED 20u
@@ -31,10 +28,9 @@ static const struct bench_model *model_of(const struct bench_row *row)
 }
 
 struct run {
-	const struct bench_channel *served;
-	uint32_t reading;
-	uint32_t ends;    /* steps shown */
-	double us[STEPS]; /* from its end's publishing until a step was shown */
+	struct bench_served served; /* first: what the functions are given */
+	uint32_t ends;              /* steps shown */
+	double us[STEPS];           /* from its end's publishing until a step was shown */
 };
 
 /* ---- reading -------------------------------------------------------------------- */
@@ -71,9 +67,9 @@ static int check_load(const struct run *run, const struct r3ring_load *load)
 		return rc;
 	rc = r3ring_load_read(load, 0, R3RING_LOAD_EVER, R3RING_LOAD_ANY_EPOCH, snapshot);
 	info = r3ring_load_snapshot_info(snapshot);
-	if (!rc &&
-	    (info->steps != STEPS ||
-	     info->accounts.counted != (uint64_t)STEPS * CHANNEL_ROWS * run->served->model->layers))
+	if (!rc && (info->steps != STEPS ||
+		    info->accounts.counted !=
+			    (uint64_t)STEPS * CHANNEL_ROWS * run->served.channel->model->layers))
 		rc = -EBADMSG;
 	r3ring_load_snapshot_free(snapshot);
 	return rc;
@@ -83,18 +79,18 @@ static int read_load(void *arg)
 {
 	struct run *run = arg;
 	const struct r3ring_reader_options options = {.size = sizeof(options),
-						      .runtime_dir = run->served->daemon.dir,
-						      .channel = run->served->name,
+						      .runtime_dir =
+							      run->served.channel->daemon.dir,
+						      .channel = run->served.channel->name,
 						      .from = R3RING_FROM_OLDEST};
 	struct r3ring_load *load = NULL;
 	struct r3ring_reader *reader = NULL;
 	uint64_t deadline = bench_now_ns() + END_NS;
 	int rc = r3ring_load_create(&load, NULL, NULL);
 
-	rc = rc ? rc : r3ring_load_channel(load, run->served->name);
+	rc = rc ? rc : r3ring_load_channel(load, run->served.channel->name);
 	rc = rc ? rc : r3ring_reader_open(&reader, &options, NULL);
-	/* Pairs with the acquire in run_steps(); also where it failed. */
-	r3ring_store_release_u32(&run->reading, 1);
+	bench_served_reads(&run->served);
 	while (rc >= 0 && run->ends < STEPS) {
 		rc = take(run, load, reader);
 		if (bench_now_ns() > deadline)
@@ -107,15 +103,6 @@ static int read_load(void *arg)
 }
 
 /* ---- steps at their pace ----------------------------------------------------------- */
-
-static void sleep_until(uint64_t ns)
-{
-	const struct timespec when = {.tv_sec = (time_t)(ns / 1000000000u),
-				      .tv_nsec = (long)(ns % 1000000000u)};
-
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, NULL) == EINTR)
-		;
-}
 
 /* Skewed as routing is: of each row's experts half are among an eighth of all. */
 static void fill_ids(const struct bench_channel *served)
@@ -135,57 +122,35 @@ static int run_one(const struct bench_channel *served, uint64_t begin_ns)
 	uint32_t layers = served->model->layers;
 
 	for (uint32_t layer = 0; number > 0 && layer < layers; layer++) {
-		sleep_until(begin_ns + (layer + 1) * FORWARD_NS / layers);
+		bench_sleep_until(begin_ns + (layer + 1) * FORWARD_NS / layers);
 		bench_channel_capture(served, layer);
 	}
 	return number < 1 ? -EIO : r3ring_step_end(served->producer, NULL);
 }
 
-static int run_steps(const struct bench_channel *served, const struct run *run)
+static int run_steps(void *arg)
 {
-	unsigned int looks = 0;
-	uint64_t start;
+	const struct run *run = arg;
+	uint64_t start = bench_now_ns();
 	int rc = 0;
 
-	/* Pairs with the release in read_load(). */
-	while (!r3ring_load_acquire_u32(&run->reading))
-		wait_turn(&looks);
-	start = bench_now_ns();
 	for (uint32_t step = 0; !rc && step < STEPS; step++) {
-		sleep_until(start + step * STEP_NS);
-		rc = run_one(served, bench_now_ns());
+		bench_sleep_until(start + step * STEP_NS);
+		rc = run_one(run->served.channel, bench_now_ns());
 	}
-	return rc;
-}
-
-static int run_served(const struct bench_model *model, struct run *run)
-{
-	int rc;
-	struct bench_channel *served = bench_channel_open(model, 0, &rc);
-
-	run->served = served;
-	if (!rc) {
-		pid_t pid;
-
-		fill_ids(served);
-		pid = bench_spawn(read_load, run, 1);
-		rc = pid < 0 ? pid : run_steps(served, run);
-		rc = rc ? rc : bench_join(pid);
-	}
-	bench_channel_close(served);
 	return rc;
 }
 
 static int end_to_snapshot(const struct bench_row *row, double *value)
 {
 	struct run *run = bench_shared(sizeof(*run));
-	int rc = run ? run_served(model_of(row), run) : -ENOMEM;
+	int rc = run ? bench_serve(&run->served, model_of(row), fill_ids, read_load, run_steps)
+		     : -ENOMEM;
 
 	if (!rc)
 		*value = bench_percentile(run->us + STEPS_UNTIMED, STEPS - STEPS_UNTIMED,
 					  row->percent);
-	if (run)
-		bench_unshare(run, sizeof(*run));
+	bench_unshare(run, sizeof(*run));
 	return rc;
 }
 
