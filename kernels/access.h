@@ -75,9 +75,9 @@ KERNEL_INLINE uint64_t kernel_clock_ns(void)
 
 #else
 
-#include <time.h>
-
 #include <r3ring/atomic.h>
+
+#include "channel/clock.h"
 
 #define KERNEL_INLINE static inline
 
@@ -118,10 +118,7 @@ KERNEL_INLINE void kernel_bell_ring(uint64_t *word, uint64_t step)
 
 KERNEL_INLINE uint64_t kernel_clock_ns(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	return clock_now_ns();
 }
 
 #endif
