@@ -62,6 +62,26 @@ Test(reserve_book, of_places_and_experts_that_are_equal_the_first_is_told)
 	r3ring_book_destroy(book);
 }
 
+Test(reserve_book, of_two_experts_of_a_gpu_the_one_that_needs_more_is_told)
+{
+	/* Of layer 1, on GPU 1. */
+	static const uint32_t first[] = {0, 0, 0, 0, 0, 0, 9, 5},
+			      second[] = {0, 0, 0, 0, 0, 0, 5, 9};
+	struct r3ring_book *book = book_open(&book_small, 2, 20);
+	struct r3ring_demand *demand[] = {book_demand(&book_small, first, 18),
+					  book_demand(&book_small, second, 18)};
+	struct r3ring_reserve_answer answer;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		cr_expect_eq(r3ring_book_ask(book, demand[i], &answer), 0);
+		cr_expect_eq(answer.layer, 1);
+		cr_expect_eq(answer.gpu, 1);
+		cr_expect_eq(answer.expert, 2 + i);
+		r3ring_demand_destroy(demand[i]);
+	}
+	r3ring_book_destroy(book);
+}
+
 /* So many reservations are not made in a test: the sum is set. */
 Test(reserve_book, more_units_than_can_be_told_apart_are_refused)
 {
@@ -84,6 +104,23 @@ Test(reserve_book, more_units_than_can_be_told_apart_are_refused)
 	book_expect_empty(book, 2, 2, 4);
 	r3ring_demand_destroy(none);
 	r3ring_demand_destroy(one);
+	r3ring_book_destroy(book);
+}
+
+Test(reserve_book, a_demand_without_evidence_is_an_equal_load_of_all_experts)
+{
+	struct r3ring_book *book = book_open(&book_small, 2, 10);
+	struct r3ring_demand *uniform = book_demand(&book_small, NULL, 8);
+	struct r3ring_reserve_answer answer;
+	uint64_t gpu[2 * 2], expert[2 * 4];
+
+	cr_assert_eq(book_make(book, "a", 0, uniform, &answer), 0);
+	r3ring_book_load(book, gpu, expert);
+	for (uint32_t i = 0; i < 2 * 2; i++)
+		cr_expect_eq(gpu[i], 4 * R3RING_DEMAND_TOKEN);
+	for (uint32_t i = 0; i < 2 * 4; i++)
+		cr_expect_eq(expert[i], 2 * R3RING_DEMAND_TOKEN);
+	r3ring_demand_destroy(uniform);
 	r3ring_book_destroy(book);
 }
 
