@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "serve/streams.h"
 #include "tests/support/base64_read.h"
 #include "tests/system/serve_stage.h"
 
@@ -392,6 +393,27 @@ Test(serve_monitor, the_page_needs_no_token_and_what_it_shows_does)
 	dprintf(heard.fd, "GET /v1/events HTTP/1.0\r\nAuthorization: Bearer s3cret\r\n\r\n");
 	json_decref(hear("daemon"));
 	close(heard.fd);
+}
+
+Test(serve_monitor, one_stream_more_than_there_may_be_is_refused_and_says_how_many)
+{
+	int fd[STREAMS_MAX];
+	struct http_reply reply;
+
+	serve_stage_serve((const char *[]){NULL});
+	for (uint32_t i = 0; i < STREAMS_MAX; i++) {
+		listen_to("/v1/events?interval_ms=5000");
+		json_decref(hear("daemon"));
+		fd[i] = heard.fd;
+	}
+	reply = ask("GET", "/v1/events", NULL);
+	cr_expect_eq(reply.status, 503, "%d", reply.status);
+	cr_expect(strstr(
+		json_string_value(json_object_get(json_object_get(reply.json, "error"), "message")),
+		"32 at most"));
+	json_decref(reply.json);
+	for (uint32_t i = 0; i < STREAMS_MAX; i++)
+		close(fd[i]);
 }
 
 Test(serve_monitor, it_ends_in_good_order_while_somebody_listens)
