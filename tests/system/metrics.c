@@ -105,6 +105,58 @@ Test(metrics, they_are_guarded_as_all_else)
 			 "HTTP/1.1 405"));
 }
 
+/* ---- what dashboard and alerts ask for ------------------------------------------------ */
+
+/* Of a histogram's series the family is told. */
+static bool is_told(const char *told, const char *name, size_t length)
+{
+	static const char *const parts[] = {"", "_bucket", "_sum", "_count"};
+	char line[160];
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+		size_t part = strlen(parts[i]);
+
+		if (length <= part || strncmp(name + length - part, parts[i], part))
+			continue;
+		snprintf(line, sizeof(line), "\n# TYPE %.*s ", (int)(length - part), name);
+		if (strstr(told, line))
+			return true;
+	}
+	return false;
+}
+
+static void expect_told(const char *told, const char *path)
+{
+	static char text[1 << 17];
+	FILE *file = fopen(path, "r");
+	unsigned int names = 0;
+
+	cr_assert(file, "%s", path);
+	text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+	fclose(file);
+	for (const char *at = text; (at = strstr(at, "r3ring_")); names++) {
+		size_t length = strspn(at, "abcdefghijklmnopqrstuvwxyz0123456789_");
+
+		cr_expect(is_told(told, at, length), "%s asks for %.*s", path, (int)length, at);
+		at += length;
+	}
+	cr_expect_gt(names, 20, "%s", path);
+}
+
+Test(metrics, dashboard_and_alerts_ask_for_nothing_that_is_not_told)
+{
+	char *told;
+
+	metrics_serve((const char *[]){NULL});
+	metrics_run(STEPS);
+	metrics_await(metrics_of_channel("r3ring_steps_total"), STEPS);
+	told = strdup(metrics_scrape(""));
+	cr_assert(told);
+	expect_told(told, "docs/grafana.json");
+	expect_told(told, "docs/alerts.yml");
+	free(told);
+}
+
 /* ---- what the engine ran, worked out by its rule ------------------------------------- */
 
 static void count_layer(uint32_t layer, uint32_t counts[ENGINE_EXPERTS])
