@@ -2,6 +2,7 @@
 /* The first line of a frame: whether anything is lost, and which layer is worst. Where several
  * things are wrong, the first of these is said: no daemon, LOSING, OLD, UNEVEN. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "tools/quantity.h"
 #include "tools/top_frame.h"
@@ -153,6 +154,43 @@ static void add_layers(const struct top_load *load, struct flow *flow)
 			 top_ratio(text, load->balance[0].figures.max_to_mean));
 }
 
+/* Engines of the daemon but the one whose load is shown. */
+static uint32_t other_engines(const struct top_frame *frame)
+{
+	const struct daemon_picture *picture = frame->lived;
+	uint32_t others = 0;
+
+	for (size_t i = 0; picture && i < picture->channel_count; i++) {
+		const char *name = picture->channels[i].name;
+		size_t length = strcspn(name, "/"), earlier = 0;
+
+		if (strlen(frame->instance) == length && !strncmp(name, frame->instance, length))
+			continue;
+		while (earlier < i && strncmp(picture->channels[earlier].name, name, length + 1))
+			earlier++;
+		others += earlier == i;
+	}
+	return others;
+}
+
+/* Losses are of all engines, the balance is of one: where there are others, of which. */
+static void add_whose(const struct top_frame *frame, struct flow *flow)
+{
+	if (frame->instance[0] && other_engines(frame))
+		flow_add(flow, GRID_PLAIN, "%s:", frame->instance);
+}
+
+static void add_others(const struct top_frame *frame, struct flow *flow)
+{
+	uint32_t others = other_engines(frame);
+
+	if (!frame->instance[0] || !others)
+		return;
+	flow_clause(flow);
+	flow_add(flow, GRID_FAINT, "%" PRIu32 " other engine%s%s", others, top_plural(others),
+		 frame->keys ? " (key i)" : "");
+}
+
 /* What is being lost goes before what is old: a balance of steps before it says nothing then. */
 static void add_balance(const struct top_frame *frame, struct flow *flow)
 {
@@ -185,5 +223,7 @@ void top_verdict(const struct top_frame *frame, struct flow *flow)
 {
 	add_losses(frame, flow);
 	flow_clause(flow);
+	add_whose(frame, flow);
 	add_balance(frame, flow);
+	add_others(frame, flow);
 }

@@ -25,7 +25,7 @@ function gpusWords(gpus) {
 
 	if (gpus.uneven)
 		return `. GPUs out of balance: ${worst}.`;
-	return `. Of GPUs the worst: ${worst}${gpus.worst > gpus.by_chance ? '' : ', by chance perhaps'}.`;
+	return `. Of GPUs the worst: ${worst}.`;
 }
 
 function judgeBalance(balance, experts, threshold, gpus) {

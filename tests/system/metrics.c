@@ -96,8 +96,9 @@ Test(metrics, they_are_guarded_as_all_else)
 			 "\nr3ring_build_info{"));
 	cr_expect(strstr(http_exchange(http_dial_port(metrics.server_port),
 				       "GET /metrics HTTP/1.1\r\nHost: evil.example\r\n"
+				       "Authorization: Bearer a-token-of-some-length\r\n"
 				       "Connection: close\r\n\r\n"),
-			 "HTTP/1.1 4"));
+			 "HTTP/1.1 421"));
 	cr_expect(strstr(http_exchange(http_dial_port(metrics.server_port),
 				       "POST /metrics HTTP/1.1\r\nHost: localhost\r\n"
 				       "Authorization: Bearer a-token-of-some-length\r\n"

@@ -301,6 +301,10 @@ Test(page, what_is_known_to_be_lost_comes_before_what_may_be)
 	test_daemon_restart(&stage.tool.daemon, NULL);
 	expect_becomes("/too_big 1.*ran on without a daemon/.test(document.querySelector("
 		       "'#verdict-losses .more').textContent)");
+	/* And once it is not of the last ten seconds any more. */
+	expect_becomes(WORD("losses") " === 'lost, perhaps more' && /too_big 1.*ran on without a "
+				      "daemon/.test(document.querySelector('#verdict-losses .more')"
+				      ".textContent)");
 }
 
 Test(page, a_loss_is_seen_at_once_with_its_cause)

@@ -114,3 +114,20 @@ Test(top_verdict, what_is_being_lost_goes_before_what_is_old)
 	cr_expect_str_eq(top_stage_row(&stage, 0), "lost 1 step, none for 11 s | OLD (11 s): "
 						   "layers even; worst layer 3: 1.00x mean");
 }
+
+Test(top_verdict, where_there_are_more_engines_it_says_whose_balance_it_is)
+{
+	const double counts[4] = {1000, 1000, 1000, 1000};
+
+	top_stage_make(&stage, "{\"daemon\":{},\"channels\":[{\"channel\":\"b/0\"},{\"channel\":"
+			       "\"a/0\"},{\"channel\":\"b/1\"},{\"channel\":\"ab/0\"}]}");
+	top_stage_load(&stage, 3, 1, 4, counts);
+	top_stage_draw(&stage, 24, 100);
+	cr_expect_str_eq(top_stage_row(&stage, 0), "nothing lost | a: layers even; worst layer 3: "
+						   "1.00x mean | 2 other engines");
+	stage.frame.keys = true;
+	stage.frame.instance = "b";
+	top_stage_draw(&stage, 24, 100);
+	cr_expect_str_eq(top_stage_row(&stage, 0), "nothing lost | b: layers even; worst layer 3: "
+						   "1.00x mean | 2 other engines (key i)");
+}
