@@ -319,6 +319,79 @@ Test(report, of_a_damaged_archive_it_says_so_and_ends_with_1)
 	json_decref(page);
 }
 
+Test(report, of_a_damaged_archive_it_says_in_how_many_places_and_who_says_where)
+{
+	const char *segment = builder_path(&builder, "00000001.r3seg");
+	struct builder_bytes file = builder_read(segment);
+	char told[200];
+
+	file.at[file.len - 100] ^= 1;
+	builder_write(segment, file.at, file.len);
+	free(file.at);
+	cr_assert_eq(REPORT(builder.dir, "-o", html), 1);
+	snprintf(told, sizeof(told),
+		 "r3ring report: the archive is damaged in 1 places; the report is of what could "
+		 "be read, 'r3ring verify %s' says where\n",
+		 builder.dir);
+	cr_expect_str_eq(tool.err, told);
+}
+
+#define LARGE_STEPS 1200u /* of 64 rows: more than a MiB */
+
+/* A small request of each rank, and a large one. */
+static void tell_ranks(struct archive_builder *ranks)
+{
+	struct story rank[2];
+	char id[16];
+
+	builder_open(ranks, 3);
+	builder_segment(ranks);
+	builder_ready(ranks);
+	story_begin(&rank[0], ranks, 0, "ranks/0");
+	story_begin(&rank[1], ranks, 1, "ranks/1");
+	for (unsigned int r = 0; r < 2; r++) {
+		snprintf(id, sizeof(id), "small-%u", r);
+		story_request(&rank[r], 1, id, 2);
+		story_step(&rank[r], 1, 0, 2);
+		story_end(&rank[r], 1, 3);
+		builder_block(ranks, 0);
+		snprintf(id, sizeof(id), "large-%u", r);
+		story_request(&rank[r], 2, id, 64 * LARGE_STEPS);
+	}
+	for (uint32_t i = 0; i < LARGE_STEPS; i++) {
+		for (unsigned int r = 0; r < 2; r++)
+			story_step(&rank[r], 2, i * 64, 64);
+		if (i % 100 == 99)
+			builder_block(ranks, 0);
+	}
+	for (unsigned int r = 0; r < 2; r++)
+		story_end(&rank[r], 2, 64 * LARGE_STEPS + 1);
+	builder_segment_end(ranks, true);
+}
+
+Test(report, requests_of_several_ranks_that_do_not_fit_are_told_and_it_ends_with_1)
+{
+	struct archive_builder ranks;
+	const json_t *rows;
+	json_t *page;
+
+	tell_ranks(&ranks);
+	cr_assert_eq(REPORT(ranks.dir, "-o", html, "--max-memory", "1"), 1);
+	cr_expect_str_eq(tool.err,
+			 "r3ring report: 2 requests did not fit into the memory for requests at "
+			 "work; what they ran since they were given up is not in the report. Raise "
+			 "--max-memory\n");
+	page = parse(NULL);
+	rows = json_object_get(page, "requests");
+	cr_expect_eq(json_array_size(rows), 4);
+	cr_expect(strstr(text_of(page, "memory-state"), "2 of "), "%s",
+		  text_of(page, "memory-state"));
+	json_decref(page);
+	cr_assert_eq(REPORT(ranks.dir, "-o", html, "--max-memory", "64"), 0, "%s", tool.err);
+	cr_expect_str_empty(tool.err);
+	builder_close(&ranks);
+}
+
 Test(report, what_cannot_be_is_refused_and_leaves_what_was_there)
 {
 	FILE *file = fopen(html, "w");

@@ -155,6 +155,29 @@ Test(archive_state, the_next_segment_says_exactly_what_was_hidden_of_a_generatio
 		     tally.lost);
 }
 
+/* Of one block, which had records too: no recorder makes such. */
+Test(archive_state, records_that_were_in_a_damaged_block_may_have_been_a_generations_first)
+{
+	struct archive_tally tally;
+
+	builder_open(&skip.builder, 0);
+	builder_segment(&skip.builder);
+	builder_ready(&skip.builder);
+	story_begin(&skip.story, &skip.builder, 0, "small/0");
+	story_step(&skip.story, 1, 0, 1);
+	builder_block(&skip.builder, 0);
+	story_generation(&skip.story, 2);
+	story_step(&skip.story, 1, 0, 1);
+	builder_block(&skip.builder, 0);
+	story_step(&skip.story, 1, 0, 1);
+	builder_segment_end(&skip.builder, true);
+	skip_read_whole();
+	tally = skip_with_changed(1, HEAD + 3);
+	cr_expect_eq(tally.wrong, 0);
+	cr_expect_eq(tally.records, 1 + OF_STEP, "%lu", tally.records);
+	cr_expect_eq(tally.gaps_unsized, 1);
+}
+
 /* A generation that goes on, by its numbers, where the one before it ended. */
 static void tell_alike(void)
 {
