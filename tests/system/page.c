@@ -245,7 +245,7 @@ Test(page, it_says_when_the_engine_has_ended)
 	expect_becomes("document.querySelector('#verdict-losses .more').textContent"
 		       ".startsWith('Until it ended')");
 	/* Who comes only now sees its last load. */
-	look();
+	page_look();
 	expect_becomes("document.getElementById('heat-says').textContent.includes(', 20 tokens')");
 	expect_becomes(WORD("data") " === 'engine ended'");
 }
