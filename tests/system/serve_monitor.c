@@ -407,10 +407,8 @@ Test(serve_monitor, one_stream_more_than_there_may_be_is_refused_and_says_how_ma
 		fd[i] = heard.fd;
 	}
 	reply = ask("GET", "/v1/events", NULL);
-	cr_expect_eq(reply.status, 503, "%d", reply.status);
-	cr_expect(strstr(
-		json_string_value(json_object_get(json_object_get(reply.json, "error"), "message")),
-		"32 at most"));
+	cr_assert_eq(reply.status, 503, "%d", reply.status);
+	cr_expect(strstr(json_string_value(at(reply.json, "error", "message")), "32 at most"));
 	json_decref(reply.json);
 	for (uint32_t i = 0; i < STREAMS_MAX; i++)
 		close(fd[i]);

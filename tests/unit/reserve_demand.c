@@ -143,6 +143,22 @@ Test(reserve_demand, of_equals_the_first_are_named_up_to_the_largest_count_there
 	r3ring_demand_destroy(demand);
 }
 
+Test(reserve_demand, those_seen_once_are_named_behind_one_seen_more_often)
+{
+	const struct r3ring_demand_shape shape = {.layers = 1, .experts = 100, .top_k = 4};
+	struct r3ring_demand *demand;
+	uint32_t counts[100];
+
+	for (uint32_t i = 0; i < 100; i++)
+		counts[i] = i == 99 ? 9 : 1;
+	demand = predict(&shape, counts, 1);
+	cr_assert_eq(demand->layer[0].end, R3RING_DEMAND_NAMED_MAX);
+	cr_expect_eq(demand->entry[0].expert, 99);
+	for (uint32_t i = 1; i < R3RING_DEMAND_NAMED_MAX; i++)
+		cr_expect_eq(demand->entry[i].expert, i - 1);
+	r3ring_demand_destroy(demand);
+}
+
 Test(reserve_demand, what_no_model_or_step_has_is_refused)
 {
 	const struct r3ring_demand_shape shapes[] = {
