@@ -73,7 +73,8 @@ static int check_rows(const struct export_options *options, const struct export_
 					export_rows_name(options->rows), format->name);
 	if (options->join && !format->container->patch)
 		return r3ring_error_set(err, -EINVAL,
-					"--join-turns: %s cannot be rewritten; export safetensors",
+					"--join-turns: %s cannot be rewritten; export safetensors "
+					"with --rows full",
 					format->name);
 	if (options->join && !full && format->fixed)
 		return r3ring_error_set(err, -EINVAL,

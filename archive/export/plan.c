@@ -134,14 +134,17 @@ static int check_model_layers(const struct export_plan *plan,
 			      const struct export_known_layers *known, struct r3ring_error *err)
 {
 	const uint32_t said = plan->options->model_layers;
+	int32_t last = -1;
 
-	for (uint32_t i = 0; said && i < known->layers; i++)
-		if (known->layer[i].kind != R3RING_LAYER_MTP &&
-		    known->layer[i].layer_id >= (int32_t)said)
-			return r3ring_error_set(err, -EINVAL,
-						"--model-layers %u: %s has a layer %d that routes",
-						said, plan->model, known->layer[i].layer_id);
-	return 0;
+	for (uint32_t i = 0; i < known->layers; i++)
+		if (known->layer[i].kind != R3RING_LAYER_MTP && known->layer[i].layer_id > last)
+			last = known->layer[i].layer_id;
+	if (!said || last < (int32_t)said)
+		return 0;
+	return r3ring_error_set(err, -EINVAL,
+				"--model-layers %u: %s has a layer %d that routes, so it has %d at "
+				"least",
+				said, plan->model, last, last + 1);
 }
 
 static int choose_layers(struct export_plan *plan, const struct export_known_layers *known,

@@ -317,7 +317,9 @@ Test(export_refusals, turns_are_joined_only_in_what_can_be_rewritten)
 {
 	trial.options.join = true;
 	trial.options.rows = EXPORT_ROWS_FULL;
-	trial_not_opened("jsonl", -EINVAL, "--join-turns: jsonl cannot be rewritten");
+	trial_not_opened(
+		"jsonl", -EINVAL,
+		"--join-turns: jsonl cannot be rewritten; export safetensors with --rows full");
 }
 
 Test(export_refusals, an_empty_range_is_refused)
@@ -352,10 +354,11 @@ Test(export_refusals, positions_that_no_request_has_are_refused)
 Test(export_refusals, a_model_of_fewer_layers_than_route_is_refused)
 {
 	trial.options.layers = EXPORT_LAYERS_ALL;
-	trial.options.model_layers = 2;
+	trial.options.model_layers = 1;
 	trial_begin("safetensors");
 	trial_request(1, "a", 1);
-	trial_refused(-EINVAL, "--model-layers 2: small has a layer 2 that routes");
+	trial_refused(-EINVAL,
+		      "--model-layers 1: small has a layer 2 that routes, so it has 3 at least");
 }
 
 /* ---- requests ----------------------------------------------------------- */
