@@ -20,7 +20,6 @@ struct follower {
 
 	pthread_mutex_t lock; /* of what follows */
 	uint32_t expert_ranks;
-	bool other_model;
 	struct r3ring_signatures_stats signatures_stats;
 	struct followed *channel; /* [channels] */
 	uint32_t channels;
@@ -35,6 +34,7 @@ struct followed {
 	char name[128];
 	int load; /* its index there, or why it has none */
 	bool ended;
+	bool other_model; /* as its newest schema says */
 };
 
 /* ---- following ------------------------------------------------------------ */
@@ -49,8 +49,7 @@ static void note_channel(struct follower *follower, uint32_t channel, const char
 	channels = realloc(follower->channel, (channel + 1) * sizeof(*channels));
 	if (channels) {
 		follower->channel = channels;
-		channels[channel].load = load;
-		channels[channel].ended = false;
+		channels[channel] = (struct followed){.load = load};
 		snprintf(channels[channel].name, sizeof(channels->name), "%s", name);
 		follower->channels = channel + 1;
 	}
@@ -91,10 +90,11 @@ static void note_ranks(struct follower *follower, const struct r3ring_schema_rec
 	pthread_mutex_unlock(&follower->lock);
 }
 
-static void note_other_model(struct follower *follower)
+static void note_model(struct follower *follower, uint32_t channel, bool other)
 {
 	pthread_mutex_lock(&follower->lock);
-	follower->other_model = true;
+	if (channel < follower->channels)
+		follower->channel[channel].other_model = other;
 	pthread_mutex_unlock(&follower->lock);
 }
 
@@ -103,20 +103,21 @@ static void take_record(void *context, uint32_t channel, const char *name,
 {
 	struct follower *follower = context;
 	struct heard *heard = &follower->heard[channel];
-	int index = r3ring_load_channel(follower->load, name);
+	int index = r3ring_load_channel(follower->load, name), r = 0;
 
 	note_generation(follower, heard, view->generation);
 	/* What is out of memory is lost to those that are fed, which say so. A ring's end is not
 	 * its engine's, which may go on under the next daemon. */
-	if (index >= 0 && record->type != R3RING_CLOSED &&
-	    r3ring_load_feed(follower->load, (uint32_t)index, view, record) == -EPROTO)
-		note_other_model(follower);
+	if (index >= 0 && record->type != R3RING_CLOSED)
+		r = r3ring_load_feed(follower->load, (uint32_t)index, view, record);
 	if (follower->signatures)
 		index = r3ring_signatures_channel(follower->signatures, name);
 	if (follower->signatures && index >= 0)
 		r3ring_signatures_feed(follower->signatures, (uint32_t)index, view, record);
-	if (record->type == R3RING_SCHEMA)
+	if (record->type == R3RING_SCHEMA) {
+		note_model(follower, channel, r == -EPROTO);
 		note_ranks(follower, &record->u.schema.head);
+	}
 	if (follower->hooks.record)
 		follower->hooks.record(follower->hooks.context, heard->names, view, record);
 	r3ring_requests_feed(heard->names, view, record);
@@ -266,7 +267,9 @@ void follower_get_status(struct follower *follower, struct follower_status *stat
 	pthread_mutex_lock(&follower->lock);
 	status->channels = follower->channels;
 	status->expert_ranks = follower->expert_ranks;
-	status->other_model = follower->other_model;
+	for (uint32_t i = 0; i < follower->channels; i++)
+		status->other_model |= follower->channel[i].other_model &&
+				       !follower->channel[i].ended;
 	status->signatures = follower->signatures_stats;
 	pthread_mutex_unlock(&follower->lock);
 }

@@ -59,7 +59,8 @@ struct follower_status {
 	struct tail_status tail;
 	uint32_t channels;
 	uint32_t expert_ranks; /* size of the expert parallelism, as a schema said; 0: none did */
-	bool other_model; /* a channel is of another model than the load: open it anew for that */
+	bool other_model; /* a channel that runs is of another model than the load: open it anew
+			   * for that */
 	struct r3ring_signatures_stats signatures; /* all zero without them */
 };
 

@@ -25,12 +25,14 @@ struct served {
 	int32_t *layer; /* [layers of the book] the model's numbers; made with it, and stay */
 };
 
-enum tail_state served_state(const struct served *served)
+enum served_state served_state(const struct served *served)
 {
 	struct follower_status status;
 
 	follower_get_status(served->follower, &status);
-	return status.tail.state;
+	if (status.tail.state == TAIL_ENDED)
+		return SERVED_ENDED;
+	return status.other_model ? SERVED_OTHER_MODEL : SERVED_RUNS;
 }
 
 /* ---- the book ------------------------------------------------------------- */
@@ -232,7 +234,7 @@ static void expire(void *context)
 	if (!book || now - served->expired_ns < EXPIRE_NS)
 		return;
 	served->expired_ns = now;
-	if (served_state(served) == TAIL_ENDED)
+	if (served_state(served) != SERVED_RUNS)
 		free_all(book);
 	r3ring_book_expire(book, now);
 }

@@ -34,8 +34,13 @@ void served_close(struct served *served);
 /* Its load, signatures, channels and state. */
 struct follower *served_follower(const struct served *served);
 
-/* As the follower's status has it. Once it has ended, what was reserved there is freed. */
-enum tail_state served_state(const struct served *served);
+/* Whether its GPUs can be promised. What was reserved is freed where they cannot. */
+enum served_state {
+	SERVED_RUNS, /* or nobody knows: it is waited for, or silent */
+	SERVED_ENDED,
+	SERVED_OTHER_MODEL, /* than the one that load and book are of */
+};
+enum served_state served_state(const struct served *served);
 
 const char *served_name(const struct served *served);
 

@@ -121,14 +121,20 @@ void api_channels(void *context, const struct http_request *request, struct http
 
 bool api_engine_runs(const struct served *served, struct http_answer *answer)
 {
-	if (served_state(served) != TAIL_ENDED)
-		return true;
-	http_refuse(
-		answer, MHD_HTTP_SERVICE_UNAVAILABLE,
-		"%s: the engine has ended: it closed its channels, or died (r3ring status and its "
-		"log say which); start it again, or ask for another instance",
-		served_name(served));
-	return false;
+	enum served_state state = served_state(served);
+
+	if (state == SERVED_ENDED)
+		http_refuse(answer, MHD_HTTP_SERVICE_UNAVAILABLE,
+			    "%s: the engine has ended: it closed its channels, or died (r3ring "
+			    "status and its log say which); start it again, or ask for another "
+			    "instance",
+			    served_name(served));
+	else if (state == SERVED_OTHER_MODEL)
+		http_refuse(answer, MHD_HTTP_SERVICE_UNAVAILABLE,
+			    "%s: the engine runs another model than the one that it began with "
+			    "here; start r3ring serve again",
+			    served_name(served));
+	return state == SERVED_RUNS;
 }
 
 /* ---- load ----------------------------------------------------------------- */

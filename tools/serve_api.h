@@ -43,7 +43,8 @@ struct served *api_instance(const struct api *api, const char *name, struct http
 bool api_window(const struct http_request *request, enum r3ring_load_over *over,
 		struct http_answer *answer);
 
-/* Whether it has not ended; refuses, and returns false, where it has. */
+/* Whether it has not ended and is of the model that is served; refuses, and returns false, where
+ * it is not so. */
 bool api_engine_runs(const struct served *served, struct http_answer *answer);
 
 /* ---- fields of a body (serve_fields.c) ------------------------------------ */

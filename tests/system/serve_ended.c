@@ -32,20 +32,21 @@ static void serve_it(const char *suffix)
 }
 
 /* One that runs until it is ended: for minutes. */
-static void start_rank_of(unsigned int number, const char *rate, const char *requests)
+static void start_rank_of(unsigned int number, const char *model, const char *rate,
+			  const char *requests)
 {
 	char text[16];
 
 	snprintf(text, sizeof(text), "%u", number);
 	command_free(&rank[number]);
 	command_start(&rank[number], stage.tool.daemon.dir,
-		      ARGS("produce", "--instance", name, "--rank", text, "--model", "gpt-oss-20b",
+		      ARGS("produce", "--instance", name, "--rank", text, "--model", model,
 			   "--text", "LICENSE", "--rate", rate, "--requests", requests));
 }
 
 static void start_rank(unsigned int number)
 {
-	start_rank_of(number, "20", "4000");
+	start_rank_of(number, "gpt-oss-20b", "20", "4000");
 }
 
 static void end_rank(unsigned int number, int signal)
@@ -114,14 +115,16 @@ static bool has_ended_alone(const json_t *answer, const void *number)
 	return json_array_size(ended_of(answer)) == 1 && strcmp(told, wanted) == 0;
 }
 
+static const char *reason = "the engine has ended", *remedy = "start it again";
+
 static void expect_refusal(struct http_reply reply, const char *what)
 {
 	const char *words = json_string_value(at(reply.json, "error", "message"));
 
 	cr_expect_eq(reply.status, 503, "%s: %d", what, reply.status);
 	cr_expect(words && strstr(words, name), "%s: whose? %s", what, words);
-	cr_expect(words && strstr(words, "the engine has ended"), "%s: %s", what, words);
-	cr_expect(words && strstr(words, "start it again"), "%s: remedy? %s", what, words);
+	cr_expect(words && strstr(words, reason), "%s: %s", what, words);
+	cr_expect(words && strstr(words, remedy), "%s: remedy? %s", what, words);
 	json_decref(reply.json);
 }
 
@@ -136,7 +139,7 @@ static void expect_ranked_last(void)
 	cr_expect_str_eq(json_string_value(at(first, "instance", NULL)), serve_stage_instance());
 	cr_expect(json_is_null(at(last, "fits", NULL)));
 	cr_expect_str_eq(json_string_value(at(last, "instance", NULL)), name);
-	cr_expect(strstr(json_string_value(at(last, "error", NULL)), "the engine has ended"));
+	cr_expect(strstr(json_string_value(at(last, "error", NULL)), reason));
 	json_decref(reply.json);
 }
 
@@ -157,7 +160,6 @@ static void expect_offered_to_nobody(void)
 	expect_refusal(ask("GET", of_it("/v1/load"), NULL), "load");
 	expect_refusal(ask("GET", of_it("/v1/plan"), NULL), "a plan");
 	expect_ranked_last();
-	expect_live_metric(0);
 }
 
 static bool has_none(const json_t *answer, const void *unused)
@@ -179,6 +181,7 @@ static void expect_ended_by(int signal)
 	end_rank(0, signal);
 	cr_assert(becomes("/v1/channels", is_in_state, "ended"));
 	expect_offered_to_nobody();
+	expect_live_metric(0);
 	cr_expect(becomes(of_it("/v1/reservations"), has_none, NULL));
 
 	start_rank(0);
@@ -211,6 +214,37 @@ Test(serve_ended, an_engine_that_had_ended_before_the_server_came_is_never_offer
 	serve_it("before");
 	cr_expect(becomes("/v1/channels", is_in_state, "ended"));
 	expect_offered_to_nobody();
+	free_ranks();
+}
+
+static bool is_of_experts(const json_t *answer, const void *wanted)
+{
+	return json_integer_value(at(answer, "experts", NULL)) == *(const json_int_t *)wanted;
+}
+
+/* Its routes begin anew with the model; load and book are those of one model. */
+Test(serve_ended, an_engine_that_is_back_with_another_model_has_routes_and_is_offered_to_nobody)
+{
+	const json_int_t experts = 128;
+
+	serve_it("other");
+	engine_step(&stage.tool.engine, 0, 4);
+	start_rank(0);
+	await_channels(1);
+	expect_granted("first");
+	end_rank(0, SIGTERM);
+	cr_assert(becomes("/v1/channels", is_in_state, "ended"));
+	start_rank_of(0, "qwen3-235b", "20", "4000");
+	cr_assert(becomes("/v1/channels", is_in_state, "live"));
+	cr_assert(becomes(of_it("/v1/requests/req-0000/routes"), is_of_experts, &experts));
+	reason = "another model";
+	remedy = "start r3ring serve again";
+	expect_offered_to_nobody();
+	end_rank(0, SIGTERM);
+	cr_assert(becomes("/v1/channels", is_in_state, "ended"));
+	start_rank(0);
+	await_channels(1);
+	expect_granted("second");
 	free_ranks();
 }
 
@@ -259,7 +293,7 @@ Test(serve_ended, a_killed_ranks_requests_free_what_was_reserved_for_them)
 	serve_it("killed");
 	start_rank(0);
 	cr_assert(becomes("/v1/signature?request=req-0009", has_rows, NULL));
-	start_rank_of(1, "1", "8");
+	start_rank_of(1, "gpt-oss-20b", "1", "8");
 	await_channels(2);
 	expect_granted("req-0009");
 	expect_granted("next");
