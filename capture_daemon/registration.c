@@ -132,6 +132,7 @@ int registration_open(struct session *session, struct channel *channel,
 	r = page_make(registration);
 	if (r < 0)
 		return r3ring_error_set(err, r, "a page for the reader: %s", strerror(-r));
+	registration->page->known_to = r3ring_segment_epoch(channel->segment) + 1;
 	r = watch(session, pidfd);
 	if (r == 0)
 		r = gate_add(channel->drain.publisher.stall.gate, registration->page, &terms);

@@ -144,6 +144,9 @@ static int map_page(const struct socket_inbox *inbox, const struct attach_target
 	if (base == MAP_FAILED)
 		return r3ring_error_set(err, -errno, "mapping the page of this reader: %m");
 	attachment->page = base;
+	/* By the daemon itself: another one may go on in the segment by now. */
+	if (attachment->page->known_to)
+		attachment->epoch = attachment->page->known_to - 1;
 	return 0;
 }
 
@@ -197,6 +200,7 @@ static int map_answer(struct attach_request *request, const struct attach_target
 		return rc;
 	mapped.connection = request->fd;
 	request->fd = -1;
+	mapped.epoch = r3ring_segment_epoch(mapped.segment);
 	rc = check_identity(&mapped, err);
 	if (!rc)
 		rc = map_page(inbox, target, &mapped, err);

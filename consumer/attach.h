@@ -25,6 +25,7 @@ struct attachment {
 	int connection;
 	int segment_fd; /* of a lossless reader, which shows itself by it; else -1 */
 	uint64_t generation;
+	uint64_t epoch; /* of the writer that knows of a registered reader */
 	uint8_t uuid[16];
 	char name[128];
 };

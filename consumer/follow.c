@@ -138,6 +138,7 @@ static void ask_for_passed(struct r3ring_reader *reader, uint64_t now)
 static void take_answer(struct r3ring_reader *reader, bool ended, uint64_t now)
 {
 	struct follower *follower = &reader->follower;
+	uint64_t epoch;
 	int rc = attach_finish(&follower->request, &reader->target, &follower->next, 0,
 			       &reader->err);
 
@@ -154,14 +155,15 @@ static void take_answer(struct r3ring_reader *reader, bool ended, uint64_t now)
 		ask_for_passed(reader, now);
 		return;
 	}
-	rc = attachment_show(&reader->now, follower->asked_epoch);
+	epoch = follower->next.epoch;
+	rc = attachment_show(&reader->now, epoch);
 	if (rc) {
 		attachment_release(&follower->next);
 		not_found(reader, rc, ended, now);
 		return;
 	}
 	register_anew(reader);
-	follower->epoch = follower->asked_epoch;
+	follower->epoch = epoch;
 	follower->named = 0;
 	follower->promised = false;
 	follower->alive_ns = now;
@@ -178,7 +180,6 @@ static void ask(struct r3ring_reader *reader, bool ended, uint64_t now)
 	/* One that has not ended may still be drained though a newer one is there. */
 	follower->asked_own = !ended && !follower->named && !follower->own_gone;
 	target.generation = follower->asked_own ? reader->now.generation : follower->named;
-	follower->asked_epoch = r3ring_segment_epoch(reader->now.segment);
 	rc = attach_begin(&follower->request, &target, &reader->err);
 	if (rc)
 		not_found(reader, rc, ended, now);

@@ -24,7 +24,6 @@ struct follower {
 	uint64_t again_ns;      /* between two questions: longer the longer there is no answer */
 	uint64_t give_up_ns;    /* the question that stands is given up then */
 	uint64_t epoch;         /* writer that knows of this reader */
-	uint64_t asked_epoch;   /* writer at the time of the question */
 	uint64_t alive_ns;      /* the present segment's writer was known to live */
 	bool writer_dead;       /* no sign of life, and no daemon vouches for it */
 };

@@ -131,7 +131,7 @@ static int open_cursor(const struct r3ring_reader *reader, const struct attachme
 int reader_enter(struct r3ring_reader *reader, struct attachment *attachment,
 		 enum r3ring_cursor_start from, uint64_t seq)
 {
-	uint64_t epoch = r3ring_segment_epoch(attachment->segment);
+	uint64_t epoch = attachment->epoch;
 	struct r3ring_cursor *cursor;
 	int rc = attachment_show(attachment, epoch);
 

@@ -46,7 +46,8 @@ struct r3ring_reader_page {
 	uint64_t demoted_to;   /* and last: from here on they may be overwritten */
 	uint64_t limit_bytes;  /* arena bytes that it may leave unread */
 	uint64_t stall_ns;     /* how long the writer waits for it */
-	uint8_t pad2[R3RING_LINE - 48];
+	uint64_t known_to;     /* the writer's `writer_epoch` and 1; 0: not told. Never changed */
+	uint8_t pad2[R3RING_LINE - 56];
 };
 
 R3RING_STATIC_ASSERT(sizeof(struct r3ring_reader_page) == 3 * R3RING_LINE, "reader page layout");
