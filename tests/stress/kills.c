@@ -61,7 +61,7 @@ static char instance[R3RING_INSTANCE_MAX + 1], channel[R3RING_INSTANCE_MAX + 3];
 static struct kill_engine engine_a = {.dir = daemon_a.dir, .instance = instance};
 static uint64_t faults;
 static uint64_t kills_of_daemon, kills_of_engine, kills_of_reader, kills_at_points, stalls;
-static uint64_t demotions, unkept;
+static uint64_t demotions, unkept, unkept_of_stopped;
 
 static void fail(const char *what)
 {
@@ -181,6 +181,7 @@ static void sum_up(const struct kill_reader *reader)
 
 	demotions += account.demotions;
 	unkept += account.unkept;
+	unkept_of_stopped += reader->stood_still ? account.unkept : 0;
 }
 
 static void bury_reader(struct kill_reader *reader)
@@ -227,6 +228,7 @@ static bool is_held_up(const void *ctx)
 static void stop_reader(struct kill_reader *reader)
 {
 	stand_still(reader->worker.pid);
+	reader->stood_still = true;
 }
 
 /*
@@ -437,9 +439,9 @@ static void report(void)
 {
 	printf("kills: daemon %" PRIu64 ", engine %" PRIu64 ", reader %" PRIu64 "; %" PRIu64
 	       " at a point; %" PRIu64 " stalls, %" PRIu64 " demotions, %" PRIu64
-	       " records unkept\n",
+	       " records unkept, %" PRIu64 " of them for readers that had stood still\n",
 	       kills_of_daemon, kills_of_engine, kills_of_reader, kills_at_points, stalls,
-	       demotions, unkept);
+	       demotions, unkept, unkept_of_stopped);
 	printf("kills: steps %" PRIu64 " complete, %" PRIu64 " partial; lost by cause:",
 	       audit->complete, audit->partial);
 	for (int cause = 0; cause < R3RING_CAUSE_COUNT; cause++) {

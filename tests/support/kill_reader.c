@@ -178,6 +178,7 @@ void kill_reader_start(struct kill_reader *reader)
 		}
 	}
 	memset(reader->page, 0, sizeof(*reader->page));
+	reader->stood_still = false;
 	worker_start(&reader->worker, body, reader);
 }
 

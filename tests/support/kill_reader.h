@@ -51,6 +51,7 @@ struct kill_page {
 
 struct kill_reader {
 	struct worker worker;
+	bool stood_still; /* once, maybe longer than it is waited for */
 	struct kill_page *page;
 	struct test_points *points; /* NULL: it is never struck */
 	enum kill_kind kind;
