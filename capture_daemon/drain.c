@@ -129,9 +129,11 @@ int drain_serve_idle(struct drain *drain, struct stall_policy policy)
 
 	drain->policy = policy;
 	r = publisher_serve(&drain->publisher, &drain->policy, drain_carry_on, drain);
-	if (r == 0)
-		stall_end(&drain->publisher.stall);
-	return r;
+	if (r < 0)
+		return r;
+	stall_end(&drain->publisher.stall);
+	drain_keep(drain);
+	return 0;
 }
 
 static int thread_start(struct drain *drain, struct r3ring_error *err)
@@ -175,8 +177,10 @@ int drain_begin(struct drain *drain, struct r3ring_segment *segment,
 	if (r < 0)
 		return r3ring_error_set(err, r, "the ring refuses the schema: %s", strerror(-r));
 	/* Lossless readers read the generation before to its end, and then come here. */
-	if (r3ring_segment_get_header(segment)->generation > 1)
+	if (r3ring_segment_get_header(segment)->generation > 1) {
+		drain_keep_from_the_first(drain);
 		drain_hold(drain);
+	}
 	return 0;
 }
 

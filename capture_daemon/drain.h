@@ -184,7 +184,7 @@ void drain_join(struct drain *drain);
 /* Frees all; the thread must be joined, or never have been started. */
 void drain_close(struct drain *drain);
 
-/* Serves readers of a channel that has no thread; its publisher is open. */
+/* Serves readers of a dead daemon's channel, which has no thread; its publisher is open. */
 int drain_serve_idle(struct drain *drain, struct stall_policy policy);
 
 /* A reader has registered: the thread is to admit it, be it asleep. */
@@ -265,8 +265,13 @@ bool drain_may_copy(const struct drain *drain);
 bool drain_expired(const struct drain *drain);
 /* Admits readers that have registered. */
 void drain_admit_readers(struct drain *drain);
-/* In a dead daemon's ring nothing is overwritten until all lossless readers that live are
- * back, or the stall limit is over; in a new generation until that is over. */
+/* Says in a dead daemon's ring what is kept for its lossless readers, in a new generation
+ * that all is for those of the one before. */
+void drain_keep(struct drain *drain);
+void drain_keep_from_the_first(struct drain *drain);
+/* Of what is kept nothing is overwritten until all lossless readers that live are back and
+ * have not more unread than that, or the stall limit is over; in a new generation until that
+ * is over. */
 void drain_hold(struct drain *drain);
 /* While the writer waits for a reader: whether it still may. @ctx: the struct drain. */
 bool drain_carry_on(void *ctx);

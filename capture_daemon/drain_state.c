@@ -118,6 +118,25 @@ void drain_nudge(struct drain *drain)
 		drain_admit_readers(drain);
 }
 
+/* In a ring that a dead daemon had begun for readers of the generation before, they still
+ * have their time. */
+void drain_keep(struct drain *drain)
+{
+	const struct gate_front front = writer_front(drain->publisher.writer);
+	struct gate *gate = drain->publisher.stall.gate;
+
+	gate_keep(gate, &front,
+		  gate_keeps(gate) == R3RING_KEEPS_FORMER ? R3RING_KEEPS_FORMER
+							  : R3RING_KEEPS_RETURNING);
+}
+
+void drain_keep_from_the_first(struct drain *drain)
+{
+	const struct gate_front front = writer_front(drain->publisher.writer);
+
+	gate_keep(drain->publisher.stall.gate, &front, R3RING_KEEPS_FORMER);
+}
+
 void drain_hold(struct drain *drain)
 {
 	const struct gate_front front = writer_front(drain->publisher.writer);
@@ -137,16 +156,25 @@ void drain_hold_open_ended(struct drain *drain)
 	r3ring_store_relaxed_u64(&drain->hold_until_ns, UINT64_MAX);
 }
 
-/* Whether a lossless reader that lives is still registered with the dead daemon only. In a
- * new generation they show themselves in the ring before, which may be gone. */
+/*
+ * Whether a lossless reader that lives is still registered with the dead daemon only, or is
+ * further behind than the next daemon would keep for it. Readers of the generation before
+ * show themselves in its ring, which may be gone.
+ */
 static bool some_are_absent(struct drain *drain, uint64_t now)
 {
 	const struct r3ring_segment *segment = drain->publisher.segment;
+	const struct gate_front front = writer_front(drain->publisher.writer);
+	struct gate *gate = drain->publisher.stall.gate;
 
-	if (!drain->goes_on || now < drain->hold_look_ns)
+	if (gate_keeps(gate) == R3RING_KEEPS_FORMER || now < drain->hold_look_ns)
 		return true;
 	drain->hold_look_ns = now + HOLD_LOOK_NS;
-	return presence_before(segment, r3ring_segment_epoch(segment));
+	if (presence_before(segment, r3ring_segment_epoch(segment)))
+		return true;
+	/* Who is not absent any more may have yet to be admitted. */
+	gate_admit(gate, &front);
+	return gate_is_behind(gate, &front);
 }
 
 static void let_go(struct drain *drain, uint64_t now)
@@ -154,7 +182,6 @@ static void let_go(struct drain *drain, uint64_t now)
 	if (drain->held < 0 ||
 	    (now < r3ring_load_relaxed_u64(&drain->hold_until_ns) && some_are_absent(drain, now)))
 		return;
-	/* Who is not absent any more may have yet to be admitted. */
 	drain_admit_readers(drain);
 	gate_let_go(drain->publisher.stall.gate, drain->held);
 	drain->held = -1;

@@ -104,35 +104,6 @@ void gate_remove(struct gate *gate, int number)
 
 /* ---- admitting ---------------------------------------------------------- */
 
-/* Only of a record that lies in the ring: nobody but the writer stores there. */
-static uint64_t record_position(const struct gate *gate, uint64_t seq,
-				const struct gate_front *front)
-{
-	if (seq >= front->next_seq)
-		return front->position;
-	return r3ring_load_relaxed_u64(&ring_desc(gate->segment, seq)->pos);
-}
-
-/* The oldest record that lies within the member's limits. */
-static uint64_t oldest_within(const struct gate *gate, const struct member *member,
-			      const struct gate_front *front)
-{
-	uint64_t low = gate->segment->header.first_seq, high = front->commit_seq;
-
-	if (front->next_seq - low > member->limit_records)
-		low = front->next_seq - member->limit_records;
-	while (low < high) {
-		uint64_t middle = low + (high - low) / 2;
-
-		if (front->position - record_position(gate, middle, front) <=
-		    member->terms.limit_bytes)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
-}
-
 static void note_progress(struct member *member)
 {
 	member->mark_cursor = member->cursor;
@@ -143,8 +114,8 @@ static void note_progress(struct member *member)
 static void admit(const struct gate *gate, struct member *member, const struct gate_front *front)
 {
 	if (member->lossless) {
-		member->cursor = oldest_within(gate, member, front);
-		member->position = record_position(gate, member->cursor, front);
+		member->cursor = gate_begin_of(gate, member, front);
+		member->position = gate_record_position(gate, member->cursor, front);
 		note_progress(member);
 	}
 	member->state = R3RING_READER_ADMITTED;
@@ -188,22 +159,6 @@ void gate_admit(struct gate *gate, const struct gate_front *front)
 	pthread_mutex_unlock(&gate->lock);
 }
 
-int gate_hold(struct gate *gate, const struct gate_front *front)
-{
-	const struct gate_terms terms = {.lossless = true, .stall_ns = UINT64_MAX};
-	int number = gate_add(gate, &gate->held, &terms);
-
-	if (number >= 0)
-		gate_admit(gate, front);
-	return number;
-}
-
-void gate_let_go(struct gate *gate, int number)
-{
-	if (number >= 0)
-		gate_remove(gate, number);
-}
-
 /* ---- the gate ----------------------------------------------------------- */
 
 /* How far members let the writer go. */
@@ -220,7 +175,7 @@ static void follow(const struct gate *gate, struct member *member, const struct 
 	uint64_t cursor = r3ring_load_acquire_u64(&member->page->cursor);
 
 	member->cursor = between(cursor, member->cursor, front->commit_seq);
-	member->position = record_position(gate, member->cursor, front);
+	member->position = gate_record_position(gate, member->cursor, front);
 	if (member->cursor == front->commit_seq ||
 	    member->cursor - member->mark_cursor >= member->limit_records / PROGRESS_SHARE ||
 	    member->position - member->mark_position >= member->terms.limit_bytes / PROGRESS_SHARE)
@@ -233,17 +188,15 @@ static struct horizon granted(const struct member *member)
 				member->position + member->terms.limit_bytes};
 }
 
-/* With the reserve, and in front of readers that have yet to come back, of which each
- * may have left unread as much as can be granted: up to 7/8 of the ring. */
+/* More with the reserve, and in front of readers that have yet to come back. */
 static struct horizon hard_end(const struct gate *gate, const struct member *member)
 {
-	struct horizon end = granted(member);
+	bool absent = member->page == &gate->held;
+	struct gate_share most = gate_share(gate, absent ? HELD_SIXTEENTHS : KEPT_SIXTEENTHS);
 
-	if (gate->reserve || member->page == &gate->held) {
-		end.seq = member->cursor + gate->segment->depth / 8 * 7;
-		end.position = member->position + gate->segment->arena_bytes / 8 * 7;
-	}
-	return end;
+	if (!gate->reserve && !absent)
+		return granted(member);
+	return (struct horizon){member->cursor + most.records, member->position + most.bytes};
 }
 
 static bool holds_back(const struct member *member)
@@ -301,6 +254,25 @@ static bool has_room(const struct gate *gate, const struct member *member,
 		end = hard_end(gate, member);
 	return front->next_seq == member->cursor ||
 	       (front->next_seq + records <= end.seq && front->position + bytes <= end.position);
+}
+
+bool gate_is_behind(struct gate *gate, const struct gate_front *front)
+{
+	const struct gate_share most = gate_share(gate, KEPT_SIXTEENTHS);
+	bool behind = false;
+
+	pthread_mutex_lock(&gate->lock);
+	for (int i = 0; !behind && i < GATE_MEMBERS_MAX; i++) {
+		struct member *member = &gate->members[i];
+
+		if (!holds_back(member) || member->page == &gate->held)
+			continue;
+		follow(gate, member, front);
+		behind = front->next_seq - member->cursor > most.records ||
+			 front->position - member->position > most.bytes;
+	}
+	pthread_mutex_unlock(&gate->lock);
+	return behind;
 }
 
 bool gate_has_room(struct gate *gate, const struct gate_front *front, uint64_t records,

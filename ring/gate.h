@@ -81,12 +81,24 @@ uint64_t gate_wakes(const struct gate *gate);
 /* ---- the writer's thread ------------------------------------------------ */
 
 /*
- * Keeps the newest 3/4 of the ring, as much as any reader is granted, until
- * gate_let_go(): for lossless readers of a writer that is gone, which have yet to come
- * back; an eighth is free to be written. Returns a number, or -ENOSPC.
+ * Says in the ring that the newest 7/8 of it are kept, as much as any reader can have left
+ * unread, or what a dead writer kept already: from there on readers are admitted until
+ * gate_let_go(), by this writer or another. Nothing holds this one back by that alone.
+ */
+void gate_keep(struct gate *gate, const struct gate_front *front, enum r3ring_keeps whom);
+
+/* For whom a writer of this ring, this one or a dead one, keeps records. */
+enum r3ring_keeps gate_keeps(const struct gate *gate);
+
+/*
+ * Overwrites nothing of what is kept, until gate_let_go(): for lossless readers that have
+ * yet to come; a sixteenth of the ring is free to be written. Returns a number, or -ENOSPC.
  */
 int gate_hold(struct gate *gate, const struct gate_front *front);
 void gate_let_go(struct gate *gate, int number);
+
+/* Whether a lossless reader has more unread than the next writer would keep for it. */
+bool gate_is_behind(struct gate *gate, const struct gate_front *front);
 
 /* Whether there are pages that the writer has not seen. */
 bool gate_has_new(const struct gate *gate);

@@ -37,6 +37,27 @@ struct gate {
 	uint64_t want_seq, want_position; /* what was last refused */
 };
 
+/* Of the ring: the most that a reader can have left unread while the writer lives (with the
+ * reserve), and how far one goes that keeps as much for readers which have yet to come. */
+#define KEPT_SIXTEENTHS 14
+#define HELD_SIXTEENTHS 15
+
+struct gate_share {
+	uint64_t records;
+	uint64_t bytes;
+};
+
+/* So many sixteenths of the ring. */
+struct gate_share gate_share(const struct gate *gate, uint32_t sixteenths);
+
+/* Only of a record that lies in the ring: nobody but the writer stores there. */
+uint64_t gate_record_position(const struct gate *gate, uint64_t seq,
+			      const struct gate_front *front);
+
+/* From which record on is kept for a lossless reader that comes now. */
+uint64_t gate_begin_of(const struct gate *gate, const struct member *member,
+		       const struct gate_front *front);
+
 static inline uint64_t between(uint64_t value, uint64_t least, uint64_t most)
 {
 	if (value < least)

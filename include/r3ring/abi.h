@@ -84,6 +84,14 @@ struct r3ring_segment_header {
 	char label[R3RING_LABEL_MAX + 1]; /* the caller's name for the ring, NUL-terminated */
 };
 
+/* For whom the writer keeps records that nobody holds any more by a page of its own; the
+ * next writer goes on with that, should this one die. */
+enum r3ring_keeps {
+	R3RING_KEEPS_NONE = 0,
+	R3RING_KEEPS_RETURNING = 1, /* lossless readers of the writer that died */
+	R3RING_KEEPS_FORMER = 2,    /* those that still read the generation before */
+};
+
 /*
  * Words that only the writer stores. One line each for what changes at
  * different times, so that a spinning reader shares as little as possible.
@@ -104,8 +112,9 @@ struct r3ring_writer_lines {
 	uint64_t keyframe_seq; /* newest record that begins a keyframe, 0 when none */
 	uint64_t boundary_seq; /* newest record flagged as a boundary, 0 when none */
 	uint32_t closed;       /* 1 once the writer has published its last record */
-	uint32_t reserved2;
-	uint8_t pad2[R3RING_LINE - 40];
+	uint32_t keeps;        /* enum r3ring_keeps; stored behind what goes with it */
+	uint64_t kept_from;    /* oldest record that is kept so */
+	uint8_t pad2[R3RING_LINE - 48];
 
 	uint64_t published_records;
 	uint64_t published_bytes; /* payload bytes */

@@ -57,6 +57,7 @@ static const char *const daemon_labels[] = {
 	"generation written",
 	"generation stored",
 	"gate admitted",
+	"gate let go",
 };
 
 /* What it passes while a lossless reader holds it back, or behind that. */
@@ -64,7 +65,7 @@ static const char *const stall_labels[] = {
 	"gate demoted",      "stall nap",          "drain untold noted",
 	"drain untold told", "drain step dropped",
 };
-static const char *const daemon_start_labels[] = {"ring adopted", "orphan adopted"};
+static const char *const daemon_start_labels[] = {"ring adopted", "gate keeps", "orphan adopted"};
 static const char *const daemon_end_labels[] = {
 	"",
 	"ring seq",

@@ -177,6 +177,13 @@ static bool has_waited_long(void)
 	return channel_figure(daemon_a.dir, channel, "waited_for_readers_ms") > 300;
 }
 
+static void step_until_it_has_waited_long(void)
+{
+	for (int i = 0; i < 20000 && !has_waited_long(); i++)
+		engine_step(&engine_a, 0, ROWS);
+	cr_assert(has_waited_long());
+}
+
 Test(lossless_awaited, the_next_daemon_waits_for_one_that_lives_and_stands_still)
 {
 	uint64_t before = newest_record();
@@ -184,11 +191,45 @@ Test(lossless_awaited, the_next_daemon_waits_for_one_that_lives_and_stands_still
 	reader_worker_pause(&reader_a);
 	test_daemon_kill(&daemon_a);
 	test_daemon_restart(&daemon_a, patient);
-	for (int i = 0; i < 20000 && !has_waited_long(); i++)
-		engine_step(&engine_a, 0, ROWS);
-	cr_assert(has_waited_long());
+	step_until_it_has_waited_long();
 	cr_expect_leq(newest_record(), before + RING_RECORDS);
 	reader_worker_go_on(&reader_a);
 	lap();
+	expect_nothing_lost();
+}
+
+/* Each of them fills what it may. */
+Test(lossless_awaited, daemons_that_die_one_after_the_other_keep_what_the_first_did)
+{
+	reader_worker_pause(&reader_a);
+	step_until_it_has_waited_long();
+	for (int i = 0; i < 4; i++) {
+		test_daemon_kill(&daemon_a);
+		test_daemon_restart(&daemon_a, patient);
+		cr_assert(test_daemon_said(&daemon_a, "(came back)"));
+		step_until_it_has_waited_long();
+	}
+	reader_worker_go_on(&reader_a);
+	lap();
+	expect_nothing_lost();
+}
+
+static bool is_in_generation_2(const void *ctx)
+{
+	(void)ctx;
+	return reader_a.page->seen.stats.generation == 2;
+}
+
+Test(lossless_awaited, a_daemon_that_goes_on_in_a_new_generation_waits_for_readers_of_the_former)
+{
+	reader_worker_pause(&reader_a);
+	engine_close(&engine_a);
+	open_engine();
+	test_daemon_kill(&daemon_a);
+	test_daemon_restart(&daemon_a, patient);
+	cr_assert(test_daemon_said(&daemon_a, "(came back)"));
+	step_until_it_has_waited_long();
+	reader_worker_go_on(&reader_a);
+	cr_assert(reader_worker_wait(is_in_generation_2, NULL, 20000));
 	expect_nothing_lost();
 }

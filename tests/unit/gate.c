@@ -8,11 +8,13 @@
 #include <r3ring/atomic.h>
 
 #include "ring/gate.h"
+#include "ring/internal.h"
 #include "tests/unit/ring_fixture.h"
 
 #define DEPTH 64u
 #define ARENA 65536u
 #define RECORD 1024u
+#define KEPT (ARENA / 8 * 7 / RECORD) /* records for readers that have yet to come back */
 #define MS_NS 1000000ull
 
 static struct ring_fixture ring;
@@ -206,17 +208,98 @@ Test(gate, for_readers_of_a_dead_writer_all_that_they_may_need_is_kept_until_the
 
 	ring_fixture_put_many(&ring, 300, RECORD);
 	front = writer_front(ring.writer);
+	gate_keep(gate, &front, R3RING_KEEPS_RETURNING);
 	number = gate_hold(gate, &front);
-	cr_expect(gate_has_room(gate, &front, 2, ARENA / 8));
-	cr_expect_not(gate_has_room(gate, &front, 2, ARENA / 8 + 1));
-	cr_expect_eq(put_until_shut(RECORD, 500), ARENA / 8 / RECORD);
+	cr_expect(gate_has_room(gate, &front, 2, ARENA / 16));
+	cr_expect_not(gate_has_room(gate, &front, 2, ARENA / 16 + 1));
+	cr_expect_eq(put_until_shut(RECORD, 500), ARENA / 16 / RECORD);
 	cr_expect_eq(demote(1000 * MS_NS), 0);
-	cr_expect_leq(r3ring_segment_oldest(ring.seen), 300 + 1 - ARENA / 4 * 3 / RECORD);
+	cr_expect_leq(r3ring_segment_oldest(ring.seen), 300 + 1 - KEPT);
 	/* One that comes back takes over what it needs. */
 	add(0, true, 0);
+	cr_expect_eq(pages[0].held_from, 300 + 1 - KEPT);
 	read_up_to(0, 300);
 	gate_let_go(gate, number);
-	cr_expect_eq(put_until_shut(RECORD, 500), 300 + ARENA / 4 * 3 / RECORD - 309);
+	cr_expect_eq(gate_keeps(gate), R3RING_KEEPS_NONE);
+	cr_expect_eq(put_until_shut(RECORD, 500), 300 + ARENA / 4 * 3 / RECORD - 305);
+}
+
+/* Of another writer, in the same ring. */
+static void follow_writer(enum r3ring_keeps whom)
+{
+	struct gate_front front = writer_front(ring.writer);
+
+	gate_destroy(gate);
+	gate = gate_create(ring.segment, false);
+	cr_assert_not_null(gate);
+	writer_set_gate(ring.writer, gate);
+	gate_keep(gate, &front, whom);
+	gate_hold(gate, &front);
+}
+
+Test(gate, any_number_of_writers_that_die_keep_what_the_first_did)
+{
+	ring_fixture_put_many(&ring, 300, RECORD);
+	follow_writer(R3RING_KEEPS_RETURNING);
+	cr_expect_eq(put_until_shut(RECORD, 2), 2);
+	follow_writer(R3RING_KEEPS_RETURNING);
+	cr_expect_eq(put_until_shut(RECORD, 500), 2);
+	follow_writer(R3RING_KEEPS_RETURNING);
+	cr_expect_eq(put_until_shut(RECORD, 500), 0);
+	cr_expect_leq(r3ring_segment_oldest(ring.seen), 300 + 1 - KEPT);
+	add(0, true, 0);
+	cr_expect_eq(pages[0].held_from, 300 + 1 - KEPT);
+}
+
+Test(gate, a_writer_that_follows_one_that_had_let_go_keeps_anew)
+{
+	ring_fixture_put_many(&ring, 300, RECORD);
+	follow_writer(R3RING_KEEPS_RETURNING);
+	put_until_shut(RECORD, 500);
+	gate_let_go(gate, 0);
+	follow_writer(R3RING_KEEPS_RETURNING);
+	add(0, true, 0);
+	cr_expect_eq(pages[0].held_from, 304 + 1 - KEPT);
+}
+
+Test(gate, for_whom_a_dead_writer_kept_is_known_to_the_next)
+{
+	follow_writer(R3RING_KEEPS_FORMER);
+	gate_destroy(gate);
+	gate = gate_create(ring.segment, false);
+	writer_set_gate(ring.writer, gate);
+	cr_expect_eq(gate_keeps(gate), R3RING_KEEPS_FORMER);
+}
+
+Test(gate, what_a_dead_writer_cannot_have_kept_is_not_believed)
+{
+	static const uint64_t lies[] = {0, 1, 300 - DEPTH, 302, UINT64_MAX};
+
+	ring_fixture_put_many(&ring, 300, RECORD);
+	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+		ring.segment->lines->keeps = R3RING_KEEPS_RETURNING;
+		ring.segment->lines->kept_from = lies[i];
+		follow_writer(R3RING_KEEPS_RETURNING);
+		cr_expect_eq(ring.segment->lines->kept_from, 300 + 1 - KEPT);
+	}
+	ring.segment->lines->keeps = 77;
+	cr_expect_eq(gate_keeps(gate), R3RING_KEEPS_NONE);
+}
+
+Test(gate, a_reader_with_more_unread_than_the_next_writer_would_keep_is_behind)
+{
+	struct gate_front front;
+
+	ring_fixture_put_many(&ring, 300, RECORD);
+	follow_writer(R3RING_KEEPS_RETURNING);
+	put_until_shut(RECORD, 500);
+	add(0, true, 0);
+	front = writer_front(ring.writer);
+	cr_expect(gate_is_behind(gate, &front));
+	read_up_to(0, 304 + 1 - KEPT - 1);
+	cr_expect(gate_is_behind(gate, &front));
+	read_up_to(0, 304 + 1 - KEPT);
+	cr_expect_not(gate_is_behind(gate, &front));
 }
 
 /* ---- demoting ------------------------------------------------------------- */
