@@ -79,6 +79,29 @@ static void evict(struct r3ring_assembler *assembler)
 	request_let_go(assembler, quietest(assembler), R3RING_ASSEMBLED_EVICTED);
 }
 
+static bool has_open_step(const struct channel *channel)
+{
+	const struct item *item;
+
+	DL_FOREACH(channel->items, item)
+	{
+		if (item->type == ITEM_STEP && !item->step.ended)
+			return true;
+	}
+	return false;
+}
+
+/* What waits is settled as it is. What is still to come of a step that had not ended is lost, for
+ * requests that it may not have named yet too. */
+static void settle_early(struct r3ring_assembler *assembler, struct channel *channel)
+{
+	const bool open = has_open_step(channel);
+
+	channel_settle(assembler, channel, true);
+	if (open)
+		requests_gap(channel, R3RING_MISSING_EVICTED);
+}
+
 /* False when there is nothing left of which to make room. */
 static bool make_some_room(struct r3ring_assembler *assembler)
 {
@@ -94,8 +117,10 @@ static bool make_some_room(struct r3ring_assembler *assembler)
 	if (keys_make_room(assembler))
 		return true;
 	for (uint32_t i = 0; i < assembler->channels; i++) {
-		any |= assembler->channel[i]->items != NULL;
-		channel_settle(assembler, assembler->channel[i], true);
+		if (!assembler->channel[i]->items)
+			continue;
+		settle_early(assembler, assembler->channel[i]);
+		any = true;
 	}
 	return any;
 }

@@ -193,6 +193,28 @@ Test(assembler_memory, what_waits_behind_a_step_is_counted_and_settled_at_the_li
 	cr_expect_eq(stats_of().spans_late, 1);
 }
 
+/* Whose request its map would have named later nobody knows. */
+Test(assembler_memory, what_a_step_had_yet_to_say_when_it_was_given_up_is_evicted)
+{
+	const struct r3ring_span span = one_row(1, 0);
+	struct r3ring_assembled *got;
+
+	feed.flags = R3RING_STEP_SPANS_FOLLOW;
+	feed_step(&feed, 1, 1, NULL, 0, NULL, 0);
+	begin(1);
+	feed.flags = 0;
+	feed_step(&feed, 2, LIMIT / (FEED_LAYERS * FEED_TOP_K * sizeof(uint16_t)), NULL, 0, NULL,
+		  0);
+	cr_assert_leq(stats_of().bytes, LIMIT);
+	feed_spans(&feed, 2, &span, 1);
+	run(3, 1, 1);
+	feed_end(&feed, 1, R3RING_END_FINISHED, 0, 3);
+	got = take(&feed, "tiny-1");
+	assert_missing(got, 0, R3RING_MISSING_EVICTED);
+	assert_row(got, 1, 3, 0);
+	r3ring_assembled_free(got);
+}
+
 Test(assembler_memory, a_key_of_more_tokens_than_there_is_memory_for_is_not_known)
 {
 	struct r3ring_span span = one_row(1, 0);
