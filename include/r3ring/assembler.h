@@ -23,6 +23,10 @@
  * experts (where one lost records, of more than one token): what is given out is flagged
  * R3RING_ASSEMBLED_MIXED, and is nobody's. What a cache had, or an engine ran twice, says nothing.
  *
+ * Channels may be fed apart. A request that moved from one data-parallel rank to another comes out
+ * in two parts where its end is fed before the first rank's begin: what that rank ran is missing
+ * of the whole (R3RING_MISSING_GAP), and comes unfinished.
+ *
  * A cached span that names block hashes does not tell which of two blocks of one hash was
  * found. Passes under one hash and weight version that differ are in conflict there. Where
  * one was loaded from elsewhere, steps see what is run under its hash from the next step
@@ -54,7 +58,7 @@ enum r3ring_missing_cause {
 	R3RING_MISSING_NO_EXPERT,    /* an id was no expert */
 	R3RING_MISSING_NOT_RUN,      /* no pass is known to have consumed the token */
 	R3RING_MISSING_NOT_FED,      /* the last token sampled, never fed back */
-	R3RING_MISSING_SPANS,        /* positions or accepted counts never came */
+	R3RING_MISSING_SPANS,        /* positions or accepted counts never came, or too late */
 	R3RING_MISSING_EVICTED,      /* memory was needed for others */
 	R3RING_MISSING_OTHER_LAYERS, /* no channel that was fed has the layer */
 	R3RING_MISSING_NOT_RECORDED, /* who recorded it was told to leave the layer out */

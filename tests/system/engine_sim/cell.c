@@ -232,6 +232,21 @@ static bool is_said_for_drafts(const struct cell *cell)
 	return false;
 }
 
+/* Readers heard of all its attempts, but of one rank's last when another's had ended it: that it
+ * came out without, and what it was fed with before is not known there. */
+static bool came_in_parts(const struct cell *cell)
+{
+	const struct sim_request *request = cell->request;
+	bool moved = false;
+
+	for (uint32_t i = 0; i < request->lives; i++) {
+		if (!request->life[i]->ever_named)
+			return false;
+		moved |= request->life[i]->engine != request->life[0]->engine;
+	}
+	return moved && cell->sim->config.replicas > 1 && request->given > 1;
+}
+
 static bool cause_is_true(const struct cell *cell, const struct truth *truth)
 {
 	const struct sim *sim = cell->sim;
@@ -252,7 +267,7 @@ static bool cause_is_true(const struct cell *cell, const struct truth *truth)
 	case R3RING_CAUSE_QUEUE_FULL:
 		return sim->config.unheard;
 	case R3RING_MISSING_GAP:
-		return sim->gaps || sim->losses || sim->config.max_bytes;
+		return sim->gaps || sim->losses || sim->config.max_bytes || came_in_parts(cell);
 	case R3RING_MISSING_EXTERNAL:
 		return came_from_elsewhere(cell, false);
 	case R3RING_MISSING_UNKNOWN_KEY:
@@ -267,7 +282,9 @@ static bool cause_is_true(const struct cell *cell, const struct truth *truth)
 	case R3RING_MISSING_NOT_FED:
 		return cell->position + 1 == cell->given->info.tokens;
 	case R3RING_MISSING_SPANS:
-		return sim->config.never_late || sim->gaps || sim->losses || sim->config.late_steps;
+		/* Or for want of room nobody waits for them. */
+		return sim->config.never_late || sim->gaps || sim->losses ||
+		       sim->config.late_steps || sim->config.max_bytes;
 	case R3RING_MISSING_EVICTED:
 		return cell->given->info.flags & R3RING_ASSEMBLED_EVICTED || sim->config.max_bytes;
 	default:

@@ -38,7 +38,7 @@ static void ranks_choose(struct sim_config *config, uint64_t *chance)
 	config->copies = one_in(chance, 4);
 	config->draft_channel = one_in(chance, 4);
 	config->disaggregated = config->replicas == 1 && one_in(chance, 4);
-	config->skew = config->replicas == 1 && one_in(chance, 2) ? sim_below(chance, 40) : 0;
+	config->skew = one_in(chance, 2) ? sim_below(chance, 40) : 0;
 	config->min_ends = config->disaggregated ? 2 * config->stages * config->shards : 0;
 }
 
