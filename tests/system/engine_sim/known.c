@@ -200,7 +200,8 @@ bool cell_is_told(const struct cell *cell)
 			if (cell_ids_are(cell, rows[i]))
 				return true;
 	}
-	return (config->late_steps || torn_maps || cell->request->given > 1 ||
+	/* Where there was no memory for the position when its first pass came, it has a later one. */
+	return (config->late_steps || config->max_bytes || torn_maps || cell->request->given > 1 ||
 		cell->given->info.flags & R3RING_ASSEMBLED_EVICTED) &&
 	       was_given(cell);
 }
