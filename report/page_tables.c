@@ -190,6 +190,10 @@ static void request_missing(FILE *out, const struct request_row *row)
 
 static const char *end_of(const struct request_row *row)
 {
+	if (row->flags & R3RING_ASSEMBLED_MIXED)
+		return "mixed of several";
+	if (row->flags & R3RING_ASSEMBLED_CUT)
+		return "cut";
 	if (row->flags & R3RING_ASSEMBLED_ABORTED)
 		return "aborted";
 	if (row->flags & R3RING_ASSEMBLED_EVICTED)

@@ -23,7 +23,10 @@ int export_run_line(const struct export_line *line);
  * there are none; and for the summary, NULL when memory is out. */
 void export_print_losses(const struct export_losses *losses);
 void export_print_repeated(const struct export_summary *summary);
+void export_print_mixed(const struct export_summary *summary);
+void export_print_cut(const struct export_summary *summary);
 json_t *export_json_losses(const struct export_losses *losses);
 json_t *export_json_repeated(const struct export_summary *summary);
+json_t *export_json_mixed(const struct export_mixed *mixed);
 
 #endif

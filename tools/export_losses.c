@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* r3ring export: where records were lost, and requests that have the id of another. */
+/* r3ring export: where records were lost, and requests that have the id of another, or too much. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -121,6 +121,41 @@ void export_print_repeated(const struct export_summary *summary)
 		fprintf(stderr, "    and %" PRIu64 " more\n", summary->repeated_ids - told->told);
 }
 
+void export_print_mixed(const struct export_summary *summary)
+{
+	const struct export_mixed *told = &summary->mixed_told;
+
+	if (!summary->mixed)
+		return;
+	fprintf(stderr,
+		"  left out: %" PRIu64
+		" that were joined of requests of one id which several engines "
+		"ran on their own (--instance takes those of one engine):\n",
+		summary->mixed);
+	for (uint32_t i = 0; i < told->told; i++)
+		fprintf(stderr, "    '%s', which %s and %s each ran\n", told->request[i].id,
+			told->request[i].by[0], told->request[i].by[1]);
+	if (summary->mixed > told->told)
+		fprintf(stderr, "    and %" PRIu64 " more\n", summary->mixed - told->told);
+}
+
+void export_print_cut(const struct export_summary *summary)
+{
+	const struct export_told *told = &summary->too_long;
+
+	if (!summary->cut)
+		return;
+	fprintf(stderr,
+		"  left out: %" PRIu64
+		" of more positions than are put together (2^20), with %" PRIu64
+		" rows behind those:\n",
+		summary->cut, summary->rows_beyond);
+	for (uint32_t i = 0; i < told->told; i++)
+		fprintf(stderr, "    '%s'\n", told->request[i].id);
+	if (summary->cut > told->told)
+		fprintf(stderr, "    and %" PRIu64 " more\n", summary->cut - told->told);
+}
+
 /* ---- as JSON ------------------------------------------------------------ */
 
 static json_t *json_gap(const struct export_gap *gap)
@@ -164,6 +199,25 @@ json_t *export_json_losses(const struct export_losses *losses)
 			 "records", json_u64(losses->records), "gaps_of_unknown_size",
 			 json_u64(losses->unsized), "told", told, "rotated_out",
 			 json_rotated(&losses->rotated), "damage", json_damage(&losses->damage));
+}
+
+static json_t *json_channel(const char *name)
+{
+	return json_text(name, strlen(name));
+}
+
+json_t *export_json_mixed(const struct export_mixed *mixed)
+{
+	json_t *told = json_array();
+
+	for (uint32_t i = 0; told && i < mixed->told; i++)
+		json_array_append_new(
+			told,
+			json_pack("{s:o, s:[o, o]}", "request",
+				  json_text(mixed->request[i].id, strlen(mixed->request[i].id)),
+				  "channels", json_channel(mixed->request[i].by[0]),
+				  json_channel(mixed->request[i].by[1])));
+	return told;
 }
 
 json_t *export_json_repeated(const struct export_summary *summary)

@@ -49,8 +49,6 @@ static void print_left_out(const struct export_line *line, const struct export_s
 		{summary->unfinished, export_unfinished_words(&line->options)},
 		{summary->aborted, "aborted (--include aborted takes them)"},
 		{summary->guessed, "that nobody said the length of (--include guessed takes them)"},
-		{summary->mixed, "that --ends joined of requests that engines ran on their own "
-				 "(--instance takes those of one)"},
 		{summary->other_times, "that ended at other times"},
 	};
 
@@ -58,6 +56,8 @@ static void print_left_out(const struct export_line *line, const struct export_s
 		if (left[i].count)
 			fprintf(stderr, "  left out: %" PRIu64 " %s\n", left[i].count,
 				left[i].what);
+	export_print_mixed(summary);
+	export_print_cut(summary);
 	if (summary->unattributed)
 		fprintf(stderr,
 			"  %" PRIu64 " rows are of no request: the recording began in its middle\n",
@@ -111,8 +111,10 @@ static json_t *json_filled(const struct export_summary *summary)
 
 static json_t *json_left_out(const struct export_summary *summary)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "unfinished",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "unfinished",
 			 json_u64(summary->unfinished), "mixed", json_u64(summary->mixed),
+			 "mixed_told", export_json_mixed(&summary->mixed_told), "too_long",
+			 json_u64(summary->cut), "rows_beyond", json_u64(summary->rows_beyond),
 			 "aborted", json_u64(summary->aborted), "guessed",
 			 json_u64(summary->guessed), "other_times", json_u64(summary->other_times),
 			 "not_asked", json_u64(summary->not_asked));

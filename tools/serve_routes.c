@@ -101,12 +101,13 @@ static json_t *layers_of(const struct routes_excerpt *excerpt)
 json_t *routes_json(const char *id, const struct routes_excerpt *excerpt)
 {
 	return json_pack(
-		"{s:o, s:s, s:b, s:b, s:b, s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o}",
+		"{s:o, s:s, s:b, s:b, s:b, s:b, s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o}",
 		"request", json_text(id, strlen(id)), "state",
 		excerpt->state == ROUTES_RUNNING ? "running" : "ended", "aborted",
 		(excerpt->flags & R3RING_ASSEMBLED_ABORTED) != 0, "length_known",
 		(excerpt->flags & R3RING_ASSEMBLED_LENGTH_GUESSED) == 0, "evicted_before",
-		excerpt->evicted_before, "tokens", json_integer(excerpt->tokens), "prompt_tokens",
+		excerpt->evicted_before, "mixed", (excerpt->flags & R3RING_ASSEMBLED_MIXED) != 0,
+		"tokens", json_integer(excerpt->tokens), "prompt_tokens",
 		json_integer(excerpt->prompt_tokens), "attempts", (int)excerpt->attempts, "experts",
 		(int)excerpt->experts, "top_k", (int)excerpt->top_k, "coverage",
 		coverage_of(excerpt), "from", json_integer(excerpt->from), "to",

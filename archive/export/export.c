@@ -12,8 +12,9 @@ static const char FATE_ABSENT[] = "is not in the archive";
 static const char FATE_OTHER_TIME[] = "did not end between --since and --until";
 static const char FATE_ABORTED[] = "was aborted: --include aborted takes it";
 static const char FATE_MIXED[] =
-	"was joined of requests that several engines ran on their own (--ends goes by their ids): "
-	"leave --ends out, or choose an engine with --instance";
+	"was joined of requests of one id that several engines ran on their own: leave --ends out, "
+	"choose an engine with --instance, or have each engine's ranks tell their coordinates";
+static const char FATE_CUT[] = "has more positions than 1048576, which are not put together";
 static const char FATE_EVICTED[] = "was too large for the memory: raise --max-memory";
 static const char FATE_UNFINISHED[] = "has no end in the archive: --include unfinished takes it";
 static const char FATE_GUESSED[] =
@@ -124,6 +125,8 @@ static const char *fate_of(const struct exporter *exporter,
 		return FATE_OTHER_TIME;
 	if (info->flags & R3RING_ASSEMBLED_MIXED)
 		return FATE_MIXED;
+	if (info->flags & R3RING_ASSEMBLED_CUT)
+		return FATE_CUT;
 	if (info->flags & R3RING_ASSEMBLED_ABORTED)
 		return include & EXPORT_INCLUDE_ABORTED ? NULL : FATE_ABORTED;
 	if (info->flags & R3RING_ASSEMBLED_EVICTED)
@@ -143,8 +146,19 @@ static void tell(struct export_told *told, const char *id, uint64_t time_ns)
 	told->request[told->told++].time_ns = time_ns;
 }
 
-static void count_fate(struct export_summary *summary, const char *fate, const char *id,
-		       uint64_t time_ns)
+static void tell_mixed(struct export_mixed *mixed, const struct r3ring_assembled_info *info)
+{
+	if (mixed->told == EXPORT_IDS_TOLD)
+		return;
+	snprintf(mixed->request[mixed->told].id, EXPORT_ID_BYTES, "%s", info->id);
+	for (int i = 0; i < 2; i++)
+		snprintf(mixed->request[mixed->told].by[i], EXPORT_CHANNEL_BYTES, "%s",
+			 info->mixed_by[i]);
+	mixed->told++;
+}
+
+static void count_fate(struct export_summary *summary, const char *fate,
+		       const struct r3ring_assembled_info *info, uint64_t time_ns)
 {
 	summary->not_asked += fate == FATE_OTHER_TIME;
 	summary->other_times += fate == FATE_OTHER_TIME;
@@ -152,10 +166,14 @@ static void count_fate(struct export_summary *summary, const char *fate, const c
 	summary->unfinished += fate == FATE_UNFINISHED;
 	summary->guessed += fate == FATE_GUESSED;
 	summary->mixed += fate == FATE_MIXED;
-	if (fate != FATE_EVICTED)
-		return;
-	summary->evicted++;
-	tell(&summary->too_large, id, time_ns);
+	summary->cut += fate == FATE_CUT;
+	summary->evicted += fate == FATE_EVICTED;
+	if (fate == FATE_MIXED)
+		tell_mixed(&summary->mixed_told, info);
+	if (fate == FATE_CUT)
+		tell(&summary->too_long, info->id, time_ns);
+	if (fate == FATE_EVICTED)
+		tell(&summary->too_large, info->id, time_ns);
 }
 
 /* Of two with one id, the one that is exported counts. */
@@ -219,7 +237,7 @@ static int take(struct exporter *exporter, const struct r3ring_assembled *assemb
 		return take_named(exporter, assembled, time_ns, err);
 	if (asked_for(exporter, info->id)) {
 		note_fate(exporter, info->id, fate);
-		count_fate(&exporter->summary, fate, info->id, time_ns);
+		count_fate(&exporter->summary, fate, info, time_ns);
 	} else {
 		exporter->summary.not_asked++;
 	}
@@ -389,6 +407,7 @@ static void sum_up(const struct exporter *exporter, struct export_summary *summa
 	summary->cells = summary->rows * exporter->plan.layers;
 	summary->unattributed = stats.rows_unattributed;
 	summary->keys_forgotten = stats.keys_forgotten;
+	summary->rows_beyond = stats.rows_beyond;
 }
 
 int export_finish(struct exporter *exporter, struct export_summary *summary,

@@ -101,9 +101,11 @@ struct export_options {
 #define EXPORT_IDS_TOLD 8u
 #define EXPORT_ID_BYTES (R3RING_TEXT_ID_MAX + 24u) /* with "#2" and the like */
 
+#define EXPORT_CHANNEL_BYTES (R3RING_INSTANCE_MAX + 18u)
+
 /* A place at which the recorder lost records. */
 struct export_gap {
-	char channel[R3RING_INSTANCE_MAX + 18];
+	char channel[EXPORT_CHANNEL_BYTES];
 	uint32_t cause; /* enum archive_gap_cause */
 	uint64_t generation;
 	uint64_t lost;                    /* records; 0: how many is not known */
@@ -144,6 +146,15 @@ struct export_told {
 	} request[EXPORT_IDS_TOLD]; /* [told], the first */
 };
 
+/* Some of those that are left out since each of two channels ran one of their id. */
+struct export_mixed {
+	uint32_t told;
+	struct {
+		char id[EXPORT_ID_BYTES];
+		char by[2][EXPORT_CHANNEL_BYTES];
+	} request[EXPORT_IDS_TOLD]; /* [told], the first */
+};
+
 struct export_summary {
 	const char *format;
 	const char *warning; /* of the format's: why its trainer may not want this fill */
@@ -157,18 +168,21 @@ struct export_summary {
 	uint64_t joined;                        /* rows that a next turn supplied */
 	uint64_t turns_forgotten;               /* that waited for a next turn, for want of room */
 	uint64_t unfinished, aborted, guessed, evicted; /* requests left out for it */
-	uint64_t mixed;        /* and since they are of several that engines ran on their own */
+	uint64_t mixed;        /* and since they are of several that engines ran on their own, */
+	uint64_t cut;          /* or have more positions than are put together */
 	uint64_t not_asked;    /* requests of other ids or times */
 	uint64_t other_times;  /* of these, for their time */
 	uint64_t rowless;      /* requests written without a row */
 	uint64_t repeated_ids; /* requests of an id that another had before: "ID#2", ... */
 	uint32_t longest;      /* rows that a request has, whatever --positions says */
-	struct export_told repeated, too_large;
+	struct export_told repeated, too_large, too_long;
+	struct export_mixed mixed_told;
 	struct export_losses losses;
 	struct archive_kept kept; /* layers; end 0: none were seen to be left out */
 	uint64_t unattributed;    /* rows of requests nobody announced: before a keyframe */
 	uint64_t conflicts;       /* cells */
 	uint64_t keys_forgotten;  /* prefix cache keys, for want of room */
+	uint64_t rows_beyond;     /* of those that were cut, left out */
 	uint64_t bytes;           /* of the output */
 };
 

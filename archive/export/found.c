@@ -65,7 +65,8 @@ static int say_none(const struct exporter *exporter, struct r3ring_error *err)
 	add(left, summary->unfinished, export_unfinished_words(&exporter->options));
 	add(left, summary->aborted, "aborted (--include aborted takes them)");
 	add(left, summary->guessed, "of unknown length (--include guessed takes them)");
-	add(left, summary->mixed, "of several requests that engines ran on their own (--ends)");
+	add(left, summary->mixed, "joined of requests of one id that engines ran on their own");
+	add(left, summary->cut, "longer than any that is put together");
 	add(left, summary->other_times, "ended at other times (--since, --until)");
 	add(left, stats.rows_unattributed, "rows of requests that nobody announced");
 	add(left, summary->losses.gaps, "places where records were lost");

@@ -71,7 +71,7 @@ void assembled_count(struct r3ring_assembled *assembled)
 			overlap_add(&overlap, assembled, &chosen, position);
 	}
 	if (overlap_is_mixed(&overlap))
-		info->flags |= R3RING_ASSEMBLED_MIXED;
+		strangers_note(assembled, overlap.by[0], overlap.by[1]);
 }
 
 const struct r3ring_assembled_info *r3ring_assembled_get_info(

@@ -38,8 +38,10 @@ struct r3ring_assembled {
 	uint64_t bytes;     /* of the request, its rows and itself, */
 	uint64_t bytes_own; /* and of itself */
 	enum r3ring_row_policy policy;
-	bool joined;       /* of engines that `min_ends` says have a part of each request */
-	struct pass *pass; /* [passes], by number */
+	bool joined;          /* of engines that `min_ends` says have a part of each request */
+	bool mixed;           /* of requests that several ran, */
+	uint32_t mixed_by[2]; /* these channels among them */
+	struct pass *pass;    /* [passes], by number */
 	uint32_t passes;
 	struct r3ring_layer_entry *layer; /* [layers] */
 	uint32_t layers;
@@ -52,8 +54,11 @@ struct r3ring_assembled {
 struct r3ring_assembled *assembled_make(struct r3ring_assembler *assembler, struct request *request,
 					uint32_t flags);
 
-/* mixed.c: whether channels that were joined by the request's id say that they ran other prompts. */
-bool prompts_differ(const struct request *request);
+/* mixed.c */
+/* Notes two channels of those that were joined that cannot have run one request by what they say
+ * of it; the first two that are noted stay. */
+void strangers_find(const struct r3ring_assembler *assembler, struct r3ring_assembled *assembled);
+void strangers_note(struct r3ring_assembled *assembled, uint32_t channel, uint32_t other);
 
 /* Fills the accounts in info: cells, causes, conflicts, steps. */
 void assembled_count(struct r3ring_assembled *assembled);

@@ -7,6 +7,7 @@
  *	settle.c    items in the ring's order
  *	order.c     whose a step's spans are, by the step before
  *	lives.c     requests begin, go on, end; keyframes
+ *	join.c      and whose parts are one request
  *	room.c      what goes when more is held than the limit
  *	place.c     a step's rows get positions in requests and keys, by
  *	place_append.c place_row.c place_keys.c
@@ -218,6 +219,23 @@ struct part *part_of(const struct channel *channel, uint64_t handle);
 /* Out of the tables, to the user. @flags: what is to be said beside what the request knows. */
 void request_let_go(struct r3ring_assembler *assembler, struct request *request, uint32_t flags);
 void requests_flush(struct r3ring_assembler *assembler);
+/* The first that lives of those that have the text id; the others are its `same`. */
+struct request *requests_of(const struct r3ring_assembler *assembler, const char *id, size_t len);
+
+/* join.c */
+/* Whether the channels are stages, shards or copies of one engine. */
+bool channels_of_one_engine(const struct channel *channel, const struct channel *other);
+/* The request that the channel knows, or whose part the one may be that it begins; or NULL. */
+struct request *request_to_join(const struct r3ring_assembler *assembler,
+				const struct channel *channel, const struct r3ring_record *record);
+/* An end was told that was no preemption. */
+bool part_ended_for_good(const struct part *part);
+/* Whether what the channel begins is another request of the same text id after all. */
+bool request_is_another(const struct request *request, const struct channel *channel,
+			const struct item *item);
+/* Notes who runs another request of the id in the place of the channel, which runs this one. */
+void request_note_twins(const struct r3ring_assembler *assembler, struct request *request,
+			const struct channel *channel);
 
 /* room.c */
 void requests_make_room(struct r3ring_assembler *assembler);

@@ -41,6 +41,7 @@ struct overlap {
 	uint64_t shared, apart;
 	uint32_t positions; /* that they are of */
 	bool torn;          /* one of the channels lost something */
+	uint32_t by[2];     /* channels of the first that were apart */
 };
 
 /* Adds those of a position. */

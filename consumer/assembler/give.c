@@ -162,6 +162,8 @@ static void length_find(struct r3ring_assembled *assembled,
 		info->tokens = last_position(assembled->request);
 		info->flags |= R3RING_ASSEMBLED_LENGTH_GUESSED;
 	}
+	if (assembled->request->cut || info->tokens > assembler->options.max_tokens)
+		info->flags |= R3RING_ASSEMBLED_CUT;
 	if (info->tokens > assembler->options.max_tokens)
 		info->tokens = assembler->options.max_tokens;
 	info->prompt_tokens = assembled->pass ? assembled->pass[0].prompt : 0;
@@ -186,6 +188,11 @@ static void info_fill(struct r3ring_assembled *assembled, const struct r3ring_as
 	info->layer = assembled->layer;
 	length_find(assembled, assembler);
 	assembled_count(assembled);
+	if (!assembled->mixed)
+		return;
+	info->flags |= R3RING_ASSEMBLED_MIXED;
+	for (int i = 0; i < 2; i++)
+		info->mixed_by[i] = assembler->channel[assembled->mixed_by[i]]->name;
 }
 
 /* A row that several hold counts for each. */
@@ -251,8 +258,7 @@ struct r3ring_assembled *assembled_make(struct r3ring_assembler *assembler, stru
 		assembled_free(assembled);
 		return NULL;
 	}
-	if (assembled->joined && prompts_differ(request))
-		flags |= R3RING_ASSEMBLED_MIXED;
+	strangers_find(assembler, assembled);
 	info_fill(assembled, assembler, flags);
 	return assembled;
 }

@@ -70,8 +70,7 @@ static void part_delist(struct channel *channel, struct part *part)
 	part->live = false;
 }
 
-static struct request *requests_of(const struct r3ring_assembler *assembler, const char *id,
-				   size_t len)
+struct request *requests_of(const struct r3ring_assembler *assembler, const char *id, size_t len)
 {
 	struct request *first;
 
@@ -221,81 +220,20 @@ static struct request *request_new(struct r3ring_assembler *assembler,
 	return request;
 }
 
-static struct part *part_on(struct request *request, const struct channel *channel)
-{
-	struct part *part = request->part;
-
-	while (part && part->channel != channel->index)
-		part = part->next;
-	return part;
-}
-
-/* Whether an attempt that begins anew is of another request with the same text id. */
-static bool is_another(struct request *request, const struct channel *channel,
-		       const struct item *item)
-{
-	const struct part *part = part_on(request, channel);
-
-	if (!part || !part->attempts || item->repeated)
-		return false;
-	/* Named no more, it may have been preempted, and goes on. */
-	if (part->final && !part->guessed)
-		return true;
-	return item->record.u.request.head.attempt <= part->attempt[part->attempts - 1]->number;
-}
-
-/*
- * Whether a channel that begins a request may do so as another rank of those that have: its
- * data-parallel rank runs an attempt whole, though others may run other attempts, and be
- * heard of in any order; and another instance has a part of it only where `min_ends` says that several have.
- */
-static bool may_join(const struct r3ring_assembler *assembler, const struct request *request,
-		     const struct channel *channel, uint16_t attempt)
-{
-	/* Onlookers know requests by their ids. */
-	if (assembler->onlooker.ctx)
-		return true;
-	for (const struct part *part = request->part; part; part = part->next) {
-		const struct channel *other = assembler->channel[part->channel];
-
-		if (other->instance != channel->instance) {
-			if (!assembler->options.min_ends)
-				return false;
-		} else if (other->schema.rank.dp.index != channel->schema.rank.dp.index &&
-			   part_find_attempt(part, attempt)) {
-			return false;
-		}
-	}
-	return true;
-}
-
-/* The one that the channel knows, or whose part it may be. */
-static struct request *request_joined(const struct r3ring_assembler *assembler,
-				      const struct channel *channel,
-				      const struct r3ring_record *record)
-{
-	struct request *first =
-		requests_of(assembler, record->u.request.id, record->u.request.head.id_len);
-
-	for (struct request *request = first; request; request = request->same)
-		if (part_on(request, channel))
-			return request;
-	for (struct request *request = first; request; request = request->same)
-		if (may_join(assembler, request, channel, record->u.request.head.attempt))
-			return request;
-	return NULL;
-}
-
 static struct request *request_of(struct r3ring_assembler *assembler, const struct channel *channel,
 				  const struct item *item)
 {
-	struct request *request = request_joined(assembler, channel, &item->record);
+	struct request *request = request_to_join(assembler, channel, &item->record);
 
-	if (request && is_another(request, channel, item)) {
+	if (request && request_is_another(request, channel, item)) {
 		request_let_go(assembler, request, 0);
 		request = NULL;
 	}
-	return request ? request : request_new(assembler, &item->record);
+	if (!request)
+		request = request_new(assembler, &item->record);
+	if (request)
+		request_note_twins(assembler, request, channel);
+	return request;
 }
 
 int request_begin(struct r3ring_assembler *assembler, struct channel *channel,
@@ -316,6 +254,7 @@ int request_begin(struct r3ring_assembler *assembler, struct channel *channel,
 	if (unseen)
 		part_tear(part, channel, R3RING_MISSING_GAP);
 	part->keyframe = item->keyframe;
+	part->bound_ns = channel->schema.bound_since_ns;
 	part->final = false;
 	part->guessed = false;
 	if (!attempt)

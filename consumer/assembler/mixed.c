@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether channels that `min_ends` joined by a request's id ran requests of their own. Their
- * prompts tell, and what both ran: of one text the same experts are chosen in nearly all cells,
- * though two machines round, and may put them in another order; of two texts in next to none.
+ * Whether channels that were joined by a request's id ran requests of their own. Where `min_ends`
+ * joined them their prompts tell, how far they went, and what both ran: of one text the same
+ * experts are chosen in nearly all cells, though two machines round, and may put them in another
+ * order; of two texts in next to none. Where coordinates did, whether it could be known whose
+ * the parts are, and when they ended.
  */
+#include "consumer/assembler/assembler.h"
 #include "consumer/assembler/choose.h"
 
 static bool differ_much(uint32_t prompt, uint32_t other)
@@ -31,13 +34,63 @@ static bool is_other_prompt(const struct part *part, const struct part *other)
 	       differ_much(attempt->prompt, part_find_attempt(other, attempt->number)->prompt);
 }
 
-bool prompts_differ(const struct request *request)
+/* That it was not ended by the first token, which is all that a prefill is for. */
+static bool has_decoded(const struct attempt *attempt)
 {
+	return attempt->accepted != R3RING_UNKNOWN_U32 && attempt->accepted > attempt->prompt + 1;
+}
+
+/* Whether two parts each went on from the prompt of one attempt. */
+static bool both_decoded(const struct part *part, const struct part *other)
+{
+	for (uint32_t i = 0; i < part->attempts; i++) {
+		const struct attempt *its = part_find_attempt(other, part->attempt[i]->number);
+
+		if (its && has_decoded(part->attempt[i]) && has_decoded(its))
+			return true;
+	}
+	return false;
+}
+
+/* Whether a request had ended on one part, and was begun again on the other. */
+static bool went_on_from_its_end(const struct part *part, const struct part *other)
+{
+	return part_ended_for_good(part) && other->attempts &&
+	       other->attempt[other->attempts - 1]->number >
+		       part->attempt[part->attempts - 1]->number;
+}
+
+static bool are_strangers(const struct r3ring_assembler *assembler, const struct part *part,
+			  const struct part *other)
+{
+	const struct channel *channel = assembler->channel[part->channel];
+
+	if (channels_of_one_engine(channel, assembler->channel[other->channel]))
+		return false;
+	if (assembler->options.min_ends)
+		return is_other_prompt(part, other) || both_decoded(part, other);
+	return went_on_from_its_end(part, other) || went_on_from_its_end(other, part);
+}
+
+void strangers_note(struct r3ring_assembled *assembled, uint32_t channel, uint32_t other)
+{
+	if (assembled->mixed)
+		return;
+	assembled->mixed = true;
+	assembled->mixed_by[0] = channel;
+	assembled->mixed_by[1] = other;
+}
+
+void strangers_find(const struct r3ring_assembler *assembler, struct r3ring_assembled *assembled)
+{
+	const struct request *request = assembled->request;
+
+	if (request->has_twin && request->part && request->part->next)
+		strangers_note(assembled, request->twin[0], request->twin[1]);
 	for (const struct part *part = request->part; part; part = part->next)
 		for (const struct part *other = part->next; other; other = other->next)
-			if (is_other_prompt(part, other))
-				return true;
-	return false;
+			if (are_strangers(assembler, part, other))
+				strangers_note(assembled, part->channel, other->channel);
 }
 
 /* Whether an expert of @ids is none of @others. */
@@ -98,7 +151,12 @@ static void rows_overlap(struct overlap *overlap, const struct r3ring_assembled 
 		if (!ids || !others)
 			continue;
 		overlap->shared++;
-		overlap->apart += is_other_choice(ids, others, assembled->info.top_k);
+		if (!is_other_choice(ids, others, assembled->info.top_k))
+			continue;
+		if (!overlap->apart++) {
+			overlap->by[0] = row_tile(row)->pool->channel;
+			overlap->by[1] = row_tile(other)->pool->channel;
+		}
 	}
 }
 

@@ -77,8 +77,12 @@ void placing_put(const struct placing *placing, uint32_t position, struct row *r
 	struct attempt *attempt = placing->attempt;
 	struct row *kept;
 
-	if (position >= assembler->options.max_tokens ||
-	    (position >= attempt->capacity && !may_reach(placing, position)) ||
+	if (position >= assembler->options.max_tokens) {
+		assembler->stats.rows_beyond++;
+		attempt->request->cut = true;
+		return;
+	}
+	if ((position >= attempt->capacity && !may_reach(placing, position)) ||
 	    attempt_reach(attempt, position) < 0)
 		return;
 	kept = attempt->row[position];

@@ -50,6 +50,7 @@ struct part {
 	uint64_t handle;   /* newest */
 	uint32_t place;    /* in its channel's order, when it was last in a step */
 	uint64_t keyframe; /* number of the newest keyframe that named it */
+	uint64_t bound_ns; /* when its engine was, as of its newest begin; 0: not known */
 	bool live;         /* in its channel's table, of this generation or the last one */
 	bool final;        /* its channel told of the request's end, or must have: */
 	bool guessed;      /* it named it no more */
@@ -64,7 +65,10 @@ struct request {
 	char *text[4]; /* id, session, turn, sample */
 	struct part *part;
 	bool aborted;
-	void *seen;                  /* the onlooker's */
+	bool cut;         /* it had positions beyond `max_tokens` */
+	bool has_twin;    /* another request of the id was run on the second of these channels, */
+	uint32_t twin[2]; /* while this one was on the first: both say to be the same rank */
+	void *seen;       /* the onlooker's */
 	struct memory *memory;       /* of the assembler: */
 	uint64_t bytes;              /* what the request takes of it, its rows aside */
 	bool sorted;                 /* see room.c */

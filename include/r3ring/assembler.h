@@ -16,12 +16,20 @@
  * where the first was seen, or told to be lost with its spans. Its weight version is told.
  *
  * Requests are known by their text ids. Two that have the same one are kept apart where it
- * can be told: on one channel, on data-parallel ranks, and, unless `min_ends` says that
- * several have a part of each request, on instances. Channels that `min_ends` had joined ran
- * requests of their own where the first attempt that both know has a prompt that differs in length
- * by more than a token, or where most cells of the prompt that both ran for the request name other
- * experts (where one lost records, of more than one token): what is given out is flagged
- * R3RING_ASSEMBLED_MIXED, and is nobody's. What a cache had, or an engine ran twice, says nothing.
+ * can be told: on one channel, and on channels that are not of one engine. Of one engine are those
+ * of an instance whose coordinates have one index of dp, and not the same ones of pp, sp, cp and
+ * tp: stages, shards and copies. All others are joined only where `min_ends` says that several
+ * have a part of each request; but data-parallel ranks may each run other attempts of one, unless it
+ * had ended for good. Whether two ran the same ids says nothing: two runs of one text may.
+ *
+ * What was joined of requests that channels ran on their own is flagged R3RING_ASSEMBLED_MIXED,
+ * with two of the channels, and is nobody's. By `min_ends`: where the first attempt that both know has a
+ * prompt that differs in length by more than a token, where both returned more than one token in
+ * one attempt, or where most cells of the prompt that both ran for the request name other experts
+ * (where one lost records, of more than one token). What a cache had, or an engine ran twice, says
+ * nothing. Without: where an attempt ended for good and another rank began a later one all the
+ * same, and where stages or shards were joined while a channel of the same coordinates ran
+ * a request of the same id: whose they are nobody can tell.
  *
  * Channels may be fed apart. A request that moved from one data-parallel rank to another comes out
  * in two parts where its end is fed before the first rank's begin: what that rank ran is missing
@@ -77,7 +85,8 @@ enum r3ring_row_policy {
 struct r3ring_assembler_options {
 	size_t size; /* sizeof(struct r3ring_assembler_options) */
 	enum r3ring_row_policy policy;
-	uint32_t max_tokens;    /* positions of a request; 0: 2^20 */
+	uint32_t max_tokens;    /* positions of a request; 0: 2^20. What is behind them is left
+				 * out, counted, and the request flagged R3RING_ASSEMBLED_CUT */
 	uint64_t max_bytes;     /* held of what engines sent: rows, requests, positions, keys and
 			      * their tables, steps that wait; 0: 1 GiB. Beyond it requests are
 			      * given out as EVICTED, those that have been quiet longest first,
@@ -166,6 +175,7 @@ struct r3ring_assembler_stats {
 	uint64_t keys;              /* held */
 	uint64_t keys_forgotten;    /* for want of room */
 	uint64_t bytes;             /* held, of what `max_bytes` is said of */
+	uint64_t rows_beyond;       /* rows of positions beyond `max_tokens`, left out */
 };
 
 R3RING_API void r3ring_assembler_get_stats(const struct r3ring_assembler *assembler,
@@ -180,9 +190,10 @@ enum r3ring_assembled_flags {
 	R3RING_ASSEMBLED_LENGTH_GUESSED = 1u << 1, /* nobody said how many tokens were kept */
 	R3RING_ASSEMBLED_EVICTED = 1u << 2,
 	R3RING_ASSEMBLED_ABORTED = 1u << 3,
-	R3RING_ASSEMBLED_MIXED = 1u << 4, /* channels that `min_ends` joined ran requests of
-					   * their own with one id: their rows belong to
-					   * different texts */
+	R3RING_ASSEMBLED_MIXED = 1u << 4, /* channels that were joined ran requests of their own
+					   * with one id: their rows belong to different runs */
+	R3RING_ASSEMBLED_CUT = 1u << 5,   /* it has positions beyond `max_tokens`, which are not
+					   * in it */
 };
 
 struct r3ring_conflict {
@@ -215,6 +226,8 @@ struct r3ring_assembled_info {
 	uint32_t conflicts;                            /* cells of cause conflict */
 	uint32_t conflicts_told;
 	struct r3ring_conflict conflict[R3RING_CONFLICTS_TOLD]; /* [conflicts_told], the first */
+	const char *mixed_by[2]; /* R3RING_ASSEMBLED_MIXED: names of two channels that each ran one;
+				  * valid as long as the assembler */
 };
 
 /* The next request that is ready, or NULL. The caller owns it, and reads and frees it in the

@@ -46,9 +46,9 @@ struct r3ring_producer_options {
 	uint32_t max_rows;                       /* rows of the largest step, 1 to 2^20 */
 	uint32_t layer_count;                    /* 1 to 1024 */
 	const struct r3ring_layer_entry *layers; /* [layer_count]; identity is (layer_id, kind) */
-	struct r3ring_coordinates coordinates;
-	uint32_t replica;      /* 0: primary of its rows */
-	uint32_t capture_rows; /* 1: room for r3ring_capture_rows() */
+	struct r3ring_coordinates coordinates; /* equal ones, and other dp: engines of their own */
+	uint32_t replica;                      /* 0: primary of its rows */
+	uint32_t capture_rows;                 /* 1: room for r3ring_capture_rows() */
 	uint64_t weight_version;
 	uint64_t buffer_bytes; /* capture buffer; 0: four of the largest steps */
 	uint64_t queue_bytes;  /* submission queue, power of two; 0: 4 MiB */

@@ -76,13 +76,14 @@ class Routes {
 		const {missing, known, rows} = coverageOf(found);
 		const causes = Object.entries(missing).map(([cause, count]) => `${asCount(count)} ${asCause(cause)}`);
 		const before = found.evicted_before ? ' It was evicted once, and went on: what came before is missing.' : '';
+		const mixed = found.mixed ? ' Several engines ran a request of this id at a time: these rows are of different runs.' : '';
 
 		this.found = found;
 		byId('routes-box').hidden = false;
-		byId('routes-says').className = Object.keys(missing).some((cause) => markOf(cause) === 'missing')
+		byId('routes-says').className = Object.keys(missing).some((cause) => markOf(cause) === 'missing') || found.mixed
 			? 'note warn' : 'note';
 		setNote('routes-says', `${found.state === 'running' ? 'So far ' : ''}${asCount(known)} of ${plural(rows, 'row')} known` +
-			`${causes.length ? `; missing: ${causes.join('; ')}` : ''}.${before}`);
+			`${causes.length ? `; missing: ${causes.join('; ')}` : ''}.${before}${mixed}`);
 		this.offerRuns(found.coverage);
 		this.fill(found);
 		setNote('routes-shown', found.rows.length

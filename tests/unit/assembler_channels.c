@@ -158,6 +158,8 @@ Test(assembler_channels, a_preempted_request_may_go_on_at_another_rank)
 		.request = 8, .rows = 3, .attempt = 1, .accepted = R3RING_UNKNOWN_U32};
 	struct r3ring_assembled *got;
 
+	first.rank.dp = (struct r3ring_coordinate){0, 2};
+	second.rank.dp = (struct r3ring_coordinate){1, 2};
 	feed_schema(&first);
 	feed_schema(&second);
 	feed_begin(&first, 1, "a", 2, 0);

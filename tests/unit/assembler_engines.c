@@ -2,24 +2,11 @@
 /* Two engines know of one request: one ran the prompt, the other decodes. */
 #include "tests/unit/key_feed.h"
 
-/* Two channels by both of which a request's end must be told. */
-static struct feed open_pair(struct feed *one, const char *name)
-{
-	const struct r3ring_assembler_options options = {.size = sizeof(options), .min_ends = 2};
-	struct feed other;
-
-	feed_create(one, &options);
-	other = feed_channel(one, name);
-	feed_schema(one);
-	feed_schema(&other);
-	return other;
-}
-
 /* A prompt of four that "test/0" runs, and a token that @decoding runs behind it. */
 static void expect_joined(const char *decoding)
 {
 	const struct r3ring_span loaded = keyed_span(1, R3RING_SPAN_EXTERNAL, 0, 0, 4, 0);
-	struct feed prefill, decode = open_pair(&prefill, decoding);
+	struct feed prefill, decode = feed_create_pair(&prefill, decoding);
 	struct r3ring_assembled *got;
 
 	feed_begin(&prefill, 3, "a", 4, 0);

@@ -6,10 +6,7 @@ static struct feed channel;
 
 static void open_channel(void)
 {
-	feed_create(&channel, NULL);
-	channel.key_kind = R3RING_KEYS_SLOT;
-	channel.tokens_per_key = 2;
-	feed_schema(&channel);
+	feed_create_slots(&channel, NULL);
 }
 
 static void close_channel(void)

@@ -4,17 +4,9 @@
 
 static struct feed channel;
 
-static void open_with(const struct r3ring_assembler_options *options)
-{
-	feed_create(&channel, options);
-	channel.key_kind = R3RING_KEYS_SLOT;
-	channel.tokens_per_key = 2;
-	feed_schema(&channel);
-}
-
 static void open_channel(void)
 {
-	open_with(NULL);
+	feed_create_slots(&channel, NULL);
 }
 
 static void close_channel(void)
@@ -127,7 +119,7 @@ Test(assembler_kv, what_is_run_here_again_is_behind_its_key_again)
 	struct r3ring_assembled *got;
 
 	close_channel();
-	open_with(&latest);
+	feed_create_slots(&channel, &latest);
 	channel.key_kind = R3RING_KEYS_BLOCK_HASH;
 	feed_begin(&channel, 1, "a", 2, 0);
 	feed_computed(&channel, 1, 1, 0, 2, NULL, 0);

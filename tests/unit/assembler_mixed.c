@@ -1,34 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Channels that are joined by a request's id: whether they ran one request, or each its own. */
-#include "tests/unit/record_feed.h"
+#include "tests/unit/key_feed.h"
 
-static struct r3ring_span rows_of(uint64_t request, uint8_t kind, uint32_t position, uint32_t rows)
-{
-	return (struct r3ring_span){.request = request,
-				    .position = position,
-				    .rows = rows,
-				    .accepted = R3RING_UNKNOWN_U32,
-				    .kind = kind};
-}
-
-static void run(struct feed *on, uint64_t handle, uint64_t step, uint32_t position, uint32_t rows)
-{
-	const struct r3ring_span one = rows_of(handle, R3RING_SPAN_COMPUTED, position, rows);
-
-	feed_whole(on, step, rows, &one, 1);
-}
-
-/* Two engines of which a request's end must be told by both. */
 static struct feed open_pair(struct feed *one)
 {
-	const struct r3ring_assembler_options options = {.size = sizeof(options), .min_ends = 2};
-	struct feed other;
-
-	feed_create(one, &options);
-	other = feed_channel(one, "decode/0");
-	feed_schema(one);
-	feed_schema(&other);
-	return other;
+	return feed_create_pair(one, "decode/0");
 }
 
 static uint32_t flags_of_next(struct feed *from)
@@ -47,47 +23,57 @@ Test(assembler_mixed, two_engines_own_requests_of_one_id_are_mixed_and_said_to_b
 	other.salt = 5;
 	feed_begin(&one, 1, "a", 3, 0);
 	feed_begin(&other, 1, "a", 3, 0);
-	run(&one, 1, 1, 0, 3);
-	run(&other, 1, 1, 0, 3);
+	feed_computed(&one, 1, 1, 0, 3, NULL, 0);
+	feed_computed(&other, 1, 1, 0, 3, NULL, 0);
 	/* What only one has is of that one's text. */
-	run(&other, 1, 2, 3, 1);
+	feed_computed(&other, 2, 1, 3, 1, NULL, 0);
 	feed_end(&one, 1, R3RING_END_FINISHED, 0, 4);
 	feed_end(&other, 1, R3RING_END_FINISHED, 0, 5);
-	cr_expect_eq(flags_of_next(&one), R3RING_ASSEMBLED_MIXED);
+	feed_expect_mixed(&one, "a", "test/0", "decode/0");
 	feed_destroy(&one);
 }
 
 Test(assembler_mixed, so_are_those_of_two_ranks_of_one_instance)
 {
-	const struct r3ring_assembler_options options = {.size = sizeof(options), .min_ends = 2};
-	struct feed one, other;
+	struct feed one, other = feed_create_pair(&one, "test/1");
 
-	feed_create(&one, &options);
-	other = feed_channel(&one, "test/1");
 	other.salt = 5;
-	feed_schema(&one);
-	feed_schema(&other);
 	feed_begin(&one, 1, "a", 3, 0);
 	feed_begin(&other, 1, "a", 3, 0);
-	run(&one, 1, 1, 0, 3);
-	run(&other, 1, 1, 0, 3);
+	feed_computed(&one, 1, 1, 0, 3, NULL, 0);
+	feed_computed(&other, 1, 1, 0, 3, NULL, 0);
 	feed_end(&one, 1, R3RING_END_FINISHED, 0, 4);
 	feed_end(&other, 1, R3RING_END_FINISHED, 0, 4);
 	cr_expect_eq(flags_of_next(&one), R3RING_ASSEMBLED_MIXED);
 	feed_destroy(&one);
 }
 
+/* Of one text the same experts are chosen, and yet what is sampled need not be the same. */
+Test(assembler_mixed, so_are_those_of_one_text_where_both_go_on_from_its_prompt)
+{
+	struct feed one, other = feed_create_pair(&one, "test/1");
+
+	feed_begin(&one, 1, "a", 3, 0);
+	feed_begin(&other, 1, "a", 3, 0);
+	feed_computed(&one, 1, 1, 0, 3, NULL, 0);
+	feed_computed(&other, 1, 1, 0, 3, NULL, 0);
+	feed_end(&one, 1, R3RING_END_FINISHED, 0, 5);
+	feed_end(&other, 1, R3RING_END_FINISHED, 0, 9);
+	feed_expect_mixed(&one, "a", "test/0", "test/1");
+	feed_destroy(&one);
+}
+
 Test(assembler_mixed, a_prefill_of_another_prompt_than_the_decoding_one_s_is_mixed)
 {
-	const struct r3ring_span loaded = rows_of(1, R3RING_SPAN_EXTERNAL, 0, 6);
+	const struct r3ring_span loaded = keyed_span(1, R3RING_SPAN_EXTERNAL, 0, 0, 6, 0);
 	struct feed prefill, decode = open_pair(&prefill);
 
 	feed_begin(&prefill, 3, "a", 4, 0);
-	run(&prefill, 3, 1, 0, 4);
+	feed_computed(&prefill, 1, 3, 0, 4, NULL, 0);
 	feed_end(&prefill, 3, R3RING_END_FINISHED, 0, 4);
 	feed_begin(&decode, 1, "a", 6, 0);
 	feed_whole(&decode, 1, 1, &loaded, 1);
-	run(&decode, 1, 2, 6, 1);
+	feed_computed(&decode, 2, 1, 6, 1, NULL, 0);
 	feed_end(&decode, 1, R3RING_END_FINISHED, 0, 8);
 	cr_expect_eq(flags_of_next(&prefill), R3RING_ASSEMBLED_MIXED);
 	feed_destroy(&prefill);
@@ -96,18 +82,18 @@ Test(assembler_mixed, a_prefill_of_another_prompt_than_the_decoding_one_s_is_mix
 /* Keys and values come in blocks; the rest is run again, and comes to the same. */
 Test(assembler_mixed, what_the_decoding_engine_runs_again_of_the_prompt_mixes_nothing)
 {
-	struct r3ring_span spans[] = {rows_of(1, R3RING_SPAN_EXTERNAL, 0, 2),
-				      rows_of(1, R3RING_SPAN_COMPUTED, 2, 2)};
+	struct r3ring_span spans[] = {keyed_span(1, R3RING_SPAN_EXTERNAL, 0, 0, 2, 0),
+				      keyed_span(1, R3RING_SPAN_COMPUTED, 2, 0, 2, 0)};
 	struct feed prefill, decode = open_pair(&prefill);
 
 	spans[0].rows = 2;
 	spans[1].row = 2;
 	feed_begin(&prefill, 3, "a", 4, 0);
-	run(&prefill, 3, 1, 0, 4);
+	feed_computed(&prefill, 1, 3, 0, 4, NULL, 0);
 	feed_end(&prefill, 3, R3RING_END_FINISHED, 0, 4);
 	feed_begin(&decode, 1, "a", 5, 0);
 	feed_whole(&decode, 1, 4, spans, 2);
-	run(&decode, 1, 2, 4, 1);
+	feed_computed(&decode, 2, 1, 4, 1, NULL, 0);
 	feed_end(&decode, 1, R3RING_END_FINISHED, 0, 6);
 	cr_expect_eq(flags_of_next(&prefill), 0);
 	feed_destroy(&prefill);
@@ -117,12 +103,12 @@ Test(assembler_mixed, what_the_decoding_engine_runs_again_of_the_prompt_mixes_no
  * engine's step 1. */
 static void prefill_and_decode(struct feed *prefill, struct feed *decode)
 {
-	struct r3ring_span spans[] = {rows_of(1, R3RING_SPAN_EXTERNAL, 0, 3),
-				      rows_of(1, R3RING_SPAN_COMPUTED, 3, 1)};
+	struct r3ring_span spans[] = {keyed_span(1, R3RING_SPAN_EXTERNAL, 0, 0, 3, 0),
+				      keyed_span(1, R3RING_SPAN_COMPUTED, 3, 0, 1, 0)};
 
 	spans[1].row = 3;
 	feed_begin(prefill, 3, "a", 4, 0);
-	run(prefill, 3, 1, 0, 4);
+	feed_computed(prefill, 1, 3, 0, 4, NULL, 0);
 	feed_begin(decode, 1, "a", 4, 0);
 	feed_whole(decode, 1, 4, spans, 2);
 }
@@ -139,7 +125,7 @@ Test(assembler_mixed, what_one_engine_runs_again_and_differs_from_itself_mixes_n
 
 	prefill_and_decode(&prefill, &decode);
 	decode.salt = 5;
-	run(&decode, 1, 2, 3, 1);
+	feed_computed(&decode, 2, 1, 3, 1, NULL, 0);
 	end_both(&prefill, &decode, 5);
 	cr_expect_eq(flags_of_next(&prefill), 0);
 	feed_destroy(&prefill);
@@ -170,16 +156,16 @@ Test(assembler_mixed, the_same_experts_in_another_order_mix_nothing)
 Test(assembler_mixed, what_a_cache_had_of_another_request_mixes_nothing)
 {
 	const uint64_t keys[] = {7, 8, 9};
-	struct r3ring_span filled = rows_of(2, R3RING_SPAN_COMPUTED, 0, 3);
-	struct r3ring_span spans[] = {rows_of(1, R3RING_SPAN_CACHED, 0, 3),
-				      rows_of(1, R3RING_SPAN_COMPUTED, 3, 1)};
+	struct r3ring_span filled = keyed_span(2, R3RING_SPAN_COMPUTED, 0, 0, 3, 0);
+	struct r3ring_span spans[] = {keyed_span(1, R3RING_SPAN_CACHED, 0, 0, 3, 0),
+				      keyed_span(1, R3RING_SPAN_COMPUTED, 3, 0, 1, 0)};
 	struct feed prefill, decode = open_pair(&prefill);
 
 	filled.keys = 3;
 	spans[0].keys = 3;
 	spans[1].row = 3;
 	feed_begin(&prefill, 3, "a", 4, 0);
-	run(&prefill, 3, 2, 0, 4);
+	feed_computed(&prefill, 2, 3, 0, 4, NULL, 0);
 	decode.key_kind = R3RING_KEYS_SLOT;
 	decode.tokens_per_key = 1;
 	feed_begin(&decode, 2, "b", 3, 0);
@@ -193,20 +179,15 @@ Test(assembler_mixed, what_a_cache_had_of_another_request_mixes_nothing)
 
 Test(assembler_mixed, tokens_that_each_sampled_mix_nothing)
 {
-	const struct r3ring_span loaded = rows_of(1, R3RING_SPAN_EXTERNAL, 0, 4);
-	const struct r3ring_assembler_options options = {.size = sizeof(options), .min_ends = 2};
-	struct feed prefill, decode;
-
+	const struct r3ring_span loaded = keyed_span(1, R3RING_SPAN_EXTERNAL, 0, 0, 4, 0);
 	/* Of one instance, whose ranks say together how much was kept. */
-	feed_create(&prefill, &options);
-	decode = feed_channel(&prefill, "test/1");
-	feed_schema(&prefill);
-	feed_schema(&decode);
+	struct feed prefill, decode = feed_create_pair(&prefill, "test/1");
+
 	feed_begin(&prefill, 3, "a", 4, 0);
-	run(&prefill, 3, 1, 0, 5);
+	feed_computed(&prefill, 1, 3, 0, 5, NULL, 0);
 	feed_begin(&decode, 1, "a", 4, 0);
 	feed_whole(&decode, 1, 1, &loaded, 1);
-	run(&decode, 1, 2, 4, 1);
+	feed_computed(&decode, 2, 1, 4, 1, NULL, 0);
 	end_both(&prefill, &decode, 6);
 	cr_expect_eq(flags_of_next(&prefill), 0);
 	feed_destroy(&prefill);
@@ -233,7 +214,7 @@ Test(assembler_mixed, attempts_that_one_of_them_does_not_know_are_passed_over)
 	struct feed prefill, decode = open_pair(&prefill);
 
 	feed_begin(&prefill, 3, "a", 4, 0);
-	run(&prefill, 3, 1, 0, 4);
+	feed_computed(&prefill, 1, 3, 0, 4, NULL, 0);
 	feed_end(&prefill, 3, R3RING_END_PREEMPTED, 0, 4);
 	feed_begin(&prefill, 3, "a", 4, 1);
 	feed_begin(&decode, 1, "a", 9, 1);
@@ -246,10 +227,10 @@ Test(assembler_mixed, attempts_that_one_of_them_does_not_know_are_passed_over)
 Test(assembler_mixed, cells_that_never_came_say_nothing)
 {
 	struct feed prefill, decode = open_pair(&prefill);
-	const struct r3ring_span again = rows_of(1, R3RING_SPAN_COMPUTED, 0, 4);
+	const struct r3ring_span again = keyed_span(1, R3RING_SPAN_COMPUTED, 0, 0, 4, 0);
 
 	feed_begin(&prefill, 3, "a", 4, 0);
-	run(&prefill, 3, 1, 0, 4);
+	feed_computed(&prefill, 1, 3, 0, 4, NULL, 0);
 	feed_begin(&decode, 1, "a", 4, 0);
 	feed_step(&decode, 1, 4, &again, 1, NULL, 0);
 	feed_layers(&decode, 1, 4, 0, 1);
@@ -272,8 +253,8 @@ Test(assembler_mixed, a_token_that_two_shards_of_an_engine_ran_mixes_nothing)
 	feed_schema(&other);
 	feed_begin(&one, 1, "a", 2, 0);
 	feed_begin(&other, 1, "a", 2, 0);
-	run(&one, 1, 1, 0, 2);
-	run(&other, 1, 2, 1, 1);
+	feed_computed(&one, 1, 1, 0, 2, NULL, 0);
+	feed_computed(&other, 2, 1, 1, 1, NULL, 0);
 	feed_end(&one, 1, R3RING_END_FINISHED, 0, 3);
 	feed_end(&other, 1, R3RING_END_FINISHED, 0, 3);
 	cr_expect_eq(flags_of_next(&one), 0);
@@ -283,16 +264,16 @@ Test(assembler_mixed, a_token_that_two_shards_of_an_engine_ran_mixes_nothing)
 /* The pass that filled KV was lost: what is known is a later one that came out otherwise. */
 static uint32_t flags_of_a_lost_pass(uint32_t run_again)
 {
-	const struct r3ring_span loaded = rows_of(1, R3RING_SPAN_EXTERNAL, 0, 2);
+	const struct r3ring_span loaded = keyed_span(1, R3RING_SPAN_EXTERNAL, 0, 0, 2, 0);
 	struct feed prefill, decode = open_pair(&prefill);
 	uint32_t flags;
 
 	feed_begin(&prefill, 3, "a", 4, 0);
-	run(&prefill, 3, 1, 0, 4);
+	feed_computed(&prefill, 1, 3, 0, 4, NULL, 0);
 	feed_begin(&decode, 1, "a", 4, 0);
 	feed_whole(&decode, 1, 1, &loaded, 1);
 	r3ring_assembler_gap(decode.assembler, decode.channel);
-	run(&decode, 1, 3, 4 - run_again, run_again);
+	feed_computed(&decode, 3, 1, 4 - run_again, run_again, NULL, 0);
 	end_both(&prefill, &decode, 5);
 	flags = flags_of_next(&prefill);
 	feed_destroy(&prefill);

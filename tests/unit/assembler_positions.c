@@ -2,7 +2,7 @@
 /* Positions come from spans and ROWS; what counts comes from accepted lengths. */
 #include <errno.h>
 
-#include "tests/unit/record_feed.h"
+#include "tests/unit/key_feed.h"
 
 static struct feed channel;
 
@@ -262,4 +262,42 @@ Test(assembler_positions, failure_16_layers_in_several_records_are_put_together)
 	for (uint32_t position = 0; position < 11; position++)
 		assert_row(got, position, 1, position);
 	r3ring_assembled_free(got);
+}
+
+static struct r3ring_assembled *run_beyond(struct feed *to, uint32_t kept)
+{
+	const struct r3ring_assembler_options options = {.size = sizeof(options), .max_tokens = 4};
+
+	feed_create(to, &options);
+	feed_schema(to);
+	feed_begin(to, 1, "a", 3, 0);
+	feed_computed(to, 1, 1, 0, 6, NULL, 0);
+	feed_end(to, 1, R3RING_END_FINISHED, 0, kept);
+	return take(to, "a");
+}
+
+static void expect_cut(uint32_t kept)
+{
+	struct r3ring_assembler_stats stats;
+	struct feed to;
+	struct r3ring_assembled *got = run_beyond(&to, kept);
+
+	cr_expect(r3ring_assembled_get_info(got)->flags & R3RING_ASSEMBLED_CUT);
+	cr_expect_eq(r3ring_assembled_get_info(got)->tokens, 4);
+	assert_row(got, 3, 1, 3);
+	r3ring_assembler_get_stats(to.assembler, &stats);
+	cr_expect_eq(stats.rows_beyond, 2);
+	cr_expect_eq(stats.rows_placed, 4);
+	r3ring_assembled_free(got);
+	feed_destroy(&to);
+}
+
+Test(assembler_positions, those_beyond_the_most_that_there_may_be_are_counted_and_told)
+{
+	expect_cut(7);
+}
+
+Test(assembler_positions, so_are_those_of_a_request_of_unknown_length)
+{
+	expect_cut(R3RING_UNKNOWN_U32);
 }

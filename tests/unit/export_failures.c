@@ -100,7 +100,7 @@ Test(export_failures, requests_of_one_id_that_engines_ran_on_their_own_are_not_w
 		feed_end(on, 1, R3RING_END_FINISHED, 0, 4 + i);
 	}
 	trial.options.missing = EXPORT_FILL_MINUS_ONE;
-	trial_refused(-ENOENT, "1 of several requests that engines ran on their own (--ends)");
+	trial_refused(-ENOENT, "1 joined of requests of one id that engines ran on their own");
 }
 
 Test(export_failures, that_fewer_channels_told_of_an_end_than_were_asked_for_is_said)

@@ -6,6 +6,7 @@
 
 #include "archive/export/ids.h"
 #include "tests/unit/export_fixture.h"
+#include "tests/unit/key_feed.h"
 
 TestSuite(export_ids, .init = trial_open, .fini = trial_close);
 
@@ -45,28 +46,99 @@ Test(export_ids, a_generation_s_requests_are_not_those_of_the_one_before)
 	cr_assert_str_eq(ids(), "[\"a\",\"a#2\"]");
 }
 
-/* Both at work at the same time. */
-Test(export_ids, two_engines_that_use_one_id_have_two_requests)
+static struct feed begin_twin(const char *name)
 {
-	const struct r3ring_span all = trial_span(1, 0, 3);
-	struct feed other;
+	struct feed other = feed_channel(&trial.feed, name);
 
-	trial_begin("safetensors");
-	other = feed_channel(&trial.feed, "other/0");
 	other.salt = 9;
 	feed_schema(&other);
+	return other;
+}
+
+/* Each a prompt of 3 in its step 1, at the same time. */
+static void run_both(struct feed *other)
+{
+	const struct r3ring_span all = trial_span(1, 0, 3);
+
 	feed_begin(&trial.feed, 1, "a", 3, 0);
-	feed_begin(&other, 1, "a", 3, 0);
+	feed_begin(other, 1, "a", 3, 0);
 	feed_whole(&trial.feed, 1, 3, &all, 1);
-	feed_whole(&other, 1, 3, &all, 1);
+	feed_whole(other, 1, 3, &all, 1);
 	feed_end(&trial.feed, 1, R3RING_END_FINISHED, 0, 4);
-	feed_end(&other, 1, R3RING_END_FINISHED, 0, 4);
+	feed_end(other, 1, R3RING_END_FINISHED, 0, 4);
+}
+
+/* Whose second engine's ids are salted. */
+static void expect_both(void)
+{
 	trial_finish();
 	trial_read();
 	cr_assert_str_eq(ids(), "[\"a\",\"a#2\"]");
+	cr_assert_eq(trial.summary.repeated_ids, 1);
 	cr_assert(trial_is("routes", 2, 1, 1, 2, 1));
 	trial.feed.salt = 9;
 	cr_assert(trial_is("routes", 5, 1, 1, 2, 1));
+}
+
+Test(export_ids, two_engines_that_use_one_id_have_two_requests)
+{
+	struct feed other;
+
+	trial_begin("safetensors");
+	other = begin_twin("other/0");
+	run_both(&other);
+	expect_both();
+}
+
+/* As two engines that were given one instance's name, and ranks. */
+Test(export_ids, so_have_two_ranks_that_say_to_be_the_same)
+{
+	struct feed other;
+
+	trial_begin("safetensors");
+	other = begin_twin("test/1");
+	run_both(&other);
+	expect_both();
+}
+
+Test(export_ids, what_ends_joined_of_two_runs_is_left_out_and_told_with_both_channels)
+{
+	struct feed other;
+
+	trial.options.min_ends = 2;
+	trial_begin("safetensors");
+	other = begin_twin("test/1");
+	run_both(&other);
+	feed_begin(&trial.feed, 2, "b", 2, 0);
+	feed_begin(&other, 2, "b", 2, 0);
+	feed_computed(&trial.feed, 2, 2, 0, 2, NULL, 0);
+	feed_end(&trial.feed, 2, R3RING_END_FINISHED, 0, 2);
+	feed_end(&other, 2, R3RING_END_FINISHED, 0, 3);
+	trial_finish();
+	trial_read();
+	cr_assert_str_eq(ids(), "[\"b\"]");
+	cr_assert_eq(trial.summary.mixed, 1);
+	cr_assert_eq(trial.summary.mixed_told.told, 1);
+	cr_assert_str_eq(trial.summary.mixed_told.request[0].id, "a");
+	cr_assert_neq(strcmp(trial.summary.mixed_told.request[0].by[0],
+			     trial.summary.mixed_told.request[0].by[1]),
+		      0);
+}
+
+Test(export_ids, one_that_is_longer_than_any_that_is_put_together_is_left_out_and_named)
+{
+	const struct r3ring_span one = trial_span(1, 0, 2);
+
+	trial_begin("safetensors");
+	feed_begin(&trial.feed, 1, "a", 2, 0);
+	feed_whole(&trial.feed, 1, 2, &one, 1);
+	feed_end(&trial.feed, 1, R3RING_END_FINISHED, 0, (1u << 20) + 1);
+	trial_request(2, "b", 3);
+	trial_finish();
+	trial_read();
+	cr_assert_str_eq(ids(), "[\"b\"]");
+	cr_assert_eq(trial.summary.cut, 1);
+	cr_assert_str_eq(trial.summary.too_long.request[0].id, "a");
 }
 
 Test(export_ids, one_that_was_left_out_takes_no_name)

@@ -151,6 +151,7 @@ static void schema(struct feed *to, uint16_t flags)
 		.clock = 1,
 		.rank = to->rank,
 		.replica = to->replica,
+		.bound_since_ns = to->bound_since_ns,
 		.generation = to->generation,
 		.model = "small",
 	};

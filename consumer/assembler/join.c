@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whose a request is that a channel begins: one that it knows, a part of one that others run, or a
+ * new one. Nothing says that but its text id and the channels' coordinates.
+ */
+#include <string.h>
+
+#include "consumer/assembler/assembler.h"
+
+/* ---- channels ------------------------------------------------------------- */
+
+static bool same_replica(const struct channel *channel, const struct channel *other)
+{
+	return channel->instance == other->instance &&
+	       channel->schema.rank.dp.index == other->schema.rank.dp.index;
+}
+
+bool channels_of_one_engine(const struct channel *channel, const struct channel *other)
+{
+	const struct r3ring_coordinates *rank = &channel->schema.rank;
+	const struct r3ring_coordinates *its = &other->schema.rank;
+
+	return same_replica(channel, other) &&
+	       (rank->pp.index != its->pp.index || rank->sp.index != its->sp.index ||
+		rank->cp.index != its->cp.index || rank->tp.index != its->tp.index);
+}
+
+/* Both say to be the same rank of one engine: they are of two. */
+static bool are_twins(const struct channel *channel, const struct channel *other)
+{
+	return channel != other && same_replica(channel, other) &&
+	       !channels_of_one_engine(channel, other);
+}
+
+/* ---- requests ------------------------------------------------------------- */
+
+static const struct part *part_on(const struct request *request, const struct channel *channel)
+{
+	const struct part *part = request->part;
+
+	while (part && part->channel != channel->index)
+		part = part->next;
+	return part;
+}
+
+static uint16_t newest_of(const struct part *part)
+{
+	return part->attempt[part->attempts - 1]->number;
+}
+
+bool part_ended_for_good(const struct part *part)
+{
+	return part->final && !part->guessed && part->attempts;
+}
+
+/* Whether a keyframe names another request than the part's: it says handles again, in the generation
+ * that gave them. An engine that goes on in the next one was bound when it was. */
+static bool keyframe_means_another(const struct part *part, const struct channel *channel,
+				   uint64_t handle)
+{
+	const uint64_t bound_ns = channel->schema.bound_since_ns;
+
+	if (part_of(channel, part->handle) == part)
+		return handle != part->handle;
+	return bound_ns && part->bound_ns && bound_ns != part->bound_ns;
+}
+
+bool request_is_another(const struct request *request, const struct channel *channel,
+			const struct item *item)
+{
+	const struct r3ring_request_record *head = &item->record.u.request.head;
+	const struct part *part = part_on(request, channel);
+
+	if (!part || !part->attempts)
+		return false;
+	/* Named no more, it may have been preempted, and goes on. */
+	if (part_ended_for_good(part))
+		return true;
+	return head->attempt <= newest_of(part) &&
+	       (!item->repeated || keyframe_means_another(part, channel, head->handle));
+}
+
+/* Whether the channel may run the attempt as another part of the request. */
+static bool part_may_join(const struct r3ring_assembler *assembler, const struct part *part,
+			  const struct channel *channel, uint16_t attempt)
+{
+	const struct channel *other = assembler->channel[part->channel];
+	const bool asked = assembler->options.min_ends > 0;
+
+	if (channels_of_one_engine(channel, other))
+		return true;
+	if (channel->instance != other->instance || same_replica(channel, other))
+		return asked;
+	/* A data-parallel rank runs an attempt whole, though others may run other attempts, and be
+	 * heard of in any order. */
+	return !part_find_attempt(part, attempt) &&
+	       (asked || !part_ended_for_good(part) || attempt < newest_of(part));
+}
+
+static bool may_join(const struct r3ring_assembler *assembler, const struct request *request,
+		     const struct channel *channel, uint16_t attempt)
+{
+	/* Onlookers know requests by their ids. */
+	if (assembler->onlooker.ctx)
+		return true;
+	for (const struct part *part = request->part; part; part = part->next)
+		if (!part_may_join(assembler, part, channel, attempt))
+			return false;
+	return true;
+}
+
+struct request *request_to_join(const struct r3ring_assembler *assembler,
+				const struct channel *channel, const struct r3ring_record *record)
+{
+	struct request *first =
+		requests_of(assembler, record->u.request.id, record->u.request.head.id_len);
+
+	for (struct request *request = first; request; request = request->same)
+		if (part_on(request, channel))
+			return request;
+	for (struct request *request = first; request; request = request->same)
+		if (may_join(assembler, request, channel, record->u.request.head.attempt))
+			return request;
+	return NULL;
+}
+
+static void note_twin(struct request *request, uint32_t channel, uint32_t other)
+{
+	if (request->has_twin)
+		return;
+	request->has_twin = true;
+	request->twin[0] = channel;
+	request->twin[1] = other;
+}
+
+void request_note_twins(const struct r3ring_assembler *assembler, struct request *request,
+			const struct channel *channel)
+{
+	struct request *other = requests_of(assembler, request->text[0], strlen(request->text[0]));
+
+	if (assembler->options.min_ends)
+		return;
+	for (; other; other = other->same)
+		for (const struct part *part = other->part; part && other != request;
+		     part = part->next) {
+			if (!are_twins(channel, assembler->channel[part->channel]))
+				continue;
+			note_twin(request, channel->index, part->channel);
+			note_twin(other, part->channel, channel->index);
+		}
+}
