@@ -4,7 +4,7 @@
  * and read on as lossy readers. A reader may stop for ever at any step, one comes while
  * the writer writes, and with LIAR its page holds whatever somebody stores there.
  *
- *	oldest_within()	ring/gate.c oldest_within(): where a reader that comes begins
+ *	oldest_within()	ring/gate_keep.c oldest_within(): where a reader that comes begins
  *	admit_new()	admit_new(), admit()
  *	follow()	follow(), with note_progress()
  *	look()		look(), granted(), hard_end()
