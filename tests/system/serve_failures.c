@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What becomes of reservations and answers when a map or the daemon goes. */
+/* What becomes of reservations and answers when a map or the daemon goes, or where the room is
+ * not known. */
 #include <criterion/criterion.h>
 
 #include <poll.h>
@@ -89,4 +90,32 @@ Test(serve_failures, while_the_daemon_is_gone_what_was_known_stays_and_reservati
 	for (int i = 0; i < 3; i++)
 		engine_step(&stage.tool.engine, 0, 4);
 	cr_expect(becomes("/v1/reservations", is_all_there_is, "kept"));
+}
+
+/* ---- what nobody knows --------------------------------------------------------- */
+
+/* Nothing is promised of it. */
+static void expect_unknown(const char *const *args, const char *option)
+{
+	struct http_reply reply;
+	const char *text;
+
+	serve_stage_serve(args);
+	engine_step(&stage.tool.engine, 0, 4);
+	serve_stage_await(1);
+	reply = ask("POST", "/v1/reservations", "{\"key\": \"a\"}");
+	text = json_string_value(at(reply.json, "error", "message"));
+	cr_expect_eq(reply.status, 503, "%d", reply.status);
+	cr_expect(text && strstr(text, option), "%s", text ? text : "");
+	json_decref(reply.json);
+}
+
+Test(serve_failures, without_the_room_of_its_gpus_nothing_is_reserved_and_the_option_is_named)
+{
+	expect_unknown((const char *[]){"--gpus", "2", NULL}, "say so with --capacity");
+}
+
+Test(serve_failures, without_the_number_of_its_gpus_likewise)
+{
+	expect_unknown((const char *[]){"--capacity", "100", NULL}, "say so with --gpus");
 }
