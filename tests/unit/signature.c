@@ -177,6 +177,30 @@ Test(signature, a_preempted_request_goes_on_in_its_signature_and_counts_nothing_
 	cr_assert_eq(stats_of().rows_recomputed, 6);
 }
 
+/* How many of 8 rows of a next attempt, whose prompt is told so, were run before. */
+static uint64_t recomputed_after(uint32_t kept, uint32_t prompt)
+{
+	struct r3ring_span again = keyed_span(2, R3RING_SPAN_COMPUTED, 0, 0, 8, 0);
+
+	again.attempt = 1;
+	feed_begin(&from, 1, "a", 4, 0);
+	feed_computed(&from, 1, 1, 0, 7, NULL, 0);
+	feed_end(&from, 1, R3RING_END_PREEMPTED, 0, kept);
+	feed_begin(&from, 2, "a", prompt, 1);
+	feed_whole(&from, 2, 8, &again, 1);
+	return stats_of().rows_recomputed;
+}
+
+Test(signature, what_is_said_to_be_kept_goes_before_the_next_attempts_prompt)
+{
+	cr_expect_eq(recomputed_after(6, 4), 6);
+}
+
+Test(signature, where_nobody_says_what_was_kept_it_is_the_next_attempts_prompt)
+{
+	cr_expect_eq(recomputed_after(R3RING_UNKNOWN_U32, 5), 5);
+}
+
 static uint16_t three_and_four(const struct feed *feed, uint64_t step, uint32_t row, uint32_t layer,
 			       uint32_t k)
 {
