@@ -135,6 +135,19 @@ Test(predict, a_class_is_foretold_by_the_sum_of_its_finished_requests)
 	cr_expect_eq(predict(R3RING_PREDICT_CLASS), -ENODATA);
 }
 
+Test(predict, a_label_may_be_of_one_letter_and_an_empty_one_is_none)
+{
+	label("a", "c", "p");
+	finish("a", 300, (const uint16_t[]){1, 2, 0, 0});
+	known.labels = (struct r3ring_labels){"c", "p"};
+	cr_expect_eq(predict(R3RING_PREDICT_CLASS), 0);
+	cr_expect_eq(predict(R3RING_PREDICT_PREFIX), 0);
+	finish("b", 400, (const uint16_t[]){1, 2, 0, 0});
+	known.labels = (struct r3ring_labels){"", ""};
+	cr_expect_eq(predict(R3RING_PREDICT_CLASS), -ENODATA);
+	cr_expect_eq(predict(R3RING_PREDICT_PREFIX), -ENODATA);
+}
+
 Test(predict, a_label_is_its_requests_once_and_the_newest_that_was_said)
 {
 	label("a", "code", NULL);
