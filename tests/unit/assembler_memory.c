@@ -230,6 +230,27 @@ Test(assembler_memory, a_key_of_more_tokens_than_there_is_memory_for_is_not_know
 	cr_expect_eq(stats_of().requests_evicted, 0);
 }
 
+/* A key has at least a pointer for each token that it may stand for. */
+Test(assembler_memory, masses_of_keys_are_counted_and_forgotten)
+{
+	struct r3ring_span span;
+
+	feed.key_kind = R3RING_KEYS_SLOT;
+	feed.tokens_per_key = 64;
+	for (uint64_t i = 1; i <= 3000; i++) {
+		begin(i);
+		span = one_row(i, 0);
+		span.keys = 1;
+		feed_whole_keys(&feed, i, 1, &span, 1, &i, 1);
+		feed_end(&feed, i, R3RING_END_FINISHED, 0, 2);
+		free_ready();
+		cr_assert_leq(stats_of().bytes, LIMIT);
+	}
+	cr_expect_gt(stats_of().keys, 100);
+	cr_expect_eq(stats_of().keys + stats_of().keys_forgotten, 3000);
+	cr_expect_geq(stats_of().bytes, stats_of().keys * 64 * sizeof(void *));
+}
+
 Test(assembler_memory, when_all_is_over_the_account_is_nought)
 {
 	struct r3ring_span span = one_row(1, 0);
