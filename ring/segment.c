@@ -148,8 +148,8 @@ static int allocate_piece(const struct r3ring_segment *segment, uint64_t from, u
 	return 0;
 }
 
-/* In the kernel's tables before it is used; its pages are cleared only here. Once more
- * over the address range that the whole has: the mappings become one again. */
+/* In the kernel's tables before it is used; its pages are cleared only here. Pieces lie in
+ * the address range that was reserved for the whole, and become one mapping. */
 static int populate_piece(const struct r3ring_segment *segment, uint64_t from, uint64_t bytes,
 			  struct r3ring_error *err)
 {
@@ -184,12 +184,13 @@ static int allocate(const struct r3ring_segment *segment,
 	return rc;
 }
 
-/* Where it will lie: nothing is there before it is allocated. */
-static int map_whole(struct r3ring_segment *segment, struct r3ring_error *err)
+/* Addresses for all of it. Not by mapping the object, which is empty yet: qemu, whose pages
+ * may be larger than the kernel's, refuses that. */
+static int reserve_addresses(struct r3ring_segment *segment, struct r3ring_error *err)
 {
 	segment->bytes = (size_t)segment->header.segment_size;
-	segment->base =
-		mmap(NULL, segment->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, segment->fd, 0);
+	segment->base = mmap(NULL, segment->bytes, PROT_NONE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (segment->base != MAP_FAILED)
 		return 0;
 	segment->base = NULL;
@@ -208,7 +209,7 @@ static int make_object(struct r3ring_segment *segment, const struct r3ring_segme
 	if (fchmod(segment->fd, mode))
 		return r3ring_error_set(err, -errno, "setting mode 0%o of ring segment %s: %s",
 					mode, segment->name, strerror(errno));
-	rc = map_whole(segment, err);
+	rc = reserve_addresses(segment, err);
 	return rc ? rc : allocate(segment, options, err);
 }
 
