@@ -135,6 +135,26 @@ static bool missed_something(const struct ledger *ledger)
 	return false;
 }
 
+/* Which engine had which generation, and how each of these ended. */
+static void print_generations(const struct kill_audit *audit, const struct ledger *ledger)
+{
+	for (unsigned int i = 0; i < audit->count; i++)
+		fprintf(stderr,
+			"kills: engine %u knew of generations %" PRIu64 " to %" PRIu64 ", %" PRIu64
+			" steps%s\n",
+			i, audit->lives[i].first_generation, audit->lives[i].last_generation,
+			audit->lives[i].steps, audit->lives[i].ended ? ", ended" : "");
+	for (unsigned int i = 0; i < ledger->count; i++) {
+		const struct ledger_generation *generation = &ledger->generations[i];
+
+		fprintf(stderr,
+			"kills: generation %" PRIu64 ": steps %" PRIu64 " to %" PRIu64 ", %" PRIu64
+			" complete, %" PRIu64 " partial, closed for %" PRIu64 "\n",
+			generation->number, generation->first_step, generation->newest_step,
+			generation->complete, generation->partial, (uint64_t)generation->closed);
+	}
+}
+
 int kill_audit_check(const struct ledger *ledger, void *ctx)
 {
 	struct kill_audit *audit = ctx;
@@ -155,6 +175,8 @@ int kill_audit_check(const struct ledger *ledger, void *ctx)
 					     announced(ledger, life, last));
 		wrong += causes_wrong(ledger, life, last);
 	}
+	if (wrong)
+		print_generations(audit, ledger);
 	return wrong ? 1 : 0;
 }
 
