@@ -178,6 +178,9 @@ void api_reserve(void *context, const struct http_request *request, struct http_
 	if (r == 0 && (wish.labels.class_name || wish.labels.prefix_key))
 		r3ring_history_label(api->history, make.key, &wish.labels);
 	tell(&wish, r, &from, answer);
+	/* By what one that was there before was foretold, the book does not keep. */
+	if (!r && from.existed)
+		json_object_del(answer->json, "predictor");
 }
 
 /* ---- one reservation: INSTANCE/ID ------------------------------------------ */

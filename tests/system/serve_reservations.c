@@ -114,6 +114,21 @@ Test(serve_reservations, a_reservation_is_granted_once_committed_and_freed)
 	cr_expect_eq(reservations(), 0);
 }
 
+Test(serve_reservations, of_one_that_was_there_no_predictor_is_told_that_was_not_used)
+{
+	struct http_reply reply;
+
+	serve_stage_run(3);
+	reply = reserve("twice", 4, 60000);
+	cr_expect(at(reply.json, "predictor", NULL));
+	json_decref(reply.json);
+	reply = reserve("twice", 4, 60000);
+	cr_assert_eq(reply.status, 200);
+	cr_expect(json_is_true(at(reply.json, "existed", NULL)));
+	cr_expect_not(at(reply.json, "predictor", NULL));
+	json_decref(reply.json);
+}
+
 Test(serve_reservations, what_does_not_fit_is_refused_with_the_place_and_what_is_wanting)
 {
 	struct http_reply reply;
