@@ -99,6 +99,15 @@ Test(predict, own_and_global_are_what_was_counted_and_as_old)
 	cr_expect_null(evidence.counts);
 }
 
+Test(predict, visits_of_the_last_expert_alone_are_evidence)
+{
+	const uint32_t own[] = {0, 0, 0, 2};
+
+	known.own = (struct r3ring_visits){own, 400};
+	cr_expect_eq(predict(R3RING_PREDICT_OWN), 0);
+	expect_counts(own);
+}
+
 Test(predict, what_was_never_counted_is_no_evidence)
 {
 	const uint32_t none[EXPERTS] = {0};
