@@ -12,6 +12,9 @@
 #define AGAIN_MOST_NS 500000000ull    /* and at most */
 #define AGAIN_LOSSLESS_NS 50000000ull /* where the writer waits, for a stall limit */
 #define ANSWER_NS 1000000000ull       /* a daemon that takes longer does not answer */
+#define LOOK_NS 1000000000ull         /* between two looks at the heartbeat */
+#define ADMISSION_NS 1000000ull       /* and for having been admitted, at first */
+#define STEPS_MOST 64u                /* of one call */
 #define PASSED_MOST 16u               /* generations that are asked for one by one */
 
 void follower_init(struct follower *follower)
@@ -112,6 +115,7 @@ static void register_anew(struct r3ring_reader *reader)
 
 	reader->now.connection = next->connection;
 	reader->now.page = next->page;
+	readiness_drop_connection(&reader->readiness);
 	next->connection = now.connection;
 	next->page = now.page;
 	attachment_release(next);
@@ -135,32 +139,35 @@ static void ask_for_passed(struct r3ring_reader *reader, uint64_t now)
 	follower->ask_at_ns = now;
 }
 
-static void take_answer(struct r3ring_reader *reader, bool ended, uint64_t now)
+/* Returns whether the question is over. */
+static bool take_answer(struct r3ring_reader *reader, bool ended, uint64_t now)
 {
 	struct follower *follower = &reader->follower;
 	uint64_t epoch;
-	int rc = attach_finish(&follower->request, &reader->target, &follower->next, 0,
-			       &reader->err);
+	int rc;
 
+	readiness_drop_request(&reader->readiness);
+	rc = attach_finish(&follower->request, &reader->target, &follower->next, 0, &reader->err);
 	if (rc == -ETIMEDOUT) {
 		if (now < follower->give_up_ns)
-			return;
+			return false;
 		attach_cancel(&follower->request);
 	}
 	if (rc) {
 		not_found(reader, rc, ended, now);
-		return;
+		return true;
 	}
 	if (!same_segment(&follower->next, &reader->now)) {
+		follower->found_ns = now;
 		ask_for_passed(reader, now);
-		return;
+		return true;
 	}
 	epoch = follower->next.epoch;
 	rc = attachment_show(&reader->now, epoch);
 	if (rc) {
 		attachment_release(&follower->next);
 		not_found(reader, rc, ended, now);
-		return;
+		return true;
 	}
 	register_anew(reader);
 	follower->epoch = epoch;
@@ -169,6 +176,7 @@ static void take_answer(struct r3ring_reader *reader, bool ended, uint64_t now)
 	follower->alive_ns = now;
 	follower->writer_dead = false;
 	ask_later(reader, now);
+	return true;
 }
 
 static void ask(struct r3ring_reader *reader, bool ended, uint64_t now)
@@ -193,12 +201,39 @@ static bool next_is_ready(const struct r3ring_reader *reader)
 }
 
 /* Who was to admit this reader has died: the next one is asked. */
-static void drop_abandoned(struct r3ring_reader *reader, bool ended, uint64_t now)
+static bool drop_abandoned(struct r3ring_reader *reader, bool ended, uint64_t now)
 {
 	if (!attachment_abandoned(&reader->follower.next))
-		return;
+		return false;
 	attachment_release(&reader->follower.next);
 	not_found(reader, -EPIPE, ended, now);
+	return true;
+}
+
+/* Whether there is nothing to ask: the present generation goes on, and its writer knows
+ * of this reader. */
+static bool is_settled(const struct r3ring_reader *reader, bool ended, uint64_t now)
+{
+	return !ended && writer_lives(reader, now) && !follower_unknown(reader);
+}
+
+/* Returns whether there may be another step to take. */
+static bool take_step(struct r3ring_reader *reader, bool ended, uint64_t now)
+{
+	struct follower *follower = &reader->follower;
+
+	if (follower->next.segment)
+		return !next_is_ready(reader) && drop_abandoned(reader, ended, now);
+	if (follower->request.fd >= 0)
+		return take_answer(reader, ended, now);
+	if (is_settled(reader, ended, now)) {
+		follower->writer_dead = false;
+		return false;
+	}
+	if (now < follower->ask_at_ns)
+		return false;
+	ask(reader, ended, now);
+	return true;
 }
 
 bool follower_look(struct r3ring_reader *reader, bool ended)
@@ -206,16 +241,32 @@ bool follower_look(struct r3ring_reader *reader, bool ended)
 	struct follower *follower = &reader->follower;
 	uint64_t now = clock_coarse_ns();
 
-	if (follower->next.segment && next_is_ready(reader))
-		return true;
-	if (follower->next.segment) {
-		drop_abandoned(reader, ended, now);
-	} else if (follower->request.fd >= 0) {
-		take_answer(reader, ended, now);
-	} else if (!ended && writer_lives(reader, now) && !follower_unknown(reader)) {
-		follower->writer_dead = false;
-	} else if (now >= follower->ask_at_ns) {
-		ask(reader, ended, now);
-	}
+	follower->ended = ended;
+	for (unsigned int steps = 0; steps < STEPS_MOST && take_step(reader, ended, now); steps++)
+		;
 	return follower->next.segment && next_is_ready(reader);
+}
+
+/* A stopped daemon admits nobody for long, so such looks become rarer. */
+static uint64_t admission_due_ns(const struct follower *follower, uint64_t now)
+{
+	uint64_t waited = now > follower->found_ns ? now - follower->found_ns : 0;
+	uint64_t pause = waited / 8 > ADMISSION_NS ? waited / 8 : ADMISSION_NS;
+
+	return now + (pause < AGAIN_NS ? pause : AGAIN_NS);
+}
+
+uint64_t follower_due_ns(const struct r3ring_reader *reader, uint64_t now)
+{
+	const struct follower *follower = &reader->follower;
+
+	if (follower->next.segment)
+		return admission_due_ns(follower, now);
+	if (follower->request.fd >= 0)
+		return follower->give_up_ns;
+	if (!reader->stay && !is_settled(reader, follower->ended, now))
+		return follower->ask_at_ns;
+	/* Where the daemon has died nobody tells of the next one's coming, or of its records
+	 * to one that stays. */
+	return now + (reader->readiness.hung_up && writer_lives(reader, now) ? AGAIN_NS : LOOK_NS);
 }

@@ -10,7 +10,6 @@
 	500          /* at most: then it is time to ask for new channels, and to look
 			* whether the writers live */
 #define UNWOKEN_MS 1 /* where a channel can wake nobody */
-#define ENDED_MS 20  /* where one has ended: its socket tells nothing of a successor */
 
 /* What all channels have to tell. */
 struct outlook {
@@ -49,16 +48,6 @@ static struct outlook look(struct r3ring_instance *instance)
 	return outlook;
 }
 
-/* How long this channel may be left alone when nothing wakes it. */
-static int patience(const struct instance_channel *channel)
-{
-	const struct follower *follower = &channel->reader->follower;
-
-	if (follower->request.fd >= 0 || follower->next.segment)
-		return UNWOKEN_MS;
-	return channel->reader->end_told ? ENDED_MS : REST_MS;
-}
-
 /* Asks a channel to wake this thread. Returns how long to sleep at most, 0 when there
  * is something to read. */
 static int arm(const struct instance_channel *channel, struct pollfd *polled)
@@ -69,7 +58,7 @@ static int arm(const struct instance_channel *channel, struct pollfd *polled)
 	*polled = (struct pollfd){.fd = fd, .events = POLLIN};
 	if (rc == 1)
 		return 0;
-	return rc < 0 ? UNWOKEN_MS : patience(channel);
+	return rc < 0 ? UNWOKEN_MS : REST_MS;
 }
 
 /* Sleeps until a channel or the daemon's answer wakes it, or @left_ns are over. */

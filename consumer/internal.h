@@ -10,6 +10,7 @@
 
 #include "channel/clock.h"
 #include "consumer/attach.h"
+#include "consumer/readiness.h"
 
 /* How a reader finds the generation after its present one. */
 struct follower {
@@ -20,6 +21,8 @@ struct follower {
 	bool promised;          /* CLOSED named one, and it was not yet looked for in vain */
 	bool asked_own;         /* the question is for the present generation */
 	bool own_gone;          /* and the daemon knows it no more */
+	bool ended;             /* as follower_look() was told last */
+	uint64_t found_ns;      /* when `next` was */
 	uint64_t ask_at_ns;     /* not before */
 	uint64_t again_ns;      /* between two questions: longer the longer there is no answer */
 	uint64_t give_up_ns;    /* the question that stands is given up then */
@@ -34,7 +37,7 @@ struct r3ring_reader {
 	enum r3ring_cursor_mode mode;
 	bool stay;
 
-	int poll_fd;          /* epoll over the present connection; -1: not asked for */
+	struct readiness readiness;
 	uint32_t armed;       /* as last stored in the page */
 	uint64_t told_cursor; /* as last stored in the page */
 	uint64_t seen_lost;   /* of the present generation, as last looked at */
@@ -64,11 +67,12 @@ int reader_enter(struct r3ring_reader *reader, struct attachment *attachment,
 /* Tells the writer up to where all is done with. */
 void reader_tell_cursor(struct r3ring_reader *reader);
 
-/* To be called when `now` has another page and connection. */
+/* To be called when `now` has another page and connection; before the former one is
+ * closed, readiness_drop_connection(). */
 void reader_registered(struct r3ring_reader *reader);
 
-/* Adds the present connection to what poll_fd watches, if there is one. */
-void reader_watch_connection(struct r3ring_reader *reader);
+/* Whether next() has something to tell that it has not told yet. */
+bool reader_look(struct r3ring_reader *reader);
 
 /*
  * Sleeps until the writer wakes or there is something to tell. No wake-up is lost:
@@ -92,11 +96,15 @@ void follower_note(struct follower *follower, const struct r3ring_view *view);
 
 /*
  * Looks for a newer generation when there is reason to: the present one has
- * @ended, or its writer shows no sign of life. Never blocks: asks in one call and
- * takes the answer in a later one.
+ * @ended, or its writer shows no sign of life. Never blocks: goes as far as it can
+ * without waiting for an answer, which a later call takes.
  * Returns whether follower.next is filled.
  */
 bool follower_look(struct r3ring_reader *reader, bool ended);
+
+/* When follower_look() is to be called again though neither the present connection nor
+ * the question's has become readable. */
+uint64_t follower_due_ns(const struct r3ring_reader *reader, uint64_t now);
 
 /* Whether another writer goes on in the present segment, which knows nothing of this
  * registered reader: follower_look() then makes it known. */

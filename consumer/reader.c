@@ -4,9 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <sys/epoll.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <r3ring/atomic.h>
 #include <test_point.h>
@@ -43,21 +41,12 @@ void reader_tell_cursor(struct r3ring_reader *reader)
 	R3RING_TEST_POINT("reader cursor told");
 }
 
-/* A former connection left the set when it was closed. */
-void reader_watch_connection(struct r3ring_reader *reader)
-{
-	struct epoll_event event = {.events = EPOLLIN};
-
-	if (reader->poll_fd >= 0)
-		epoll_ctl(reader->poll_fd, EPOLL_CTL_ADD, reader->now.connection, &event);
-}
-
 void reader_registered(struct r3ring_reader *reader)
 {
 	reader->told_cursor = 0;
 	reader->armed = 0;
+	reader->readiness.hung_up = false;
 	reader_tell_cursor(reader);
-	reader_watch_connection(reader);
 }
 
 static void note_demotion(struct r3ring_reader *reader)
@@ -140,6 +129,7 @@ int reader_enter(struct r3ring_reader *reader, struct attachment *attachment,
 	if (rc)
 		return rc;
 	r3ring_cursor_close(reader->cursor);
+	readiness_drop_connection(&reader->readiness);
 	attachment_release(&reader->now);
 	reader->cursor = cursor;
 	reader->now = *attachment;
@@ -249,7 +239,7 @@ static int fill_in(struct r3ring_reader *reader, const struct r3ring_reader_opti
 	follower_init(&reader->follower);
 	reader->mode = options->mode;
 	reader->stay = options->stay;
-	reader->poll_fd = -1;
+	readiness_init(&reader->readiness);
 	reader->target.registers = !options->unregistered;
 	reader->target.lossless = options->mode == R3RING_LOSSLESS;
 	reader->target.limit_bytes = options->limit_bytes;
@@ -299,8 +289,7 @@ void r3ring_reader_close(struct r3ring_reader *reader)
 	follower_release(&reader->follower);
 	r3ring_cursor_close(reader->cursor);
 	attachment_release(&reader->now);
-	if (reader->poll_fd >= 0)
-		close(reader->poll_fd);
+	readiness_close(&reader->readiness);
 	free(reader->runtime_dir);
 	free(reader);
 }

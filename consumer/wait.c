@@ -5,8 +5,6 @@
  */
 #include <errno.h>
 #include <stdint.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
 
 #include <r3ring/atomic.h>
 #include <test_point.h>
@@ -20,10 +18,8 @@
 #define POLL_MOST_NS 1000000ull
 #define ANSWER_NS 1000000ull /* between two looks for a daemon's answer */
 #define ENDED_NS 20000000ull /* between two looks for the time to ask */
-#define MESSAGES_MOST 64     /* taken off the socket at a time */
 
-/* Whether next() has something to tell that it has not told yet. */
-static bool look(struct r3ring_reader *reader)
+bool reader_look(struct r3ring_reader *reader)
 {
 	int rc = reader_advance(reader, &reader->found_view);
 
@@ -114,7 +110,7 @@ int r3ring_reader_wait(struct r3ring_reader *reader, int timeout_ms)
 	if (!reader->spin_ns)
 		reader->spin_ns = SPIN_MOST_NS;
 	reader->nap_ns = POLL_LEAST_NS;
-	while (!look(reader)) {
+	while (!reader_look(reader)) {
 		int rc;
 
 		waited = clock_now_ns() - start;
@@ -129,50 +125,4 @@ int r3ring_reader_wait(struct r3ring_reader *reader, int timeout_ms)
 	if (waited)
 		learn_spin(reader, waited);
 	return 1;
-}
-
-/* ---- poll loops --------------------------------------------------------- */
-
-int r3ring_reader_fd(struct r3ring_reader *reader)
-{
-	if (!reader->now.page)
-		return -EOPNOTSUPP;
-	if (reader->poll_fd < 0) {
-		reader->poll_fd = epoll_create1(EPOLL_CLOEXEC);
-		if (reader->poll_fd < 0)
-			return -errno;
-		reader_watch_connection(reader);
-	}
-	return reader->poll_fd;
-}
-
-/* A connection that is over would be readable for ever. */
-static void take_messages(struct r3ring_reader *reader)
-{
-	char message[64];
-
-	for (int i = 0; i < MESSAGES_MOST; i++) {
-		ssize_t got = recv(reader->now.connection, message, sizeof(message), MSG_DONTWAIT);
-
-		if (got > 0)
-			continue;
-		if (got == 0 || errno != EAGAIN)
-			epoll_ctl(reader->poll_fd, EPOLL_CTL_DEL, reader->now.connection, NULL);
-		return;
-	}
-}
-
-int r3ring_reader_arm(struct r3ring_reader *reader)
-{
-	struct r3ring_reader_page *page = reader->now.page;
-
-	if (!page || reader->poll_fd < 0)
-		return -EOPNOTSUPP;
-	if (reader->found || reader->view_open)
-		return 1;
-	take_messages(reader);
-	r3ring_store_relaxed_u32(&page->armed, ++reader->armed);
-	/* Pairs with the fence in gate_wake(), as for who sleeps. */
-	r3ring_fence_full();
-	return look(reader);
 }

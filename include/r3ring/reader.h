@@ -107,18 +107,24 @@ R3RING_API int r3ring_reader_read(struct r3ring_reader *reader, struct r3ring_vi
 R3RING_API int r3ring_reader_wait(struct r3ring_reader *reader, int timeout_ms);
 
 /*
- * For poll and epoll loops: a descriptor that becomes readable when records come,
- * once r3ring_reader_arm() was called; the same through all generations, the
- * reader's, to be polled and nothing else. Now and then it is readable though what came
- * was read already: arm and poll again. A dead daemon makes nothing readable: poll with a
- * timeout of a second or so and call r3ring_reader_next() then.
- * Returns the descriptor, -EOPNOTSUPP (not registered), or an errno.
+ * For poll and epoll loops: a descriptor that becomes readable when records come, and
+ * when the reader has something to do to come to the next generation or to another
+ * daemon, once r3ring_reader_arm() was called; the same through all generations, the
+ * reader's, to be polled level-triggered and nothing else. The loop is arm, poll, next
+ * until it returns neither 1 nor -EOVERFLOW nor -EBADMSG; it needs no timeout. About once
+ * a second, and more often while a daemon or generation is waited for (at most once a
+ * millisecond), it is readable though next then has nothing: arm and poll again. That a
+ * writer is dead is told by r3ring_reader_wait() alone, with a timeout of 0.
+ * Returns the descriptor, -EOPNOTSUPP (not registered when first asked for), or the
+ * errno of making it.
  */
 R3RING_API int r3ring_reader_fd(struct r3ring_reader *reader);
 
 /*
  * To be called before each poll of r3ring_reader_fd(); not between next and check.
- * Returns 1 (there is something to read: do not poll), 0 (poll), -EOPNOTSUPP.
+ * Goes on following as r3ring_reader_next() does; never blocks.
+ * Returns 1 (there is something to read or to be told: do not poll), 0 (poll), -EOPNOTSUPP
+ * (r3ring_reader_fd() has given none).
  */
 R3RING_API int r3ring_reader_arm(struct r3ring_reader *reader);
 

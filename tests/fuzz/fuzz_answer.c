@@ -128,7 +128,7 @@ static struct r3ring_reader *make_reader(enum r3ring_cursor_mode mode)
 
 	must(reader != NULL, "memory");
 	reader->mode = mode;
-	reader->poll_fd = -1;
+	readiness_init(&reader->readiness);
 	reader->runtime_dir = strdup("/nonexistent");
 	reader->target.runtime_dir = reader->runtime_dir;
 	follower_init(&reader->follower);

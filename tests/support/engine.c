@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A small engine on the real producer library, and its listener. */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -241,6 +242,19 @@ static void take(struct listener *listener, const struct r3ring_view *view)
 		listener->records[view->type]++;
 }
 
+static void await_more(const struct listener *listener)
+{
+	struct pollfd ready = {.events = POLLIN};
+
+	if (!listener->polls) {
+		r3ring_reader_wait(listener->reader, 100);
+		return;
+	}
+	ready.fd = r3ring_reader_fd(listener->reader);
+	if (r3ring_reader_arm(listener->reader) == 0)
+		poll(&ready, 1, -1);
+}
+
 bool listener_read_until(struct listener *listener,
 			 bool (*done)(const struct listener *listener, uint64_t argument),
 			 uint64_t argument)
@@ -260,7 +274,7 @@ bool listener_read_until(struct listener *listener,
 		else if (r == -EBADMSG)
 			listener->wrong++;
 		else
-			r3ring_reader_wait(listener->reader, 100);
+			await_more(listener);
 		r3ring_reader_get_stats(listener->reader, &listener->stats);
 	}
 	return true;

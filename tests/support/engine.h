@@ -62,6 +62,7 @@ void engine_end(struct engine *engine);
 
 struct listener {
 	struct r3ring_reader *reader;
+	bool polls; /* the caller's: waits by the reader's descriptor alone, without end */
 	uint64_t records[R3RING_RECORD_TYPES];
 	uint64_t ids_checked;
 	uint64_t wrong; /* ids that differ from the rule */

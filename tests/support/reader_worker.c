@@ -97,6 +97,7 @@ static int body(struct worker_page *page, const void *ctx)
 	own_dawdle_us = start->job->dawdle_us;
 	own_busy_us = start->job->busy_us;
 	listener_open_as(&listener, &start->job->options);
+	listener.polls = start->job->polls;
 	/* Pairs with the acquire in worker_reaches(). */
 	r3ring_store_release_u64(&page->progress, 1);
 	if (start->job->spins) {

@@ -15,6 +15,7 @@ struct reader_job {
 	uint32_t dawdle_us; /* asleep after each record: longer where others want the processor */
 	uint32_t busy_us;   /* of the processor's time, likewise: not longer than that */
 	uint32_t spins;     /* 1: never sleeps */
+	uint32_t polls;     /* 1: as listener.polls */
 };
 
 /* Shared with the process; as of its newest record or loss. */

@@ -8,7 +8,7 @@
 //			gate, ring/writer.c r3ring_writer_wake()
 //	thread 1	registered: consumer/wait.c reader_sleep(), ring/cursor.c
 //			r3ring_cursor_wait(); not registered: the latter alone; poll loop:
-//			consumer/wait.c r3ring_reader_arm(), then poll()
+//			consumer/poll.c r3ring_reader_arm(), then poll()
 //
 // A futex wait is one look at the word by the kernel; a message lies in the socket from
 // the moment that it is sent.

@@ -6,7 +6,7 @@
  *
  *	Writer		publishes a batch, then ring/gate_watch.c gate_wake(), poke();
  *			capture_daemon/registration.c poke(): a socket that is full has enough
- *	Reader		consumer/wait.c r3ring_reader_arm(): takes messages off, raises `armed`,
+ *	Reader		consumer/poll.c r3ring_reader_arm(): takes messages off, raises `armed`,
  *			full fence, looks; then poll()
  *
  * Bounds: two readers, 4 batches, a socket that holds one message. Orders within a step
