@@ -72,8 +72,11 @@ R3RING_API void r3ring_reader_close(struct r3ring_reader *reader);
  * Returns 1 (a record), 0 (nothing new), -EOVERFLOW (records were lost, see
  * r3ring_reader_get_stats(); call again), -EPIPE (the channel has ended and no
  * next generation is there yet; call again later to follow), -EBADMSG (corrupt
- * content; the record counts as lost), -ENOMEM (for the next generation).
- * Never blocks.
+ * content; the record counts as lost), -ENOMEM (for the next generation), or another
+ * errno of beginning that, with words; call again. Never blocks.
+ *
+ * A LAYER counts once its step's STEP_END has come that does not list the layer as
+ * missing (record.h).
  *
  * At the end of a generation the reader moves on to the one that the daemon
  * says is next, once all was read: view->generation tells them apart. The first

@@ -38,7 +38,7 @@ enum r3ring_record_type {
 	R3RING_STEP = 3,
 	R3RING_SPANS = 4,
 	R3RING_ROWS = 5,
-	R3RING_LAYER = 6,
+	R3RING_LAYER = 6, /* counts once STEP_END has come that does not list it */
 	R3RING_STEP_END = 7,
 	R3RING_LOST = 8,
 	R3RING_EPLB = 9,
@@ -277,6 +277,11 @@ enum r3ring_step_status {
 	R3RING_STEP_PARTIAL = 2,
 };
 
+/*
+ * A layer that is listed did not come, or its LAYER records in this step are taken back:
+ * where layers are told before the step's end (doorbell_layers), rows that are captured
+ * twice are found out only then (cause `overlap`).
+ */
 struct r3ring_missing_layer {
 	int32_t layer_id;
 	uint8_t kind;

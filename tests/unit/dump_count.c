@@ -133,6 +133,26 @@ Test(dump_count, failure_7_layers_that_never_came_are_told)
 	free(text);
 }
 
+Test(dump_count, a_layer_that_came_and_is_taken_back_is_told_as_missing_too)
+{
+	struct dump_count count = {0};
+	struct r3ring_missing_layer missing[] = {{.layer_id = 1, .cause = R3RING_CAUSE_OVERLAP}};
+	struct r3ring_record layer = layer_piece(1, 1, 0, 4);
+	struct r3ring_record end = {
+		.type = R3RING_STEP_END,
+		.u.step_end = {.head = {.step = 1, .status = R3RING_STEP_PARTIAL, .missing = 1},
+			       .missing = missing},
+	};
+	char *text;
+
+	count_one(&count, &layer, 0);
+	count_one(&count, &end, 0);
+	text = print_counts(&count);
+	cr_expect_eq(count.layer_rows, 4);
+	cr_expect(strstr(text, "  overlap            steps 0, rows 0, layers 1\n"), "%s", text);
+	free(text);
+}
+
 Test(dump_count, without_losses_it_says_so)
 {
 	struct dump_count count = {0};

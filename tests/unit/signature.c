@@ -2,6 +2,7 @@
 /* Signatures against counts that the tests make themselves, row by row. */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "tests/unit/key_feed.h"
 
@@ -116,6 +117,21 @@ Test(signature, prefill_and_decode_are_counted_apart)
 	feed_end(&from, 1, R3RING_END_FINISHED, 0, 8);
 	expect("a", &expected);
 	cr_assert_eq(get("a")->flags, R3RING_SIGNATURE_ENDED);
+}
+
+Test(signature, a_layer_that_the_steps_end_takes_back_is_in_none)
+{
+	const struct r3ring_span span = keyed_span(1, R3RING_SPAN_COMPUTED, 0, 0, 2, 0);
+	struct expected expected = {0};
+
+	feed_begin(&from, 1, "a", 6, 0);
+	feed_step(&from, 1, 2, &span, 1, NULL, 0);
+	feed_layers(&from, 1, 2, 0, FEED_LAYERS);
+	feed_step_end(&from, 1, 1, R3RING_CAUSE_OVERLAP);
+	add(&expected, R3RING_SIGNATURE_PREFILL, 1, 0, 2);
+	memset(&expected.counts[R3RING_SIGNATURE_PREFILL][1 * EXPERTS], 0,
+	       EXPERTS * sizeof(uint16_t));
+	expect("a", &expected);
 }
 
 Test(signature, failure_10_rows_are_those_of_their_request_however_a_step_mixes_them)
