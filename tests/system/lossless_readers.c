@@ -79,6 +79,25 @@ Test(lossless, it_begins_where_it_says_and_loses_nothing_from_there)
 	}
 }
 
+Test(lossless, what_was_overwritten_before_it_was_opened_counts_as_kept_by_nobody)
+{
+	struct r3ring_reader_options options = lossless_job(R3RING_LOSSLESS).options;
+	struct listener listener;
+	int64_t newest;
+
+	for (int i = 0; i < 5000; i++)
+		engine_step(&engine_a, 0, ROWS);
+	lossless_settle();
+	options.from = R3RING_FROM_FIRST;
+	listener_open_as(&listener, &options);
+	newest = engine_step(&engine_a, 0, ROWS);
+	cr_assert(listener_read_until(&listener, listener_has_step, (uint64_t)newest));
+	cr_expect_gt(listener.stats.now.lost, 0);
+	cr_expect_eq(listener.stats.unkept, listener.stats.now.lost);
+	cr_expect_not(listener.stats.demoted);
+	listener_close(&listener);
+}
+
 static bool has_generation_and_step(const struct listener *listener, uint64_t generation)
 {
 	return listener->newest_generation >= generation && listener->complete >= 2;
