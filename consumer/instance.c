@@ -22,8 +22,22 @@ int instance_say(struct r3ring_error *err, const struct instance_channel *channe
 
 /* ---- opening ----------------------------------------------------------- */
 
+static int check_starts(const struct r3ring_instance_options *options, struct r3ring_error *err)
+{
+	if (options->start_count && !options->starts)
+		return r3ring_error_set(err, -EINVAL, "starts is NULL, but start_count is %u",
+					options->start_count);
+	for (uint32_t i = 0; i < options->start_count; i++) {
+		if (!options->starts[i].channel)
+			return r3ring_error_set(err, -EINVAL, "starts[%u] names no channel", i);
+	}
+	return 0;
+}
+
 static int check_options(const struct r3ring_instance_options *options, struct r3ring_error *err)
 {
+	int rc;
+
 	if (options->size < OPTIONS_LEAST)
 		return r3ring_error_set(err, -EINVAL,
 					"instance options of %zu bytes, this library needs %zu: "
@@ -38,7 +52,8 @@ static int check_options(const struct r3ring_instance_options *options, struct r
 	if ((unsigned int)options->models > R3RING_ALL_CHANNELS)
 		return r3ring_error_set(err, -EINVAL, "models %u is none of the known choices",
 					(unsigned int)options->models);
-	return channel_instance_check(options->instance, err);
+	rc = check_starts(options, err);
+	return rc ? rc : channel_instance_check(options->instance, err);
 }
 
 static int copy_options(struct r3ring_instance *instance,
@@ -140,6 +155,9 @@ int r3ring_instance_open(struct r3ring_instance **instance,
 	struct r3ring_instance *opened;
 	int rc;
 
+	if (!instance || !given)
+		return r3ring_error_set(err, -EINVAL, "r3ring_instance_open: %s is NULL",
+					instance ? "options" : "instance");
 	/* What an older caller does not know of is zero. */
 	memcpy(&all, given, given->size < sizeof(all) ? given->size : sizeof(all));
 	rc = check_options(options, err);

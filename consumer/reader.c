@@ -262,6 +262,9 @@ int r3ring_reader_open(struct r3ring_reader **reader, const struct r3ring_reader
 	struct r3ring_reader *opened;
 	int rc;
 
+	if (!reader || !given)
+		return r3ring_error_set(err, -EINVAL, "r3ring_reader_open: %s is NULL",
+					reader ? "options" : "reader");
 	/* What an older caller does not know of is zero. */
 	memcpy(&all, given, given->size < sizeof(all) ? given->size : sizeof(all));
 	rc = check_options(options, err);

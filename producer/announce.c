@@ -169,6 +169,8 @@ int64_t r3ring_request_begin(struct r3ring_producer *producer, const struct r3ri
 
 	if (!producer_is_own(producer))
 		return -ESTALE;
+	if (!request)
+		return producer_side_failed(producer, -EINVAL, "request_begin: request is NULL");
 	if (request->size != sizeof(*request))
 		return producer_side_failed(producer, -EINVAL,
 					    "request_begin: size is %zu, not sizeof(struct "
@@ -233,10 +235,11 @@ int r3ring_request_end(struct r3ring_producer *producer, int64_t handle,
 
 /* ---- spans, maps, keys ------------------------------------------------ */
 
-int r3ring_step_spans(struct r3ring_producer *producer, int64_t step_number,
-		      const struct r3ring_step *spans)
+/* Puts spans that were checked. Returns whether there was room. */
+static bool put_spans(struct r3ring_producer *producer, int64_t step_number,
+		      const struct r3ring_step *spans, uint64_t bytes)
 {
-	struct r3ring_spans_record head = {
+	const struct r3ring_spans_record head = {
 		.step = (uint64_t)step_number,
 		.spans = spans->spans,
 		.keys = spans->keys,
@@ -244,21 +247,7 @@ int r3ring_step_spans(struct r3ring_producer *producer, int64_t step_number,
 		.key_kind = spans->key_kind,
 		.flags = R3RING_SPANS_REPLACE,
 	};
-	uint64_t bytes = sizeof(head) + token_map_bytes(spans);
 	struct lane_entry *entry;
-	const char *fault;
-
-	if (!producer_is_own(producer))
-		return -ESTALE;
-	if (step_number < 1 || head.step > r3ring_load_relaxed_u64(&producer->step))
-		return producer_side_failed(producer, -EINVAL,
-					    "step_spans: step %" PRId64 " has not begun",
-					    step_number);
-	fault = token_map_write(spans, R3RING_ROWS_MAX, NULL);
-	if (fault || bytes > lane_largest(producer->sides.bytes))
-		return producer_side_failed(producer, -EINVAL, "step_spans of step %" PRId64 ": %s",
-					    step_number,
-					    fault ? fault : "more than the queue takes at once");
 
 	pthread_mutex_lock(&producer->side_lock);
 	entry = reserve(producer, R3RING_SPANS, (uint32_t)bytes);
@@ -268,9 +257,31 @@ int r3ring_step_spans(struct r3ring_producer *producer, int64_t step_number,
 		submit(producer, entry);
 	}
 	pthread_mutex_unlock(&producer->side_lock);
-
 	pages_wake(&producer->pages);
-	if (entry)
+	return entry != NULL;
+}
+
+int r3ring_step_spans(struct r3ring_producer *producer, int64_t step_number,
+		      const struct r3ring_step *spans)
+{
+	uint64_t bytes;
+	const char *fault;
+
+	if (!producer_is_own(producer))
+		return -ESTALE;
+	if (!spans)
+		return producer_side_failed(producer, -EINVAL, "step_spans: spans is NULL");
+	if (step_number < 1 || (uint64_t)step_number > r3ring_load_relaxed_u64(&producer->step))
+		return producer_side_failed(producer, -EINVAL,
+					    "step_spans: step %" PRId64 " has not begun",
+					    step_number);
+	bytes = sizeof(struct r3ring_spans_record) + token_map_bytes(spans);
+	fault = token_map_write(spans, R3RING_ROWS_MAX, NULL);
+	if (fault || bytes > lane_largest(producer->sides.bytes))
+		return producer_side_failed(producer, -EINVAL, "step_spans of step %" PRId64 ": %s",
+					    step_number,
+					    fault ? fault : "more than the queue takes at once");
+	if (put_spans(producer, step_number, spans, bytes))
 		return 0;
 	r3ring_store_relaxed_u64(&producer->dropped_records, producer->dropped_records + 1);
 	return producer_side_failed(producer, -ENOBUFS,
@@ -299,7 +310,7 @@ int r3ring_eplb(struct r3ring_producer *producer, const struct r3ring_eplb_recor
 
 	if (!producer_is_own(producer))
 		return -ESTALE;
-	fault = eplb_fault(producer, head);
+	fault = head && map ? eplb_fault(producer, head) : "head or map is NULL";
 	if (fault)
 		return producer_side_failed(producer, -EINVAL, "eplb: %s", fault);
 	record.u.eplb.head = *head;
@@ -323,6 +334,9 @@ int r3ring_key_copy(struct r3ring_producer *producer, uint32_t key_kind, uint32_
 
 	if (!producer_is_own(producer))
 		return -ESTALE;
+	if (count && !pairs)
+		return producer_side_failed(producer, -EINVAL,
+					    "key_copy: pairs is NULL, but count is %u", count);
 	record.u.key_copy.head = (struct r3ring_key_copy_record){
 		.step = r3ring_load_relaxed_u64(&producer->step) + 1,
 		.pairs = count,

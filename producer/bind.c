@@ -39,6 +39,9 @@ int r3ring_bind(struct r3ring_producer *producer, const struct r3ring_module *mo
 			err, -ESTALE,
 			"bind: the producer was opened by another process; open one "
 			"in this process");
+	if (count && !modules)
+		return r3ring_error_set(err, -EINVAL, "bind: modules is NULL, but count is %zu",
+					count);
 	if (producer->binding)
 		return r3ring_error_set(err, -EBUSY,
 					"bind: the producer is bound already; unbind it first");

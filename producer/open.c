@@ -204,8 +204,12 @@ int r3ring_producer_open(struct r3ring_producer **producer,
 	struct r3ring_error own = {0};
 	struct r3ring_error *error = err ? err : &own;
 	struct r3ring_producer *made;
-	int ret = producer_check_options(options, error);
+	int ret;
 
+	if (!producer || !options)
+		return r3ring_error_set(error, -EINVAL, "r3ring_producer_open: %s is NULL",
+					producer ? "options" : "producer");
+	ret = producer_check_options(options, error);
 	if (ret)
 		return ret;
 	made = calloc(1, sizeof(*made));

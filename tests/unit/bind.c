@@ -99,6 +99,15 @@ Test(bind, a_refused_binding_is_not_announced)
 	r3ring_producer_close(producer);
 }
 
+Test(bind, no_modules_though_some_are_counted_are_refused)
+{
+	struct r3ring_error err = {0};
+
+	cr_expect_eq(r3ring_bind(producer, NULL, 1, &err), -EINVAL);
+	cr_expect_not_null(strstr(err.text, "modules is NULL"), "%s", err.text);
+	r3ring_producer_close(producer);
+}
+
 Test(bind, a_producer_that_is_bound_is_busy_until_it_is_unbound)
 {
 	struct r3ring_error err = {0};

@@ -96,6 +96,22 @@ Test(producer_announce, a_request_without_id_or_with_bad_numbers_is_refused)
 
 /* ---- spans, maps, keys ------------------------------------------------ */
 
+Test(producer_announce, null_in_place_of_what_is_announced_is_refused)
+{
+	const struct r3ring_eplb_record head = {.layers = 1};
+	const uint16_t map[1] = {0};
+
+	cr_expect_eq(r3ring_request_begin(producer, NULL), -EINVAL);
+	assert_says("request is NULL");
+	cr_expect_eq(r3ring_step_spans(producer, 1, NULL), -EINVAL);
+	assert_says("spans is NULL");
+	cr_expect_eq(r3ring_eplb(producer, NULL, map), -EINVAL);
+	cr_expect_eq(r3ring_eplb(producer, &head, NULL), -EINVAL);
+	assert_says("map is NULL");
+	cr_expect_eq(r3ring_key_copy(producer, R3RING_KEYS_SLOT, 1, NULL, 1), -EINVAL);
+	assert_says("pairs is NULL");
+}
+
 Test(producer_announce, late_spans_replace_those_of_their_step)
 {
 	const uint64_t request[] = {1};

@@ -44,6 +44,17 @@ Test(producer_open, options_of_another_size_are_refused)
 	assert_refused(&options, "size of the options is 8");
 }
 
+Test(producer_open, no_options_and_no_place_for_the_handle_are_refused)
+{
+	const struct r3ring_producer_options options = fake_service_options(&service);
+	struct r3ring_error err = {0};
+
+	assert_refused(NULL, "options is NULL");
+	cr_expect_eq(r3ring_producer_open(NULL, &options, &err), -EINVAL);
+	cr_expect_not_null(strstr(err.text, "producer is NULL"), "%s", err.text);
+	cr_expect_eq(r3ring_producer_open(&producer, NULL, NULL), -EINVAL);
+}
+
 Test(producer_open, a_bad_instance_name_is_refused)
 {
 	struct r3ring_producer_options options = fake_service_options(&service);

@@ -403,3 +403,14 @@ Test(reader, a_wait_without_end_ends_with_a_record)
 	pthread_barrier_destroy(&shared.barrier);
 	r3ring_reader_close(reader);
 }
+
+Test(reader, no_options_and_no_place_for_the_handle_are_refused)
+{
+	const struct r3ring_reader_options options = options_of(R3RING_FROM_OLDEST);
+	struct r3ring_error err = {0};
+
+	cr_expect_eq(refused(NULL, &err), -EINVAL);
+	cr_expect_not_null(strstr(err.text, "options is NULL"), "%s", err.text);
+	cr_expect_eq(r3ring_reader_open(NULL, &options, &err), -EINVAL);
+	cr_expect_not_null(strstr(err.text, "reader is NULL"), "%s", err.text);
+}
