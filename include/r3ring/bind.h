@@ -82,11 +82,12 @@ struct r3ring_module {
  *   -ENODATA  a layer of the schema was bound by nobody (all are named), or the
  *             model has no MoE module at all,
  *   -EINVAL   a prefix without exactly one layer number, or one that differs from
- *             its source's layer_id,
+ *             its source's layer_id; or @modules is NULL and @count is not 0,
  *   -EBUSY    this producer is bound already,
  *   -ENOMEM, -ESTALE.
  *
- * One thread, while no forward runs. Pairs with r3ring_unbind() (or close).
+ * One thread, while no forward runs. Pairs with r3ring_unbind() (or close). @producer
+ * must not be NULL; @err may be.
  */
 R3RING_API int r3ring_bind(struct r3ring_producer *producer, const struct r3ring_module *modules,
 			   size_t count, struct r3ring_error *err);

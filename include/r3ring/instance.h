@@ -67,11 +67,13 @@ struct r3ring_instance_options {
  * @options:  copied, but for `starts` and `only`, which must live as long as the handle.
  * @err:      receives the reason in words; may be NULL.
  *
- * Returns 0, -EINVAL (an option, named), -ENOENT (the daemon has no channel of
- * the instance), -EBADMSG (also of a daemon too old to be asked for channels), or as
- * r3ring_reader_open() of any of them.
+ * Returns 0, -EINVAL (@instance or @options is NULL, or an option, named), -ENOENT (the
+ * daemon has no channel of the instance), -EBADMSG (also of a daemon too old to be asked
+ * for channels), -ENOMEM, or as r3ring_reader_open() of any of them; so -EPIPE where the
+ * daemon ends or dies in that moment: open again.
  *
- * Pairs with r3ring_instance_close(). One thread an instance. Each channel counts
+ * Pairs with r3ring_instance_close(), where NULL is fine. The handle given to the other
+ * calls, and where they write, must not be NULL. One thread an instance. Each channel counts
  * as a reader to the daemon's limits.
  */
 R3RING_API int r3ring_instance_open(struct r3ring_instance **instance,
@@ -86,7 +88,7 @@ R3RING_API void r3ring_instance_close(struct r3ring_instance *instance);
  * waits for more than one record of every other.
  *
  * Returns 1 (a record), 0 (nothing new in any channel), -EPIPE (all channels have
- * ended; call again later to follow), -EOVERFLOW, -EBADMSG or -ENOMEM (as
+ * ended; call again later to follow), -EOVERFLOW, -EBADMSG, -ENOMEM or another code (as
  * r3ring_reader_next(), of the current channel; the others are not affected), or
  * the error with which a channel that appeared could not be attached to, once each
  * (it is tried again).
@@ -97,7 +99,8 @@ R3RING_API void r3ring_instance_close(struct r3ring_instance *instance);
  */
 R3RING_API int r3ring_instance_next(struct r3ring_instance *instance, struct r3ring_view *view);
 
-/* As r3ring_reader_check(), of the view that was given last. */
+/* As r3ring_reader_check(), of the view that was given last. Returns 0, -EOVERFLOW, or
+ * -EINVAL (none is open). */
 R3RING_API int r3ring_instance_check(struct r3ring_instance *instance);
 
 /* As r3ring_reader_read(); after -EMSGSIZE the same record comes again. */

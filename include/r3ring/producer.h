@@ -12,6 +12,9 @@
  * one thread at a time. Request and other side calls (request_begin,
  * request_end, spans, eplb, key_copy) come from one thread at a time, which may
  * be another one. In a forked child every call returns -ESTALE.
+ *
+ * The producer given to a call, and the step and topk of step_begin and capture, must
+ * not be NULL: the path of the model does not look.
  */
 #ifndef R3RING_PRODUCER_H
 #define R3RING_PRODUCER_H
@@ -92,12 +95,18 @@ struct r3ring_producer_options {
  * @options:  copied; see above.
  * @err:      receives the reason in words; may be NULL.
  *
- * Returns 0, -EINVAL (an option, named), -ECONNREFUSED (no daemon; the message
- * names the places tried), -EBUSY (another live producer has the channel),
- * -EACCES (not this user's daemon), -ENOSPC (/dev/shm too small for the ring),
- * -EPROTO (other version), -EDQUOT (the daemon's limits), -ENODEV (device asked
- * for is not there), -ENOTSUP (buffer_export "ipc" where no handle is to be had),
- * -ENOMEM.
+ * Returns 0, -EINVAL (@producer or @options is NULL, or an option, named),
+ * -ECONNREFUSED (no daemon, or one that does not accept; the message names the places
+ * tried), -ENAMETOOLONG (the runtime directory), -EBUSY (another live producer has the
+ * channel), -EACCES (not this user's daemon), -ENOSPC (no room for the capture buffer, or
+ * /dev/shm too small for the ring), -EMSGSIZE (the daemon's rings are too small for the
+ * largest step: the message says what --ring-size it takes), -ETIMEDOUT (the daemon did
+ * not answer in time), -EPIPE and -ESHUTDOWN (it died, or was ending: open again),
+ * -EPROTO (other version), -EBADMSG (its answer is malformed), -EDQUOT (its limits),
+ * -EMFILE (it, or this process, has no descriptors left), -ENODEV (device asked for is
+ * not there), -ENOTSUP (buffer_export "ipc" where no handle is to be had), -EIO (device
+ * or daemon met with a failure, in words), -ENOMEM, or another errno of making buffer,
+ * pages or socket, or of the daemon's making the ring, with words.
  *
  * Opening again after r3ring_producer_close() works. Any thread. Blocks for the
  * handshake (10 s, and longer as long as the daemon says that a large ring grows).
@@ -245,7 +254,7 @@ struct r3ring_request {
  * this process (bounded by 64 MiB) and handed on later.
  *
  * Returns the handle (> 0) to be used in spans and for the end, or -EINVAL
- * (text missing), -ENAMETOOLONG (a text is too long; the message says which),
+ * (@request is NULL, its size, id or attempt), -ENAMETOOLONG (a text is too long; the message says which),
  * -ENOBUFS (the 64 MiB are full; nothing was announced), -ESTALE.
  */
 R3RING_API int64_t r3ring_request_begin(struct r3ring_producer *producer,
@@ -257,7 +266,8 @@ R3RING_API int64_t r3ring_request_begin(struct r3ring_producer *producer,
  * @accepted_tokens: prompt plus returned tokens; rows at and beyond it do not
  *                   count. R3RING_UNKNOWN_U32 when not known.
  *
- * Returns 0, -EINVAL (reason), -ENOBUFS, -ESTALE.
+ * Returns 0, -EINVAL (handle, reason or attempt), -ENOBUFS (as r3ring_request_begin()),
+ * -ESTALE.
  */
 R3RING_API int r3ring_request_end(struct r3ring_producer *producer, int64_t handle,
 				  enum r3ring_end_reason reason, uint32_t attempt,
@@ -267,7 +277,8 @@ R3RING_API int r3ring_request_end(struct r3ring_producer *producer, int64_t hand
  * Spans whose positions or accepted counts the host learned after @step_number
  * began: they replace that step's spans of the same requests. Only the span and
  * key fields of @spans are used.
- * Returns 0, -EINVAL, -ENOBUFS (queue full: counted), -ESTALE.
+ * Returns 0, -EINVAL (@spans is NULL, the step has not begun, spans that do not fit each
+ * other, or more than the queue takes at once), -ENOBUFS (queue full: counted), -ESTALE.
  */
 R3RING_API int r3ring_step_spans(struct r3ring_producer *producer, int64_t step_number,
 				 const struct r3ring_step *spans);
@@ -275,14 +286,16 @@ R3RING_API int r3ring_step_spans(struct r3ring_producer *producer, int64_t step_
 /*
  * Announces an EPLB map; it holds from @head->first_step on.
  * @map: uint16[layers][experts][replicas], R3RING_MISSING padded.
- * Returns 0, -EINVAL, -EMSGSIZE (larger than the queue), -ENOBUFS, -ESTALE.
+ * Returns 0, -EINVAL (@head or @map is NULL, or a field, named), -EMSGSIZE (larger than
+ * the queue), -ENOBUFS (queue full: counted), -ESTALE.
  */
 R3RING_API int r3ring_eplb(struct r3ring_producer *producer, const struct r3ring_eplb_record *head,
 			   const uint16_t *map);
 
 /*
  * Announces that the engine copied KV blocks or slots before the next step.
- * Returns 0, -EINVAL, -ENOBUFS, -ESTALE.
+ * Returns 0, -EINVAL (@pairs is NULL, a field, or more pairs than the queue takes at
+ * once), -ENOBUFS (queue full: counted), -ESTALE.
  */
 R3RING_API int r3ring_key_copy(struct r3ring_producer *producer, uint32_t key_kind,
 			       uint32_t tokens_per_key, const struct r3ring_key_pair *pairs,

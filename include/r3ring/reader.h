@@ -51,14 +51,19 @@ struct r3ring_reader_options {
  * @options: copied.
  * @err:     receives the reason in words; may be NULL.
  *
- * Returns 0, -EINVAL (channel name), -ECONNREFUSED (no daemon; the message names
- * the places tried), -ENOENT (the daemon has no such channel or generation),
- * -EACCES, -EPROTO, -ERANGE (seq), -ETIMEDOUT (the daemon did not answer within
- * 5 s), -EPIPE (it hung up), -EBADMSG (its answer is malformed or does not fit
- * the segment), -ENOSPC (lossless: the channel has 64 registered readers),
- * -EOPNOTSUPP (lossless: an older daemon), -ENOMEM, or as r3ring_segment_open_fd().
+ * Returns 0, -EINVAL (@reader or @options is NULL, or an option, named), -ECONNREFUSED
+ * (no daemon, or one that does not accept; the message names the places tried),
+ * -ENAMETOOLONG (the runtime directory), -ENOENT (the daemon has no such channel or
+ * generation), -EACCES, -EPROTO, -ERANGE (seq), -ETIMEDOUT (the daemon did not answer, or
+ * did not admit the reader, within 5 s), -EPIPE (it hung up, which it does when it ends or
+ * dies in that moment: open again), -EBADMSG (its answer is malformed or does not fit
+ * the segment), -ENOSPC (lossless: the channel has 64 registered readers), -EMFILE (it
+ * has no descriptors left), -EOPNOTSUPP (lossless: an older daemon), -ENOMEM, another
+ * code of the daemon's with its words, the errno of making or sending over the socket,
+ * or as r3ring_segment_open_fd().
  *
- * Pairs with r3ring_reader_close(). One thread a reader.
+ * Pairs with r3ring_reader_close(), where NULL is fine. The handle given to the other
+ * calls, and where they write, must not be NULL. One thread a reader.
  */
 R3RING_API int r3ring_reader_open(struct r3ring_reader **reader,
 				  const struct r3ring_reader_options *options,
@@ -91,10 +96,11 @@ R3RING_API void r3ring_reader_close(struct r3ring_reader *reader);
  */
 R3RING_API int r3ring_reader_next(struct r3ring_reader *reader, struct r3ring_view *view);
 
-/* As r3ring_cursor_check(). */
+/* As r3ring_cursor_check(). Returns 0, -EOVERFLOW, or -EINVAL (no view is open). */
 R3RING_API int r3ring_reader_check(struct r3ring_reader *reader);
 
-/* As r3ring_cursor_read(). */
+/* As r3ring_cursor_read(). Returns as r3ring_reader_next(), or -EMSGSIZE (view->len is more
+ * than @capacity; the same record comes again). */
 R3RING_API int r3ring_reader_read(struct r3ring_reader *reader, struct r3ring_view *view,
 				  void *buffer, size_t capacity);
 
