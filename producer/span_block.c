@@ -80,7 +80,46 @@ EVERY_LEVEL bool accepted_faults(const struct span_block *b)
 	return bad;
 }
 
-EVERY_LEVEL const char *fault_of(const struct span_block *b, uint32_t rows)
+/* ---- checks: rows that two spans claim ---------------------------------- */
+
+/* Whether COMPUTED spans are in the order of their rows and apart, with one look at each. */
+EVERY_LEVEL bool are_apart(const struct span_block *b, uint32_t end)
+{
+	uint32_t bad = b->row[0] < end;
+
+	for (uint32_t i = 1; i < b->count; i++)
+		bad |= b->row[i] < b->row[i - 1] + b->rows[i - 1];
+	return !bad;
+}
+
+/* In any order, with spans between that have no rows: each beside the one before it. */
+static bool overlap_before(const struct span_block *b, struct span_rows *before)
+{
+	bool bad = false;
+
+	for (uint32_t i = 0; i < b->count; i++) {
+		const uint32_t row = b->row ? b->row[i] : 0, end = row + b->rows[i];
+
+		if (!b->rows[i] || (b->kind && b->kind[i] != R3RING_SPAN_COMPUTED))
+			continue;
+		bad |= row < before->end && before->row < end;
+		*before = (struct span_rows){row, end};
+	}
+	return bad;
+}
+
+EVERY_LEVEL bool overlap_faults(const struct span_block *b, struct span_rows *before)
+{
+	const uint32_t last = b->count - 1;
+
+	if (!b->row || b->kind || !are_apart(b, before->end))
+		return overlap_before(b, before);
+	*before = (struct span_rows){b->row[last], b->row[last] + b->rows[last]};
+	return false;
+}
+
+EVERY_LEVEL const char *fault_of(const struct span_block *b, uint32_t rows,
+				 struct span_rows *before)
 {
 	if (position_faults(b))
 		return "a span ends beyond the last position";
@@ -92,6 +131,8 @@ EVERY_LEVEL const char *fault_of(const struct span_block *b, uint32_t rows)
 		return "a COMPUTED span has rows outside of the step";
 	if (accepted_faults(b))
 		return "a DRAFT span has more accepted than drafted";
+	if (overlap_faults(b, before))
+		return "spans overlap: two COMPUTED spans claim a row";
 	return NULL;
 }
 
@@ -214,14 +255,17 @@ AVX2 static void write_avx2(uint64_t *out, const struct span_block *block)
 	interleave(out, &whole, fours, block->count);
 }
 
-AVX2 static const char *fault_avx2(const struct span_block *block, uint32_t rows)
+AVX2 static const char *fault_avx2(const struct span_block *block, uint32_t rows,
+				   struct span_rows *before)
 {
-	return fault_of(block, rows);
+	return fault_of(block, rows, before);
 }
 
-const char *span_block_fault(const struct span_block *block, uint32_t rows)
+const char *span_block_fault(const struct span_block *block, uint32_t rows,
+			     struct span_rows *before)
 {
-	return __builtin_cpu_supports("avx2") ? fault_avx2(block, rows) : fault_of(block, rows);
+	return __builtin_cpu_supports("avx2") ? fault_avx2(block, rows, before)
+					      : fault_of(block, rows, before);
 }
 
 void span_block_write(uint64_t *out, const struct span_block *block)
@@ -235,9 +279,10 @@ void span_block_write(uint64_t *out, const struct span_block *block)
 #else
 
 /* The baseline of other machines has vector instructions (NEON). */
-const char *span_block_fault(const struct span_block *block, uint32_t rows)
+const char *span_block_fault(const struct span_block *block, uint32_t rows,
+			     struct span_rows *before)
 {
-	return fault_of(block, rows);
+	return fault_of(block, rows, before);
 }
 
 void span_block_write(uint64_t *out, const struct span_block *block)

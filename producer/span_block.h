@@ -23,12 +23,20 @@ struct span_block {
 	uint32_t count; /* 1 to SPAN_BLOCK */
 };
 
+/* Rows [row, end) of a COMPUTED span. */
+struct span_rows {
+	uint32_t row, end;
+};
+
 /*
- * What a decoder would refuse of them, or NULL.
+ * What a decoder would refuse of them, and two COMPUTED spans one behind the other that claim
+ * one row (in the order of their rows that is all that do); or NULL.
  *
- * @rows: rows that there can be in the step.
+ * @rows:   rows that there can be in the step.
+ * @before: of the last such span of the blocks before, 0 and 0 for none; becomes the block's.
  */
-const char *span_block_fault(const struct span_block *block, uint32_t rows);
+const char *span_block_fault(const struct span_block *block, uint32_t rows,
+			     struct span_rows *before);
 
 /* Writes them as a record has them. @out: SPAN_WORDS a span. */
 void span_block_write(uint64_t *out, const struct span_block *block);

@@ -65,6 +65,7 @@ static void prefetch_next(const uint64_t *out, uint32_t rest)
 const char *token_map_write(const struct r3ring_step *step, uint32_t rows, void *out)
 {
 	const char *fault = keys_fault(step);
+	struct span_rows before = {0, 0};
 	uint64_t *to = out;
 	uint64_t keys = 0;
 
@@ -77,7 +78,7 @@ const char *token_map_write(const struct r3ring_step *step, uint32_t rows, void 
 
 		if (to)
 			prefetch_next(to, step->spans - first);
-		fault = span_block_fault(&block, rows);
+		fault = span_block_fault(&block, rows, &before);
 		keys += sum_of_keys(&block);
 		if (!to || fault)
 			continue;

@@ -9,6 +9,7 @@
  *	lives.c     requests begin, go on, end; keyframes
  *	join.c      and whose parts are one request
  *	room.c      what goes when more is held than the limit
+ *	claims.c    rows that two spans of a step claim
  *	place.c     a step's rows get positions in requests and keys, by
  *	place_append.c place_row.c place_keys.c
  *	place_again.c  and others, when spans come later than that
@@ -245,12 +246,32 @@ int order_follow(struct channel *channel, const struct map *map);
 /* The part is not asked any more. */
 void order_leave(struct channel *channel, const struct part *part);
 
+/* claims.c: of a row that several spans claim it is not known whose it is: missing, conflict. */
+void step_claims(struct step *step);
+/* Likewise of rows that other requests got when the step was settled, where spans that came later
+ * claim them. */
+void step_claims_again(const struct channel *channel, const struct step *step);
+
 /* place.c */
 void step_place(struct r3ring_assembler *assembler, struct channel *channel, struct step *step);
 
 /* place_keys.c */
 void keys_copy(struct channel *channel, const struct r3ring_record *record,
 	       uint64_t weight_version);
+
+/* Whether @row is one of a step that was settled; its number among all rows of the step. */
+static inline uint32_t row_number(const struct row *row)
+{
+	return row_tile(row)->number + row->index;
+}
+
+static inline bool row_is_of(const struct row *row, const struct step *step, uint64_t generation)
+{
+	const struct tile *tile = row_tile(row);
+
+	return tile->step == step->head.step && tile->generation == generation &&
+	       tile->pool == step->pool && row_number(row) < step->rows;
+}
 
 /* place_again.c: spans that replace those of a step that was settled already */
 void spans_place_again(struct r3ring_assembler *assembler, struct channel *channel,

@@ -107,8 +107,12 @@ void cell_read(const struct r3ring_assembled *assembled, const struct chosen *ch
 			continue;
 		if (!cause && !cell_add(cell, row, row_ids(row, place), top_k * sizeof(uint16_t)))
 			return;
-		if (cause && !cell->ids && says_more(cause, cell->cause))
-			cell->cause = cause;
+		if (!cause || cell->ids || !says_more(cause, cell->cause))
+			continue;
+		cell->cause = cause;
+		/* Two spans of its step claimed it. */
+		if (cause == R3RING_CAUSE_CONFLICT)
+			cell_conflict(cell, row, row);
 	}
 	if (chosen->rows && cell->cause == R3RING_MISSING_OTHER_LAYERS)
 		cell->cause = cause_of_layer(assembled, chosen, layer);

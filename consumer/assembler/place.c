@@ -243,6 +243,7 @@ void step_place(struct r3ring_assembler *assembler, struct channel *channel, str
 		requests_gap(channel, R3RING_MISSING_SPANS);
 		return;
 	}
+	step_claims(step);
 	for (enum phase phase = first; phase <= last; phase++)
 		place_phase(assembler, channel, step, first, phase);
 	if (assembler->onlooker.ctx)

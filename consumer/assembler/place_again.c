@@ -7,14 +7,6 @@
 
 #include "consumer/assembler/assembler.h"
 
-static bool is_of(const struct row *row, const struct step *step, uint64_t generation)
-{
-	const struct tile *tile = row_tile(row);
-
-	return tile->step == step->head.step && tile->generation == generation &&
-	       tile->pool == step->pool && tile->number + row->index < step->rows;
-}
-
 /* The part's rows of a step, out of their positions again. Returns how many. */
 static uint32_t take_back(struct part *part, struct step *step, uint64_t generation)
 {
@@ -27,9 +19,9 @@ static uint32_t take_back(struct part *part, struct step *step, uint64_t generat
 			struct row *placed = attempt->row[position];
 			uint32_t number;
 
-			if (!placed || !is_of(placed, step, generation))
+			if (!placed || !row_is_of(placed, step, generation))
 				continue;
-			number = row_tile(placed)->number + placed->index;
+			number = row_number(placed);
 			row_drop(step->row[number]);
 			step->row[number] = placed;
 			step->head.weight_version = row_tile(placed)->weight_version;
@@ -77,6 +69,8 @@ void spans_place_again(struct r3ring_assembler *assembler, struct channel *chann
 		if (part)
 			known += take_back(part, &step, channel->generation);
 	}
+	if (step.map_known)
+		step_claims_again(channel, &step);
 	if (known)
 		step_place(assembler, channel, &step);
 	step_release(&step);

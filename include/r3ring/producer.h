@@ -148,7 +148,7 @@ struct r3ring_step {
 	uint32_t keys;
 	uint32_t tokens_per_key;
 	uint32_t key_kind;             /* enum r3ring_key_kind */
-	const uint64_t *span_request;  /* [spans] handles */
+	const uint64_t *span_request;  /* [spans] handles; one that was not given, or 0: nobody's */
 	const uint32_t *span_position; /* [spans] */
 	const uint32_t *span_row;      /* [spans] (opt) */
 	const uint32_t *span_rows;     /* [spans] */
@@ -161,6 +161,13 @@ struct r3ring_step {
 };
 
 /*
+ * A row is of one request: COMPUTED spans must not overlap. In the order of their rows, in which
+ * batches lie, spans that do are refused; in another order readers find it, and such a row is
+ * missing for all that claim it, as `conflict`. Rows of nobody's spans, and those that no span
+ * speaks of, are load, but reach no request.
+ */
+
+/*
  * Begins a step: announces it with its token map, takes room in the capture
  * buffer, and enqueues on @stream the work that arms the captures. A step that
  * finds no room is dropped (its captures do nothing) and counted; that is not
@@ -169,7 +176,7 @@ struct r3ring_step {
  * A step still open on the same stream ends as PARTIAL.
  *
  * Returns the step's number (1, 2, ...), -EINVAL (rows or spans do not fit each
- * other, or @stream is being captured into a graph), -EMSGSIZE (total_rows >
+ * other, or overlap, or @stream is being captured into a graph), -EMSGSIZE (total_rows >
  * max_rows, or more spans than the queue takes: counted as lost `too_big`), -EIO
  * (the device refused the launch), -ESTALE: no step is open then. -EBUSY: a step
  * is open on another stream and stays so.
@@ -278,7 +285,8 @@ R3RING_API int r3ring_request_end(struct r3ring_producer *producer, int64_t hand
  * began: they replace that step's spans of the same requests. Only the span and
  * key fields of @spans are used.
  * Returns 0, -EINVAL (@spans is NULL, the step has not begun, spans that do not fit each
- * other, or more than the queue takes at once), -ENOBUFS (queue full: counted), -ESTALE.
+ * other or overlap, or more than the queue takes at once), -ENOBUFS (queue full: counted),
+ * -ESTALE.
  */
 R3RING_API int r3ring_step_spans(struct r3ring_producer *producer, int64_t step_number,
 				 const struct r3ring_step *spans);

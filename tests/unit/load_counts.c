@@ -420,3 +420,20 @@ Test(load_counts, the_average_has_them_apart_too)
 	for (uint32_t layer = 0; layer < FEED_LAYERS; layer++)
 		cr_expect_float_eq(info->no_expert[layer], 4, 1e-6);
 }
+
+Test(load_counts, a_row_that_several_spans_claim_is_load_once)
+{
+	const struct r3ring_span plain[] = {load_span(1, 0, 0, 4), load_span(2, 0, 2, 4)};
+	const struct r3ring_span drafts[] = {load_span(3, 0, 0, 4),
+					     load_draft(4, 0, 0, 4, R3RING_UNKNOWN_U32),
+					     load_draft(5, 0, 2, 2, R3RING_UNKNOWN_U32)};
+	const struct r3ring_span told[] = {load_draft(4, 0, 0, 4, 4), load_draft(5, 0, 2, 2, 2)};
+	struct expected expected = {0};
+
+	feed_whole(&load_feed, 1, 6, plain, 2);
+	expect_rows(&expected, 1, 0, 6);
+	feed_whole(&load_feed, 2, 4, drafts, 3);
+	feed_spans(&load_feed, 2, told, 2);
+	expect_rows(&expected, 2, 0, 4);
+	expect_load(&expected, 0);
+}

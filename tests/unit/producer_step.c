@@ -7,6 +7,7 @@
 
 #include <r3ring/host_stream.h>
 
+#include "producer/token_map.h"
 #include "tests/unit/producer_fixture.h"
 
 TestSuite(producer_step, .init = start, .fini = stop, .timeout = 30);
@@ -237,6 +238,37 @@ Test(producer_step, rows_outside_of_the_step_are_refused_whatever_arrays_are_the
 	rows[0] = 9;
 	step.span_kind = cached;
 	cr_assert_eq(r3ring_step_begin(producer, &step, NULL), 1, "cached ones have no rows");
+}
+
+Test(producer_step, failure_51_two_requests_for_one_row_are_refused_wherever_they_are)
+{
+	uint64_t request[130];
+	uint32_t position[130] = {0}, row[130], rows[130];
+	uint8_t kind[130] = {0};
+	struct r3ring_step step = step_of(64);
+
+	step.spans = 130;
+	step.span_request = request;
+	step.span_position = position;
+	step.span_rows = rows;
+	step.span_row = row;
+	for (uint32_t i = 0; i < 130; i++) {
+		request[i] = i + 1;
+		row[i] = i / 4;
+		rows[i] = i % 4 == 0;
+	}
+	for (uint32_t at = 4; at < 130; at += 4) {
+		row[at]--;
+		assert_step_refused(&step, "spans overlap");
+		step.span_kind = kind;
+		assert_step_refused(&step, "spans overlap");
+		kind[at] = R3RING_SPAN_CACHED;
+		cr_assert_null(token_map_write(&step, 64, NULL));
+		kind[at] = R3RING_SPAN_COMPUTED;
+		step.span_kind = NULL;
+		row[at]++;
+	}
+	cr_assert_eq(r3ring_step_begin(producer, &step, NULL), 1);
 }
 
 Test(producer_step, keys_without_kind_size_or_array_are_refused)

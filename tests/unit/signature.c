@@ -446,3 +446,22 @@ Test(signature, a_new_request_of_a_text_id_has_a_signature_of_its_own)
 	expect("a", &expected);
 	cr_assert_eq(stats_of().live + stats_of().ended, 1);
 }
+
+Test(signature, a_row_that_two_requests_claim_is_counted_for_neither)
+{
+	const struct r3ring_span spans[] = {
+		keyed_span(1, R3RING_SPAN_COMPUTED, 0, 0, 3, 0),
+		keyed_span(2, R3RING_SPAN_COMPUTED, 0, 2, 2, 0),
+	};
+	struct expected first = {0}, second = {0};
+
+	feed_begin(&from, 1, "a", 4, 0);
+	feed_begin(&from, 2, "b", 4, 0);
+	feed_whole(&from, 1, 4, spans, 2);
+	add(&first, R3RING_SIGNATURE_PREFILL, 1, 0, 2);
+	add(&second, R3RING_SIGNATURE_PREFILL, 1, 3, 4);
+	expect("a", &first);
+	expect("b", &second);
+	cr_assert_eq(get("a")->rows_missing, 1);
+	cr_assert_eq(get("b")->rows_missing, 1);
+}
