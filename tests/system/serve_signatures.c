@@ -86,7 +86,7 @@ static void run_step(const uint64_t *handle, uint32_t count)
 {
 	static const uint32_t positions[BATCH];
 	struct engine *engine = &stage.tool.engine;
-	uint32_t rows[BATCH];
+	uint32_t row[BATCH], rows[BATCH];
 	struct r3ring_step step = {
 		.size = sizeof(step),
 		.total_rows = count,
@@ -95,12 +95,15 @@ static void run_step(const uint64_t *handle, uint32_t count)
 		.spans = count,
 		.span_request = handle,
 		.span_position = positions,
+		.span_row = row,
 		.span_rows = rows,
 	};
 	int64_t number;
 
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++) {
+		row[i] = i;
 		rows[i] = 1;
+	}
 	number = r3ring_step_begin(engine->producer, &step, NULL);
 	cr_assert_gt(number, 0);
 	for (uint32_t layer = 0; layer < ENGINE_LAYERS; layer++)
