@@ -23,20 +23,35 @@ struct kill_audit *kill_audit_make(void)
 
 /* ---- one engine --------------------------------------------------------- */
 
-/* Generations that began with its steps, though it may not have known of the last. */
+/* Whether it comes before the first that engine @next knew of. */
+static bool comes_before(const struct kill_audit *audit, unsigned int next, uint64_t number)
+{
+	return next == audit->count || number < audit->lives[next].first_generation;
+}
+
+/*
+ * The last generation of an engine that may not have known of it: one that begins with a
+ * later step than the first. Of one without any step nothing says whose it is: where a
+ * daemon died in it the engine may have died with that, if it lived when the one before
+ * was closed.
+ */
 static uint64_t last_generation(const struct kill_audit *audit, const struct ledger *ledger,
 				unsigned int index)
 {
-	const struct kill_life *life = &audit->lives[index];
-	uint64_t last = life->last_generation;
+	uint64_t last = audit->lives[index].last_generation;
 
-	for (unsigned int i = 0; i < ledger->count; i++) {
+	for (unsigned int i = 1; i < ledger->count; i++) {
 		const struct ledger_generation *generation = &ledger->generations[i];
+		bool crashed = generation->closed == R3RING_CLOSED_CRASHED &&
+			       generation[-1].closed == R3RING_CLOSED_SHUTDOWN;
 
-		if (generation->number == last + 1 && generation->first_step > 1 &&
-		    (index + 1 == audit->count ||
-		     generation->number < audit->lives[index + 1].first_generation))
-			last++;
+		if (generation->number <= last)
+			continue;
+		if (generation->first_step == 1 ||
+		    !comes_before(audit, index + 1, generation->number))
+			break;
+		if (generation->first_step || crashed)
+			last = generation->number;
 	}
 	return last;
 }
