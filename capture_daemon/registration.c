@@ -28,7 +28,8 @@ static int size_and_seal(int fd)
 	return fcntl(fd, F_ADD_SEALS, SEALS) < 0 ? -errno : 0;
 }
 
-static int page_make(struct registration *registration)
+/* @known_to: the epoch of the daemon that knows the reader, and 1. */
+static int page_make(struct registration *registration, uint64_t known_to)
 {
 	void *base;
 	int r;
@@ -42,6 +43,7 @@ static int page_make(struct registration *registration)
 			    registration->page_fd, 0);
 		if (base != MAP_FAILED) {
 			registration->page = base;
+			registration->page->known_to = known_to;
 			return 0;
 		}
 		r = -errno;
@@ -129,10 +131,9 @@ int registration_open(struct session *session, struct channel *channel,
 	int r;
 
 	registration_close(session);
-	r = page_make(registration);
+	r = page_make(registration, r3ring_segment_epoch(channel->segment) + 1);
 	if (r < 0)
 		return r3ring_error_set(err, r, "a page for the reader: %s", strerror(-r));
-	registration->page->known_to = r3ring_segment_epoch(channel->segment) + 1;
 	r = watch(session, pidfd);
 	if (r == 0)
 		r = gate_add(channel->drain.publisher.stall.gate, registration->page, &terms);

@@ -98,14 +98,19 @@ static void add_layer(struct export_plan *plan, int32_t number, uint8_t kind, bo
 		(struct r3ring_layer_entry){.layer_id = number, .kind = kind, .bound = routes};
 }
 
+static const struct r3ring_layer_entry *known_at(const struct export_known_layers *known,
+						 uint32_t at)
+{
+	return at < known->layers ? &known->layer[at] : NULL;
+}
+
 /* Model layers 0 up to the last one, with those between them that do not route. */
 static void add_all(struct export_plan *plan, const struct export_known_layers *known)
 {
 	uint32_t next = 0;
 
 	for (int32_t number = 0; number < (int32_t)R3RING_LAYERS_MAX; number++) {
-		const struct r3ring_layer_entry *layer = next < known->layers ? &known->layer[next]
-									      : NULL;
+		const struct r3ring_layer_entry *layer = known_at(known, next);
 		bool routes = layer && layer->kind != R3RING_LAYER_MTP && layer->layer_id == number;
 
 		if (!routes && (!layer || layer->kind == R3RING_LAYER_MTP) &&
@@ -113,9 +118,8 @@ static void add_all(struct export_plan *plan, const struct export_known_layers *
 			break;
 		if (in_range(plan->options, number))
 			add_layer(plan, number, routes ? layer->kind : R3RING_LAYER_MOE, routes);
-		while (next < known->layers && known->layer[next].kind != R3RING_LAYER_MTP &&
-		       known->layer[next].layer_id <= number)
-			next++;
+		while (layer && layer->kind != R3RING_LAYER_MTP && layer->layer_id <= number)
+			layer = known_at(known, ++next);
 	}
 }
 
