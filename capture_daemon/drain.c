@@ -32,7 +32,9 @@ static int lanes_attach(struct drain *drain, struct r3ring_error *err)
 		drain->last_step = r3ring_load_relaxed_u64(&words->taken_step);
 		drain->rows_seen = r3ring_load_relaxed_u64(&words->taken_rows);
 		/* All that was taken had been told; what was told may not yet be taken. */
-		if (drain->told_step < drain->last_step)
+		if (drain->told_step > drain->last_step)
+			drain->told_ahead = drain->told_step;
+		else
 			drain->told_step = drain->last_step;
 		drain->last_step = drain->told_step;
 		drain_take_untold(drain);
@@ -160,6 +162,18 @@ int drain_launch(struct drain *drain, struct r3ring_error *err)
 	return thread_start(drain, err);
 }
 
+/*
+ * Of a step that was told in the ring before only this one says so, until its entry is
+ * given back: what was left for it is removed.
+ */
+static int say_told_ahead(struct drain *drain)
+{
+	if (!drain->told_ahead)
+		return 0;
+	drain->publisher.newest_step = drain->told_ahead;
+	return publish_keyframe(&drain->publisher);
+}
+
 int drain_begin(struct drain *drain, struct r3ring_segment *segment,
 		const struct r3ring_record *schema, struct live *carried, struct r3ring_error *err)
 {
@@ -174,6 +188,8 @@ int drain_begin(struct drain *drain, struct r3ring_segment *segment,
 		r = publish_schema(&drain->publisher, R3RING_DESC_BOUNDARY);
 	if (r == 0)
 		r = publish_carried(&drain->publisher, carried);
+	if (r == 0)
+		r = say_told_ahead(drain);
 	if (r < 0)
 		return r3ring_error_set(err, r, "the ring refuses the schema: %s", strerror(-r));
 	/* Lossless readers read the generation before to its end, and then come here. */

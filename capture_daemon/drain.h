@@ -71,11 +71,12 @@ struct drain {
 	struct publisher publisher;
 	struct pace pace;
 
-	uint64_t last_step; /* newest step number taken from the lane */
-	uint64_t rows_seen; /* valid rows of all steps up to it */
-	bool resumed;       /* another daemon drained these pages before */
-	uint64_t told_step; /* newest that it told its readers all of; 0: not to come again */
-	bool step_waits;    /* the next step, for an announcement not yet in the side lane */
+	uint64_t last_step;  /* newest step number taken from the lane */
+	uint64_t rows_seen;  /* valid rows of all steps up to it */
+	bool resumed;        /* another daemon drained these pages before */
+	uint64_t told_step;  /* newest that it told its readers all of; 0: not to come again */
+	uint64_t told_ahead; /* the same, where only its ring said so; 0: the pages do */
+	bool step_waits;     /* the next step, for an announcement not yet in the side lane */
 	struct drain_said said;
 	uint64_t said_entry;   /* number of the side entry that was at work then; 0: none */
 	uint32_t said_records; /* how many of its records are published */
@@ -146,7 +147,7 @@ int drain_take_place(struct drain *drain, uint64_t told_step, struct stall_polic
 		     struct r3ring_error *err);
 
 /* Publishes SCHEMA into @segment, then maps and BEGIN of the requests in @carried
- * (emptied). */
+ * (emptied); and KEYFRAME, where a step that was told before may come again. */
 int drain_begin(struct drain *drain, struct r3ring_segment *segment,
 		const struct r3ring_record *schema, struct live *carried, struct r3ring_error *err);
 
