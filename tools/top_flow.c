@@ -50,6 +50,12 @@ void flow_clause(struct flow *flow)
 	flow->clause = true;
 }
 
+void flow_end_list(struct flow *flow)
+{
+	if (flow->pieces && !flow->dropped && flow->text[flow->used - 2] == ';')
+		flow->text[flow->used - 2] = '\0';
+}
+
 /* ---- laying out ------------------------------------------------------------ */
 
 /* Where the next word goes. */

@@ -43,6 +43,9 @@ void flow_add(struct flow *flow, enum grid_style style, const char *format, ...)
 /* The next piece begins a clause: a bar in front of it, or a row of its own. */
 void flow_clause(struct flow *flow);
 
+/* Nothing comes any more: takes the semicolon away that the last piece ends in. */
+void flow_end_list(struct flow *flow);
+
 /* The same as flow_add(), of so many steps. */
 void flow_add_steps(struct flow *flow, enum grid_style style, uint64_t steps, const char *format,
 		    ...) __attribute__((format(printf, 4, 5)));

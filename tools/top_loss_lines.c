@@ -82,13 +82,14 @@ void top_losses_brief(const struct top_frame *frame, struct flow *flow)
 	flow->more = frame->keys ? "key d" : NULL;
 	if (top_is_gone(frame))
 		flow_add(flow, GRID_BAD, "%s;", frame->picture->error);
-	if (!frame->losses->seen)
-		return;
-	if (top_losses_any(frame->losses))
-		flow_add(flow, style_of(frame),
-			 frame->losses_since_ns ? "lost since the reset:" : "lost:");
-	add_causes(frame->losses, flow, style_of(frame));
-	add_asides(frame, flow);
+	if (frame->losses->seen) {
+		if (top_losses_any(frame->losses))
+			flow_add(flow, style_of(frame),
+				 frame->losses_since_ns ? "lost since the reset:" : "lost:");
+		add_causes(frame->losses, flow, style_of(frame));
+		add_asides(frame, flow);
+	}
+	flow_end_list(flow);
 }
 
 /* ---- the page -------------------------------------------------------------- */
@@ -173,6 +174,7 @@ static void add_loss(const struct top_frame *frame, const struct loss *loss, str
 	if (loss->rows)
 		flow_add(&flow, style_of(frame), "(%" PRIu64 " rows)", loss->rows);
 	add_channels(frame->lived, loss, &flow);
+	flow_end_list(&flow);
 	page_add(page, &flow);
 	flow = (struct flow){.indent = 4, .label = ""};
 	flow_add(&flow, GRID_PLAIN, "%s;", loss->meaning);

@@ -82,7 +82,7 @@ Test(top_frame, what_is_being_lost_is_told_by_its_share_and_worst_cause_in_red)
 	cr_expect_str_eq(
 		top_stage_row(&stage, 2),
 		"lost: ring_full 12 steps (48 rows); producer_died 1 step (4 rows); 2 steps");
-	cr_expect_str_eq(top_stage_row(&stage, 3), "  incomplete; 5 ids out of range;");
+	cr_expect_str_eq(top_stage_row(&stage, 3), "  incomplete; 5 ids out of range");
 	cr_expect_eq(style_at(3, 2), GRID_BAD);
 }
 
@@ -109,7 +109,7 @@ Test(top_frame, readers_show_their_kind_place_and_lag)
 	expect("reader 9 DEMOTED lossy, 0 records (0 B) behind, at 101\n");
 	cr_expect_str_eq(top_stage_row(&stage, 0), "A LOSSLESS READER LOSES | no load yet");
 	cr_expect_str_eq(top_stage_row(&stage, 2),
-			 "lost: 1 reader demoted; readers came too late for 4 records;");
+			 "lost: 1 reader demoted; readers came too late for 4 records");
 	stage.frame.page = TOP_TABLE;
 	top_stage_draw(&stage, 24, 80);
 	expect("reader 8 lost 4 (this one) lossy, 0 records (0 B) behind, at 101\n");
@@ -123,7 +123,7 @@ Test(top_frame, a_daemon_that_is_gone_is_waited_for_in_words)
 	top_stage_draw(&stage, 24, 80);
 	cr_expect_str_eq(top_stage_row(&stage, 0), "waiting: no daemon | no load yet");
 	cr_expect_eq(style_at(0, 0), GRID_BAD);
-	cr_expect_str_eq(top_stage_row(&stage, 2), "no daemon: tried /x;");
+	cr_expect_str_eq(top_stage_row(&stage, 2), "no daemon: tried /x");
 	cr_expect_eq(style_at(2, 0), GRID_BAD);
 }
 
@@ -134,7 +134,7 @@ Test(top_frame, failure_23_layers_that_nobody_bound_are_told_above_the_table)
 		       "\"bound_layers\":[3],\"unbound_layers\":[4,5]}]}");
 	top_stage_draw(&stage, 24, 80);
 	cr_expect_str_eq(top_stage_row(&stage, 0), "nothing lost (layers unbound) | no load yet");
-	cr_expect_str_eq(top_stage_row(&stage, 2), "1 channel with layers that nobody bound;");
+	cr_expect_str_eq(top_stage_row(&stage, 2), "1 channel with layers that nobody bound");
 	expect("   1/3  ");
 }
 
@@ -408,10 +408,10 @@ Test(top_frame, the_page_of_losses_says_what_each_means_and_what_to_do)
 	make_all_lost();
 	stage.frame.page = TOP_LOSSES;
 	top_stage_draw(&stage, 60, 80);
-	expect("ring_full: 102 steps (1002 rows) in a/0 102;\n    a lossless reader held the ring");
+	expect("ring_full: 102 steps (1002 rows) in a/0 102\n    a lossless reader held the ring");
 	cr_expect(strstr(joined(), "a lossless reader held the ring back, with `--lossless-policy "
 				   "drop`; a larger ring, a faster reader"));
-	expect("incomplete: 7 steps in a/0 7;\n");
+	expect("incomplete: 7 steps in a/0 7\n");
 	expect_not("no losses");
 	expect_not("enlarge");
 	top_stage_draw(&stage, 24, 80);
@@ -446,7 +446,7 @@ Test(top_frame, a_remedy_is_whole_on_the_smallest_of_terminals)
 	top_stage_draw(&stage, 10, 40);
 	/* The path is wider than a row. */
 	cr_expect(strstr(joined(), "no daemon: tried /tmp/of-somebody/with-a-long-name/r3ri "
-				   "ng.sock; start r3ringd or set R3RING_RUNTIME_DIR;"),
+				   "ng.sock; start r3ringd or set R3RING_RUNTIME_DIR"),
 		  "%s", stage.text);
 }
 
