@@ -329,6 +329,12 @@ static void name_remedy(struct r3ring_error *why)
 void session_fail(struct session *session, struct r3ring_error *why)
 {
 	name_remedy(why);
+	/* Nobody is there to be refused: a client that was killed, or did not wait. */
+	if (why->code == -EPIPE && session_has_hung_up(session)) {
+		log_debug("peer %d hung up: %s", session->peer.pid, why->text);
+		session_close(session);
+		return;
+	}
 	if (refusal_is_final(why)) {
 		session_refuse(session, why);
 		return;

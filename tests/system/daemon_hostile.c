@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,6 +16,7 @@
 #include "tests/support/daemon.h"
 #include "tests/support/engine.h"
 #include "tests/support/raw_producer.h"
+#include "tests/support/stand_still.h"
 
 static struct test_daemon daemon_a;
 static struct raw_producer raw_a;
@@ -26,7 +28,7 @@ static void start(void)
 {
 	struct r3ring_error err = {0};
 
-	test_daemon_start(&daemon_a, NULL);
+	test_daemon_start(&daemon_a, (const char *[]){"--log-level", "debug", NULL});
 	cr_assert_eq(engine_open(&engine_a, daemon_a.dir, engine_instance(daemon_a.dir, "honest"),
 				 16, &err),
 		     0, "%s", err.text);
@@ -75,6 +77,21 @@ Test(daemon_hostile, noise_is_refused)
 	memset(noise, 0xA5, sizeof(noise));
 	cr_assert_eq(send(fd, noise, sizeof(noise), 0), sizeof(noise));
 	expect_refused(fd, -EBADMSG);
+}
+
+/* As one that was killed while the daemon was stopped. */
+Test(daemon_hostile, one_that_did_not_wait_for_its_answer_is_no_warning)
+{
+	struct r3ring_message message = {.type = R3RING_MSG_GET_STATUS};
+	int fd = connect_raw();
+
+	stand_still(daemon_a.pid);
+	cr_assert_eq(socket_send(fd, &message, sizeof(message), NULL, 0, NULL, 0), 0);
+	close(fd);
+	kill(daemon_a.pid, SIGCONT);
+	cr_expect(test_daemon_said(&daemon_a, "hung up: status cannot be sent"), "%s",
+		  daemon_a.log);
+	cr_expect_null(strstr(daemon_a.log, "refused"));
 }
 
 Test(daemon_hostile, an_empty_message_is_taken_for_a_hang_up)
