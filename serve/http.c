@@ -87,9 +87,24 @@ static void add_headers(struct MHD_Response *response)
 	MHD_add_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
 }
 
+/* One line, so that answers that are printed one after the other stand apart. */
+static char *json_line(const json_t *json)
+{
+	char *text = json_dumps(json, JSON_COMPACT), *line;
+	size_t length = text ? strlen(text) : 0;
+
+	line = text ? realloc(text, length + sizeof("\n")) : NULL;
+	if (!line) {
+		free(text);
+		return NULL;
+	}
+	memcpy(line + length, "\n", sizeof("\n"));
+	return line;
+}
+
 static struct MHD_Response *json_response(const json_t *json)
 {
-	char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+	char *text = json ? json_line(json) : NULL;
 	struct MHD_Response *response;
 
 	if (!text)

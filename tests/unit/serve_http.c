@@ -85,6 +85,18 @@ Test(serve_http, what_a_route_says_comes_as_json)
 	expect("GET /echo HTTP/1.1\r\n" ENDS "\r\n", "200", "X-Content-Type-Options: nosniff");
 }
 
+Test(serve_http, every_json_answer_ends_with_the_end_of_its_line)
+{
+	const char *answer = ask("GET /echo/x HTTP/1.1\r\n" ENDS "\r\n");
+
+	cr_expect_str_eq(strstr(answer, "\r\n\r\n"),
+			 "\r\n\r\n{\"method\":\"GET\",\"argument\":\"x\","
+			 "\"name\":null,\"body\":null}\n");
+	answer = ask("GET /fail/x HTTP/1.1\r\n" ENDS "\r\n");
+	cr_expect_str_eq(strstr(answer, "\r\n\r\n"),
+			 "\r\n\r\n{\"error\":{\"status\":409,\"message\":\"no x\"}}\n");
+}
+
 Test(serve_http, an_argument_within_a_path_may_have_any_bytes_in_it)
 {
 	expect("GET /of/a%2Fparts%2fb%3Fc%20%25/parts HTTP/1.1\r\n" ENDS "\r\n", "200",
