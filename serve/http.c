@@ -170,6 +170,14 @@ static bool body_too_long(struct MHD_Connection *connection)
 	return length && strtoull(length, NULL, 10) > HTTP_BODY_MAX;
 }
 
+/* Where both say how long the body is, a proxy in front may have gone by the other one, and what
+ * is taken for the next request is a part of this one: RFC 9112, 6.3. */
+static bool has_two_lengths(struct MHD_Connection *connection)
+{
+	return header_of(connection, MHD_HTTP_HEADER_CONTENT_LENGTH) &&
+	       header_of(connection, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+}
+
 static bool is_open(const struct http_options *options, const char *url)
 {
 	return options->open_path && strcmp(options->open_path, url) == 0;
@@ -205,6 +213,11 @@ static bool begin_exchange(const struct http_server *server, struct MHD_Connecti
 				     exchange->argument, allowed, &status);
 	if (has_many_hosts(connection)) {
 		http_refuse(&answer, MHD_HTTP_BAD_REQUEST, "more than one Host header");
+	} else if (has_two_lengths(connection)) {
+		http_refuse(&answer, MHD_HTTP_BAD_REQUEST,
+			    "both Content-Length and Transfer-Encoding say how long the body is");
+		header = MHD_HTTP_HEADER_CONNECTION;
+		value = "close";
 	} else if (!guard_knows_host(options->guard, header_of(connection, MHD_HTTP_HEADER_HOST))) {
 		http_refuse(&answer, MHD_HTTP_MISDIRECTED_REQUEST,
 			    "the Host header names none of this server's: see --allow-host");

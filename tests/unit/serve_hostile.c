@@ -312,6 +312,29 @@ Test(serve_hostile, a_body_whose_length_is_no_number_or_another_is_not_answered_
 	expect_served();
 }
 
+/* Source: RFC 9112, 6.3: an attempt to smuggle a request; what follows is not taken for one. */
+Test(serve_hostile, a_body_with_a_length_and_in_chunks_is_refused_and_ends_the_connection)
+{
+	static const char next[] = "GET /echo/smuggled HTTP/1.1\r\n" ENDS "\r\n";
+	char request[512];
+
+	start_with(0);
+	snprintf(request, sizeof(request),
+		 "POST /echo HTTP/1.1\r\n" STAYS
+		 "Content-Length: 7\r\nTransfer-Encoding: chunked\r\n\r\n"
+		 "7\r\n{\"a\":1}\r\n0\r\n\r\n%s",
+		 next);
+	expect(request, "400", "Content-Length and Transfer-Encoding");
+	cr_expect_null(strstr(ask(request), "smuggled"));
+	snprintf(request, sizeof(request),
+		 "POST /echo HTTP/1.1\r\n" STAYS
+		 "transfer-encoding: chunked\r\ncontent-length: 5\r\n\r\n0\r\n\r\n%s",
+		 next);
+	expect(request, "400", "Connection: close");
+	cr_expect_null(strstr(ask(request), "smuggled"));
+	expect_served();
+}
+
 /* ---- all of it, again and again ---------------------------------------------- */
 
 static void misbehave(void)
