@@ -11,13 +11,14 @@
 #include "capture_daemon/carried.h"
 #include "channel/generations.h"
 
-#define MAGIC 0x315641454c523352ull
+#define MAGIC 0x325641454c523352ull
 
 /* The file: this, and behind each entry's head its payload. */
 struct carried_head {
 	uint64_t magic;
 	uint64_t generation;
 	uint64_t told_step;
+	uint64_t gap_records;
 	uint64_t entries;
 };
 
@@ -40,12 +41,14 @@ static bool write_table(FILE *file, const struct live_payload *table, uint32_t t
 	return true;
 }
 
-static bool write_all(FILE *file, uint64_t generation, const struct live *live, uint64_t told_step)
+static bool write_all(FILE *file, uint64_t generation, const struct live *live,
+		      const struct carried_told *told)
 {
 	const struct carried_head head = {
 		.magic = MAGIC,
 		.generation = generation,
-		.told_step = told_step,
+		.told_step = told->step,
+		.gap_records = told->gap_records,
 		.entries = HASH_COUNT(live->maps) + HASH_COUNT(live->requests),
 	};
 
@@ -55,7 +58,7 @@ static bool write_all(FILE *file, uint64_t generation, const struct live *live, 
 }
 
 static int write_file(int dir_fd, const char *name, uint64_t generation, const struct live *live,
-		      uint64_t told_step)
+		      const struct carried_told *told)
 {
 	int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	FILE *file;
@@ -68,23 +71,23 @@ static int write_file(int dir_fd, const char *name, uint64_t generation, const s
 		close(fd);
 		return -ENOMEM;
 	}
-	whole = write_all(file, generation, live, told_step);
+	whole = write_all(file, generation, live, told);
 	return fclose(file) == 0 && whole ? 0 : -EIO;
 }
 
 int carried_store(struct runtime_dir *dir, const struct r3ring_channel_name *channel,
-		  uint64_t generation, const struct live *live, uint64_t told_step)
+		  uint64_t generation, const struct live *live, const struct carried_told *told)
 {
 	char name[NAME_MAX + 1], fresh[NAME_MAX + 1];
 	int r;
 
-	if (!live->maps && !live->requests && !told_step) {
+	if (!live->maps && !live->requests && !told->step && !told->gap_records) {
 		carried_remove(dir, channel);
 		return 0;
 	}
 	generations_file(channel, ".live", name, sizeof(name));
 	generations_file(channel, ".live~", fresh, sizeof(fresh));
-	r = write_file(dir->generations_fd, fresh, generation, live, told_step);
+	r = write_file(dir->generations_fd, fresh, generation, live, told);
 	R3RING_TEST_POINT("carried written");
 	if (r == 0 && renameat(dir->generations_fd, fresh, dir->generations_fd, name) < 0)
 		r = -errno;
@@ -136,7 +139,7 @@ static int read_entry(FILE *file, struct live *live)
 	return r;
 }
 
-static int read_all(FILE *file, uint64_t generation, struct live *live, uint64_t *told_step)
+static int read_all(FILE *file, uint64_t generation, struct live *live, struct carried_told *told)
 {
 	struct carried_head head;
 	int r = 0;
@@ -145,14 +148,16 @@ static int read_all(FILE *file, uint64_t generation, struct live *live, uint64_t
 		return -EBADMSG;
 	if (head.generation != generation)
 		return 0;
-	*told_step = head.told_step;
+	if (head.gap_records >= R3RING_CAUSE_COUNT)
+		return -EBADMSG;
+	*told = (struct carried_told){head.told_step, head.gap_records};
 	for (uint64_t i = 0; r == 0 && i < head.entries; i++)
 		r = read_entry(file, live);
 	return r;
 }
 
 int carried_read(struct runtime_dir *dir, const struct r3ring_channel_name *channel,
-		 uint64_t generation, struct live *live, uint64_t *told_step)
+		 uint64_t generation, struct live *live, struct carried_told *told)
 {
 	char name[NAME_MAX + 1];
 	FILE *file;
@@ -167,7 +172,7 @@ int carried_read(struct runtime_dir *dir, const struct r3ring_channel_name *chan
 		close(fd);
 		return -ENOMEM;
 	}
-	r = read_all(file, generation, live, told_step);
+	r = read_all(file, generation, live, told);
 	fclose(file);
 	return r;
 }

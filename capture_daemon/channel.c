@@ -212,11 +212,14 @@ static void channel_free(struct channel *channel)
 void channel_leave(const struct channel *channel)
 {
 	const struct drain *drain = &channel->drain;
-	uint64_t told_step = channel->state == CHANNEL_ORPHAN ? orphan_told_step(channel)
-							      : drain->told_step;
-	int r = carried_store(&channel->daemon->dir, &channel->name,
-			      r3ring_segment_get_header(channel->segment)->generation,
-			      &drain->publisher.live, told_step);
+	struct carried_told told = {drain->told_step, drain->said.gap_records};
+	int r;
+
+	if (channel->state == CHANNEL_ORPHAN)
+		told = orphan_told(channel);
+	r = carried_store(&channel->daemon->dir, &channel->name,
+			  r3ring_segment_get_header(channel->segment)->generation,
+			  &drain->publisher.live, &told);
 
 	if (r < 0)
 		log_warn("channel %s: its live requests are not left to the next generation, rows "

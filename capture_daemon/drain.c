@@ -34,8 +34,10 @@ static int lanes_attach(struct drain *drain, struct r3ring_error *err)
 		/* All that was taken had been told; what was told may not yet be taken. */
 		if (drain->told_step > drain->last_step)
 			drain->told_ahead = drain->told_step;
-		else
+		if (drain->told_step < drain->last_step) {
 			drain->told_step = drain->last_step;
+			drain->said.gap_records = 0;
+		}
 		drain->last_step = drain->told_step;
 		drain_take_untold(drain);
 	}

@@ -51,7 +51,8 @@ struct drain_part {
 /* What readers were told of the step that was at work when another daemon died. */
 struct drain_said {
 	struct r3ring_step_record step; /* its number is 0 when none was */
-	uint32_t gap_records;           /* LOST of the steps before it, not yet all */
+	uint32_t gap_records;           /* LOST of the steps before it, not yet all; maybe
+					 * in the ring before */
 	uint32_t map_records;           /* STEP, and SPANS with the rest of its map */
 	uint32_t rows;                  /* in ROWS records */
 	uint32_t *layer_parts;          /* [layers]: LAYER records; owned */
@@ -204,7 +205,8 @@ bool drain_layer_bound(struct drain *drain, uint32_t index);
 int drain_step(struct drain *drain, const uint8_t *payload, size_t bytes, struct r3ring_error *err);
 
 /*
- * Steps are numbered without gaps: a jump to @step says how many found no entry.
+ * Steps are numbered without gaps: a jump to @step says how many found no entry. What
+ * another daemon told of them is left out.
  *
  * @rows_before: valid rows of all steps before it.
  * @causes:      what the producer says of them; believed as far as it fits.

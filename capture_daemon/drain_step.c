@@ -137,9 +137,12 @@ void drain_say_gap(struct drain *drain, uint64_t step, uint64_t rows_before,
 		.rows = rows_before > drain->rows_seen ? rows_before - drain->rows_seen : 0,
 		.spans_unknown = 1,
 	};
+	uint32_t said = drain->said.gap_records;
 
+	drain->said.gap_records = 0;
 	if (step <= drain->last_step + 1)
 		return;
+	drain->publisher.said = said;
 	if (!drain->dropping)
 		drain->publisher.totals.steps += gap.steps;
 	say_lost_of_gap(drain, &gap, R3RING_CAUSE_DAEMON_RESTART, causes->restart_steps,
@@ -147,6 +150,7 @@ void drain_say_gap(struct drain *drain, uint64_t step, uint64_t rows_before,
 	say_lost_of_gap(drain, &gap, R3RING_CAUSE_TOO_BIG, causes->too_big_steps,
 			causes->too_big_rows);
 	say_lost_of_gap(drain, &gap, R3RING_CAUSE_QUEUE_FULL, gap.steps, gap.rows);
+	drain->publisher.said = 0;
 	note_taken(drain, step - 1, rows_before);
 }
 
@@ -376,15 +380,6 @@ static enum step_outcome drop_step(struct drain *drain, const struct r3ring_reco
 	return STEP_ENDED;
 }
 
-/* The step is new to the readers. */
-static void say_gap_before(struct drain *drain, uint64_t step, const struct lane_step *lane)
-{
-	drain->publisher.said = drain->said.gap_records;
-	drain_say_gap(drain, step, lane->rows_before, &lane->gap);
-	drain->publisher.said = 0;
-	drain->said.gap_records = 0;
-}
-
 /* Announces the step and sees it through. */
 static enum step_outcome say_step(struct drain *drain, const struct r3ring_record *record,
 				  const struct lane_step *lane)
@@ -393,7 +388,7 @@ static enum step_outcome say_step(struct drain *drain, const struct r3ring_recor
 	if (said_before(drain, record->u.step.head.step)) {
 		drain->publisher.said = drain->said.map_records;
 	} else {
-		say_gap_before(drain, record->u.step.head.step, lane);
+		drain_say_gap(drain, record->u.step.head.step, lane->rows_before, &lane->gap);
 		if (!drain_finds_room(drain, record))
 			return drop_step(drain, record, lane);
 		drain_say_untold(drain, true);

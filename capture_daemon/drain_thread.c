@@ -189,23 +189,30 @@ static void drain_fail(struct drain *drain, const struct r3ring_error *err)
 	pthread_mutex_unlock(&drain->report_lock);
 }
 
+/* The dead daemon had begun to tell of what it lost while the ring was full. */
+static void say_begun_untold(struct drain *drain)
+{
+	if (!drain->untold_steps || !drain->said.gap_records)
+		return;
+	drain->publisher.said = drain->said.gap_records;
+	drain_say_untold(drain, true);
+	drain->publisher.said = 0;
+	drain->said.gap_records = 0;
+}
+
 /* By the thread, since it may have to wait for a reader. */
 static void say_restart(struct drain *drain)
 {
 	const struct r3ring_lost_record lost = {.cause = R3RING_CAUSE_DAEMON_RESTART};
 	struct publisher *publisher = &drain->publisher;
 
-	if (!drain->goes_on)
+	if (!drain->goes_on) {
+		say_begun_untold(drain);
 		return;
+	}
 	drain_check(drain, publish_lost(publisher, &lost), "LOST");
 	R3RING_TEST_POINT("drain resumed");
-	if (drain->untold_steps && drain->said.gap_records) {
-		/* The dead daemon had begun to tell of them. */
-		publisher->said = drain->said.gap_records;
-		drain_say_untold(drain, true);
-		publisher->said = 0;
-		drain->said.gap_records = 0;
-	}
+	say_begun_untold(drain);
 	if (drain->said.step.step)
 		publisher->keyframe_owed = true;
 	else

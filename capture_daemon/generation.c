@@ -135,23 +135,23 @@ static void fill_schema(struct r3ring_schema_record *schema, const struct channe
  * its producer was not welcomed to, and the file.
  */
 static void find_carried(const struct channel *channel, const struct hello *hello,
-			 struct channel *orphan, struct live *carried, uint64_t *told_step)
+			 struct channel *orphan, struct live *carried, struct carried_told *told)
 {
-	uint64_t left = 0;
+	struct carried_told left = {0};
 	int r;
 
-	*told_step = 0;
+	*told = left;
 	if (orphan) {
 		*carried = orphan->drain.publisher.live;
 		orphan->drain.publisher.live = (struct live){0};
-		*told_step = orphan_told_step(orphan);
+		*told = orphan_told(orphan);
 	}
 	if (!hello_comes_back(hello))
 		return;
 	r = carried_read(&channel->daemon->dir, &channel->name, hello->message->last_generation,
 			 carried, &left);
-	if (left > *told_step)
-		*told_step = left;
+	if (left.step > told->step || (left.step == told->step && !told->gap_records))
+		*told = left;
 	if (r < 0)
 		log_warn("channel %s: what the daemon before left of its live requests is not "
 			 "usable, rows of theirs may have no request: %s",
@@ -191,11 +191,12 @@ int generation_begin(struct channel *channel, struct hello *hello, struct channe
 		     struct r3ring_error *err)
 {
 	struct live carried = {0};
-	uint64_t told_step;
+	struct carried_told told;
 	int r;
 
-	find_carried(channel, hello, orphan, &carried, &told_step);
-	r = drain_take_place(&channel->drain, told_step, channel_policy(channel), err);
+	find_carried(channel, hello, orphan, &carried, &told);
+	channel->drain.said.gap_records = (uint32_t)told.gap_records;
+	r = drain_take_place(&channel->drain, told.step, channel_policy(channel), err);
 	if (r == 0)
 		r = begin(channel, hello, &carried, err);
 	if (r < 0)

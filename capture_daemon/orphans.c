@@ -63,11 +63,13 @@ static void note_lost(struct drain *drain)
 	lost->layer_rows += rows * layers_open(&drain->said, &drain->publisher.schema);
 }
 
-uint64_t orphan_told_step(const struct channel *orphan)
+struct carried_told orphan_told(const struct channel *orphan)
 {
 	const struct drain *drain = &orphan->drain;
 
-	return at_a_drop(drain) ? drain->said.step.step : drain->told_step;
+	if (at_a_drop(drain))
+		return (struct carried_told){.step = drain->said.step.step};
+	return (struct carried_told){drain->told_step, drain->said.gap_records};
 }
 
 static void say_dropped(struct drain *drain)

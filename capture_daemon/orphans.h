@@ -13,6 +13,8 @@
 #include <r3ring/proto.h>
 #include <r3ring/record.h>
 
+#include "capture_daemon/carried.h"
+
 struct channel;
 struct daemon;
 struct remains;
@@ -47,7 +49,7 @@ void orphan_take(struct channel *orphan, struct remains *remains);
 
 /* Up to which step all is told, or will be by orphan_say_lost(): what the producer's next
  * generation is not to tell. */
-uint64_t orphan_told_step(const struct channel *orphan);
+struct carried_told orphan_told(const struct channel *orphan);
 
 /*
  * Publishes what of the orphan's steps is lost, because its ring is not gone on with. A

@@ -64,7 +64,9 @@ static void right_head(struct runtime_dir *dir, uint8_t head[16])
 	const struct live none = {0};
 	int fd;
 
-	need(carried_store(dir, &channel, GENERATION, &none, 1) == 0, FILE_NAME);
+	need(carried_store(dir, &channel, GENERATION, &none, &(struct carried_told){.step = 1}) ==
+		     0,
+	     FILE_NAME);
 	fd = openat(dir->generations_fd, FILE_NAME, O_RDONLY | O_CLOEXEC);
 	need(fd >= 0 && read(fd, head, 16) == 16, FILE_NAME);
 	close(fd);
@@ -106,14 +108,16 @@ static void check_live(const struct live *live)
 	check(bytes == live->bytes && bytes <= LIVE_BYTES_MAX);
 }
 
-static void check_found_again(struct runtime_dir *dir, const struct live *live, uint64_t told_step)
+static void check_found_again(struct runtime_dir *dir, const struct live *live,
+			      const struct carried_told *told)
 {
-	uint64_t told_again = 0;
+	struct carried_told told_again = {0};
 	struct live again = {0};
 
-	check(carried_store(dir, &channel, GENERATION, live, told_step) == 0);
+	check(carried_store(dir, &channel, GENERATION, live, told) == 0);
 	check(carried_read(dir, &channel, GENERATION, &again, &told_again) == 0);
-	check(told_again == told_step && again.bytes == live->bytes);
+	check(told_again.step == told->step && told_again.gap_records == told->gap_records);
+	check(again.bytes == live->bytes);
 	check(HASH_COUNT(again.requests) == HASH_COUNT(live->requests));
 	check(HASH_COUNT(again.maps) == HASH_COUNT(live->maps));
 	live_clear(&again);
@@ -149,17 +153,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct runtime_dir dir;
 	struct live live = {0};
-	uint64_t told_step = 0;
+	struct carried_told told = {0};
 	int r;
 
 	if (size < 1)
 		return 0;
 	directory_make(&dir);
 	file_write(&dir, data[0], data + 1, size - 1);
-	r = carried_read(&dir, &channel, GENERATION, &live, &told_step);
+	r = carried_read(&dir, &channel, GENERATION, &live, &told);
 	check_live(&live);
 	if (r == 0)
-		check_found_again(&dir, &live, told_step);
+		check_found_again(&dir, &live, &told);
 	if (live.bytes)
 		check_fits(&live);
 	live_clear(&live);

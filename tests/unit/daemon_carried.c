@@ -18,7 +18,8 @@ static const struct r3ring_channel_name channel = {.instance = "carried"};
 static char directory[] = "/tmp/r3ring-carried.XXXXXX";
 static struct runtime_dir dir;
 static struct live left, found;
-static uint64_t told_step;
+static struct carried_told told;
+static const struct carried_told nothing_told;
 
 static void open_directory(void)
 {
@@ -59,7 +60,7 @@ static void begin_request(struct live *live, uint64_t handle)
 static unsigned int find(uint64_t generation)
 {
 	live_clear(&found);
-	cr_assert_eq(carried_read(&dir, &channel, generation, &found, &told_step), 0);
+	cr_assert_eq(carried_read(&dir, &channel, generation, &found, &told), 0);
 	return HASH_COUNT(found.requests);
 }
 
@@ -67,24 +68,27 @@ Test(carried, requests_are_found_again_by_who_is_of_their_generation)
 {
 	begin_request(&left, 1);
 	begin_request(&left, 2);
-	cr_assert_eq(carried_store(&dir, &channel, GENERATION, &left, 0), 0);
+	cr_assert_eq(carried_store(&dir, &channel, GENERATION, &left, &nothing_told), 0);
 	cr_expect_eq(find(GENERATION), 2);
 	cr_expect_eq(find(GENERATION + 1), 0);
 }
 
 Test(carried, what_was_told_is_found_again_though_nothing_lives)
 {
-	cr_assert_eq(carried_store(&dir, &channel, GENERATION, &left, 17), 0);
+	const struct carried_told before = {17, 2};
+
+	cr_assert_eq(carried_store(&dir, &channel, GENERATION, &left, &before), 0);
 	cr_expect_eq(find(GENERATION + 1), 0);
-	cr_expect_eq(told_step, 0);
+	cr_expect_eq(told.step, 0);
 	cr_expect_eq(find(GENERATION), 0);
-	cr_expect_eq(told_step, 17);
+	cr_expect_eq(told.step, 17);
+	cr_expect_eq(told.gap_records, 2);
 }
 
 Test(carried, they_stay_until_they_are_removed)
 {
 	begin_request(&left, 1);
-	cr_assert_eq(carried_store(&dir, &channel, GENERATION, &left, 0), 0);
+	cr_assert_eq(carried_store(&dir, &channel, GENERATION, &left, &nothing_told), 0);
 	cr_expect_eq(find(GENERATION), 1);
 	cr_expect_eq(find(GENERATION), 1);
 	carried_remove(&dir, &channel);
@@ -96,8 +100,8 @@ Test(carried, a_daemon_that_leaves_nothing_leaves_nothing_of_an_earlier_one)
 	const struct live none = {0};
 
 	begin_request(&left, 1);
-	cr_assert_eq(carried_store(&dir, &channel, GENERATION, &left, 0), 0);
-	cr_assert_eq(carried_store(&dir, &channel, GENERATION, &none, 0), 0);
+	cr_assert_eq(carried_store(&dir, &channel, GENERATION, &left, &nothing_told), 0);
+	cr_assert_eq(carried_store(&dir, &channel, GENERATION, &none, &nothing_told), 0);
 	cr_expect_eq(find(GENERATION), 0);
 }
 
@@ -105,9 +109,9 @@ Test(carried, they_are_added_to_what_a_ring_says_once)
 {
 	begin_request(&left, 1);
 	begin_request(&left, 2);
-	cr_assert_eq(carried_store(&dir, &channel, GENERATION, &left, 0), 0);
+	cr_assert_eq(carried_store(&dir, &channel, GENERATION, &left, &nothing_told), 0);
 	begin_request(&found, 2);
-	cr_assert_eq(carried_read(&dir, &channel, GENERATION, &found, &told_step), 0);
+	cr_assert_eq(carried_read(&dir, &channel, GENERATION, &found, &told), 0);
 	cr_expect_eq(HASH_COUNT(found.requests), 2);
 }
 
@@ -117,7 +121,7 @@ Test(carried, a_death_while_it_was_written_leaves_what_was_there_before)
 	int fd;
 
 	begin_request(&left, 1);
-	cr_assert_eq(carried_store(&dir, &channel, GENERATION, &left, 0), 0);
+	cr_assert_eq(carried_store(&dir, &channel, GENERATION, &left, &nothing_told), 0);
 	cr_assert_eq(fstatat(dir.generations_fd, FILE_NAME, &status, 0), 0);
 	/* What a dead one had of its file, wherever it stopped. */
 	for (off_t bytes = 0; bytes < status.st_size; bytes++) {
@@ -129,7 +133,7 @@ Test(carried, a_death_while_it_was_written_leaves_what_was_there_before)
 		cr_assert_eq(find(GENERATION), 1);
 	}
 	begin_request(&left, 2);
-	cr_assert_eq(carried_store(&dir, &channel, GENERATION, &left, 0), 0);
+	cr_assert_eq(carried_store(&dir, &channel, GENERATION, &left, &nothing_told), 0);
 	cr_expect_eq(find(GENERATION), 2);
 }
 
@@ -139,13 +143,12 @@ Test(carried, a_file_that_is_not_whole_is_said_to_be_so)
 	int fd;
 
 	begin_request(&left, 1);
-	cr_assert_eq(carried_store(&dir, &channel, GENERATION, &left, 0), 0);
+	cr_assert_eq(carried_store(&dir, &channel, GENERATION, &left, &nothing_told), 0);
 	cr_assert_eq(fstatat(dir.generations_fd, FILE_NAME, &status, 0), 0);
 	fd = openat(dir.generations_fd, FILE_NAME, O_WRONLY | O_CLOEXEC);
 	for (off_t bytes = status.st_size - 1; bytes >= 0; bytes--) {
 		cr_assert_eq(ftruncate(fd, bytes), 0);
-		cr_assert_eq(carried_read(&dir, &channel, GENERATION, &found, &told_step),
-			     -EBADMSG);
+		cr_assert_eq(carried_read(&dir, &channel, GENERATION, &found, &told), -EBADMSG);
 		cr_assert_null(found.requests);
 	}
 	close(fd);

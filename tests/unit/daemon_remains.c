@@ -392,9 +392,9 @@ Test(daemon_remains, a_dropped_step_is_lost_by_its_own_cause_though_its_ring_is_
 	put_end(1);
 	put_drop(2, R3RING_CAUSE_BUFFER_FULL);
 	adopt_remains();
-	cr_expect_eq(orphan_told_step(&orphan), 2);
+	cr_expect_eq(orphan_told(&orphan).step, 2);
 	orphan_say_lost(&orphan);
-	cr_expect_eq(orphan_told_step(&orphan), 2);
+	cr_expect_eq(orphan_told(&orphan).step, 2);
 	lost = lost_of_step_2();
 	cr_expect_eq(lost.from_step, 2);
 	cr_expect_eq(lost.steps, 1);
@@ -412,9 +412,9 @@ Test(daemon_remains, a_step_at_work_is_lost_in_its_ring_and_left_to_the_next_gen
 	put_end(1);
 	put_step(2, 0);
 	adopt_remains();
-	cr_expect_eq(orphan_told_step(&orphan), 1);
+	cr_expect_eq(orphan_told(&orphan).step, 1);
 	orphan_say_lost(&orphan);
-	cr_expect_eq(orphan_told_step(&orphan), 1);
+	cr_expect_eq(orphan_told(&orphan).step, 1);
 	lost = lost_of_step_2();
 	cr_expect_eq(lost.steps, 1);
 	cr_expect_eq(lost.cause, R3RING_CAUSE_DAEMON_RESTART);
