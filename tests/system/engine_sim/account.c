@@ -416,6 +416,7 @@ static void hear_again(struct account *account, const struct sim_heard *heard)
 		break;
 	case SIM_HEARD_END:
 		heard->life->end_heard |= heard->life->named[index];
+		heard->life->over_heard |= heard->life->named[index] && heard->over;
 		heard->life->named[index] = false;
 		break;
 	case SIM_HEARD_STEP:

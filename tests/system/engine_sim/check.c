@@ -75,11 +75,50 @@ static void check_length(struct sim *sim, const struct sim_given *given)
 			  given->info.attempts);
 }
 
+static const struct sim_engine *engine_named(const struct sim *sim, const char *channel)
+{
+	for (uint32_t i = 0; i < sim->channels; i++)
+		if (strcmp(sim->channel[i].name, channel) == 0)
+			return sim->channel[i].engine;
+	return NULL;
+}
+
+/* Whether an attempt was told to be given up by the one engine, and a later one begun by the other.
+ * A daemon says so of all that an engine leaves behind; a replica that goes on with it then looks
+ * as if it had a request of its own, whose beginning was not heard. */
+static bool went_on_from_its_end(const struct sim_request *request, const struct sim_engine *one,
+				 const struct sim_engine *other)
+{
+	for (uint32_t i = 0; i < request->lives; i++)
+		for (uint32_t j = 0; j < request->lives; j++) {
+			const struct sim_life *ended = request->life[i], *later = request->life[j];
+
+			if (ended->over_heard && later->ever_named &&
+			    later->attempt > ended->attempt && ended->engine == one &&
+			    later->engine == other)
+				return true;
+		}
+	return false;
+}
+
+/* Ids are unique here, and whatever is lost must not look as if they were not. */
+static void check_mixed(struct sim *sim, const struct sim_given *given)
+{
+	const struct sim_engine *one, *other;
+
+	if (!(given->info.flags & R3RING_ASSEMBLED_MIXED))
+		return;
+	one = engine_named(sim, given->info.mixed_by[0]);
+	other = engine_named(sim, given->info.mixed_by[1]);
+	if (sim->config.min_ends || one == other ||
+	    (!went_on_from_its_end(given->request, one, other) &&
+	     !went_on_from_its_end(given->request, other, one)))
+		sim_fault(sim, "%s: is said to be mixed of several", given->request->id);
+}
+
 static void check_given(struct sim *sim, const struct sim_given *given)
 {
-	/* Ids are unique here, and whatever is lost must not look as if they were not. */
-	if (given->info.flags & R3RING_ASSEMBLED_MIXED)
-		sim_fault(sim, "%s: is said to be mixed of several", given->request->id);
+	check_mixed(sim, given);
 	if (given->info.layers != sim->config.layers) {
 		if (sim_config_is_lossless(&sim->config))
 			sim_fault(sim, "%s: %u layers", given->request->id, given->info.layers);

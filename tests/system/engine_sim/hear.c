@@ -191,6 +191,7 @@ static void hear_request(struct sim *sim, struct sim_channel *channel,
 		     head->event == R3RING_REQUEST_BEGIN ? SIM_HEARD_BEGIN : SIM_HEARD_END);
 	heard->life = life;
 	heard->repeated = view->flags & R3RING_DESC_REPEATED;
+	heard->over = head->reason != R3RING_END_PREEMPTED;
 	heard->keyframe = view->flags & R3RING_DESC_REPEATED ? channel->keyframe : 0;
 }
 

@@ -170,7 +170,8 @@ struct sim_life {
 	bool torn[SIM_CHANNELS];          /* something of its time was lost, the last time behind */
 	uint64_t torn_step[SIM_CHANNELS]; /* this step */
 	bool ever_named;
-	bool end_heard; /* by a reader that knew of it */
+	bool end_heard;  /* by a reader that knew of it, */
+	bool over_heard; /* and that it was no preemption */
 	uint32_t keyframe[SIM_CHANNELS];
 	struct sim_seen *seen[SIM_CHANNELS]; /* [SIM_POSITIONS] */
 };
@@ -394,6 +395,7 @@ struct sim_heard {
 	enum sim_heard_type type;
 	uint32_t keyframe; /* that a BEGIN belongs to, or that is whole */
 	bool repeated;
+	bool over; /* of an END: the request is not to go on */
 	struct sim_life *life;
 	struct sim_step *step;
 	uint32_t pairs;
@@ -415,7 +417,7 @@ bool sim_cell_told(const struct sim *sim, const struct sim_channel *channel,
 struct sim_given {
 	struct sim_given *next;
 	struct sim_request *request;
-	struct r3ring_assembled_info info; /* its pointers are not valid any more */
+	struct r3ring_assembled_info info; /* its pointers are not valid any more, but `mixed_by` */
 	bool flushed;
 	uint16_t *ids;
 	uint8_t *valid, *cause;
