@@ -28,8 +28,9 @@
  * one attempt, or where most cells of the prompt that both ran for the request name other experts
  * (where one lost records, of more than one token). What a cache had, or an engine ran twice, says
  * nothing. Without: where an attempt ended for good and another rank began a later one all the
- * same, and where stages or shards were joined while a channel of the same coordinates ran
- * a request of the same id: whose they are nobody can tell.
+ * same (also where a daemon ended it as given up since its engine had gone: a rank that goes on
+ * with it looks like one that runs another), and where stages or shards were joined while a
+ * channel of the same coordinates ran a request of the same id: whose they are nobody can tell.
  *
  * Channels may be fed apart. A request that moved from one data-parallel rank to another comes out
  * in two parts where its end is fed before the first rank's begin: what that rank ran is missing

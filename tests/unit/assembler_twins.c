@@ -154,18 +154,40 @@ Test(assembler_twins, tensor_parallel_ranks_that_both_tell_their_rows_are_joined
 	cr_expect_null(r3ring_assembler_take(on[0].assembler));
 }
 
-/* An attempt that ended for good has none behind it. */
-Test(assembler_twins, a_later_attempt_of_a_request_that_had_ended_is_another_s)
+static void two_replicas(void)
 {
 	for (uint16_t i = 0; i < 2; i++) {
 		on[i].rank.dp = (struct r3ring_coordinate){i, 2};
 		feed_schema(&on[i]);
 	}
+}
+
+/* An attempt that ended for good has none behind it. */
+Test(assembler_twins, a_later_attempt_of_a_request_that_had_ended_is_another_s)
+{
+	two_replicas();
 	begin_and_run(&on[0], 1);
 	feed_begin(&on[1], 1, "a", 3, 1);
 	end(&on[0], 3);
 	feed_end(&on[1], 1, R3RING_END_FINISHED, 1, 4);
 	feed_expect_mixed(&on[0], "a", "test/0", "test/1");
+}
+
+/* A daemon says so of what an engine ran that went away. Another rank may go on with that, or run
+ * one of its own that began unseen: the records are the same. */
+Test(assembler_twins, so_it_is_where_nobody_said_more_than_that_it_was_given_up)
+{
+	struct r3ring_assembled *got;
+
+	two_replicas();
+	begin_and_run(&on[0], 1);
+	feed_begin(&on[1], 1, "a", 3, 1);
+	feed_end(&on[0], 1, R3RING_END_ABORTED, 0, R3RING_UNKNOWN_U32);
+	feed_end(&on[1], 1, R3RING_END_FINISHED, 1, 4);
+	got = take(&on[0], "a");
+	cr_expect_eq(r3ring_assembled_get_info(got)->flags,
+		     R3RING_ASSEMBLED_ABORTED | R3RING_ASSEMBLED_MIXED);
+	r3ring_assembled_free(got);
 }
 
 /* Between the two keyframes one ended, and another began: both first attempts. */
