@@ -38,6 +38,7 @@ struct tail {
 	uint32_t judged;         /* channels that are judged */
 	uint64_t ends_looked_ns; /* when they last were */
 	bool silent;             /* nothing was read since there was no sign of life */
+	bool heard;              /* a daemon that lives has told what has ended */
 
 	pthread_mutex_t lock; /* of what follows */
 	struct tail_status status;
@@ -218,6 +219,7 @@ static void look_for_ends(struct tail *tail)
 	tail->ends_looked_ns = clock_coarse_ns();
 	daemon_watch_look(tail->watch, &before, &now);
 	judge_all(tail, now);
+	tail->heard |= now && now->state == PICTURE_LIVE;
 	daemon_picture_put(before);
 	daemon_picture_put(now);
 }
@@ -291,6 +293,8 @@ static void tell_state(struct tail *tail, int said, int waited)
 		tail->silent = true;
 	if (all_ended(tail))
 		set_state(tail, TAIL_ENDED, "");
+	else if (tail->watch && !tail->heard && !tail->silent)
+		set_state(tail, TAIL_WAITING, "the daemon has not said yet whether it has ended");
 	else
 		set_state(tail, tail->silent ? TAIL_SILENT : TAIL_LIVE, "");
 }

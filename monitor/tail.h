@@ -56,7 +56,8 @@ void tail_close(struct tail *tail);
 const char *tail_name(const struct tail *tail);
 
 enum tail_state {
-	TAIL_WAITING, /* no daemon, or it has no such instance */
+	TAIL_WAITING, /* no daemon, or it has no such instance; or what there is was not read to its
+		       * end yet, or not judged by a daemon that lives */
 	TAIL_LIVE,
 	TAIL_SILENT, /* no sign of life from any of its channels: their daemon is gone */
 	TAIL_ENDED,  /* all its channels have ended: closed by their engine, which may have died */

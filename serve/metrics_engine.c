@@ -21,7 +21,7 @@ struct layer_figures {
 	double gpus; /* max/mean; 0: not known */
 };
 
-/* What an engine is told with; without load of no layers. */
+/* What an engine is told with; without load, or once it has ended, of no layers. */
 struct engine {
 	struct served *served;
 	struct follower_status status;
@@ -128,7 +128,8 @@ static int look(struct engine *engine, struct served *served, struct r3ring_load
 		r = r3ring_load_read(load, R3RING_LOAD_MERGED, R3RING_LOAD_STEPS,
 				     R3RING_LOAD_ANY_EPOCH, snapshot);
 	}
-	if (r == 0)
+	/* The load of now, of an engine that has ended, is none. */
+	if (r == 0 && engine->status.tail.state != TAIL_ENDED)
 		r = take_layers(engine, info);
 	return r == -ENODATA ? 0 : r;
 }

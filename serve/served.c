@@ -30,6 +30,8 @@ enum served_state served_state(const struct served *served)
 	struct follower_status status;
 
 	follower_get_status(served->follower, &status);
+	if (status.tail.state == TAIL_WAITING)
+		return SERVED_STARTING;
 	if (status.tail.state == TAIL_ENDED)
 		return SERVED_ENDED;
 	return status.other_model ? SERVED_OTHER_MODEL : SERVED_RUNS;

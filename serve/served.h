@@ -36,7 +36,8 @@ struct follower *served_follower(const struct served *served);
 
 /* Whether its GPUs can be promised. What was reserved is freed where they cannot. */
 enum served_state {
-	SERVED_RUNS, /* or nobody knows: it is waited for, or silent */
+	SERVED_RUNS,     /* or nobody knows: it is silent */
+	SERVED_STARTING, /* it is waited for, or nobody has said yet whether it has ended */
 	SERVED_ENDED,
 	SERVED_OTHER_MODEL, /* than the one that load and book are of */
 };

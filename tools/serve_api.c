@@ -123,7 +123,12 @@ bool api_engine_runs(const struct served *served, struct http_answer *answer)
 {
 	enum served_state state = served_state(served);
 
-	if (state == SERVED_ENDED)
+	if (state == SERVED_STARTING)
+		http_refuse(answer, MHD_HTTP_SERVICE_UNAVAILABLE,
+			    "%s: starting: the engine is not there yet, or what it and the daemon "
+			    "told was not read so far (GET /v1/channels says which); ask again",
+			    served_name(served));
+	else if (state == SERVED_ENDED)
 		http_refuse(answer, MHD_HTTP_SERVICE_UNAVAILABLE,
 			    "%s: the engine has ended: it closed its channels, or died (r3ring "
 			    "status and its log say which); start it again, or ask for another "

@@ -39,12 +39,13 @@ extern const char api_openapi_text_end[];
  */
 struct served *api_instance(const struct api *api, const char *name, struct http_answer *answer);
 
-/* Takes ?over=: one of the windows. Refuses, and returns false, what is none. */
-bool api_window(const struct http_request *request, enum r3ring_load_over *over,
+/* Takes ?over=: one of the windows. Refuses, and returns false, what is none; @more: ", NAME" for
+ * what the caller takes besides, "" for nothing. */
+bool api_window(const struct http_request *request, const char *more, enum r3ring_load_over *over,
 		struct http_answer *answer);
 
-/* Whether it has not ended and is of the model that is served; refuses, and returns false, where
- * it is not so. */
+/* Whether it is known to be there, has not ended and is of the model that is served; refuses, and
+ * returns false, where it is not so. */
 bool api_engine_runs(const struct served *served, struct http_answer *answer);
 
 /* ---- fields of a body (serve_fields.c) ------------------------------------ */

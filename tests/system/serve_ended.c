@@ -94,6 +94,11 @@ static bool is_of_channels(const json_t *answer, const void *wanted)
 	return json_integer_value(at(answer, "channels", NULL)) == *(const json_int_t *)wanted;
 }
 
+static bool has_steps(const json_t *answer, const void *least)
+{
+	return json_integer_value(at(answer, "steps", NULL)) >= *(const json_int_t *)least;
+}
+
 static void await_channels(json_int_t count)
 {
 	cr_assert(becomes(of_it("/v1/load"), is_of_channels, &count),
@@ -143,15 +148,33 @@ static void expect_ranked_last(void)
 	json_decref(reply.json);
 }
 
+static const char *metrics(void)
+{
+	return http_exchange(http_dial_path(stage.path),
+			     "GET /metrics HTTP/1.1\r\nHost: localhost\r\n"
+			     "Connection: close\r\n\r\n");
+}
+
 static void expect_live_metric(int value)
 {
-	const char *text = http_exchange(http_dial_path(stage.path),
-					 "GET /metrics HTTP/1.1\r\nHost: localhost\r\n"
-					 "Connection: close\r\n\r\n");
 	char line[160];
 
 	snprintf(line, sizeof(line), "\nr3ring_engine_live{engine=\"%s\"} %d\n", name, value);
-	cr_expect(strstr(text, line), "not there: %s", line);
+	cr_expect(strstr(metrics(), line), "not there: %s", line);
+}
+
+/* Of one of its layers at least, or of none. */
+static void expect_layer_metrics(bool there)
+{
+	static const char *const of_layers[] = {"expert_load_ratio", "experts_without_load",
+						"gpu_load_ratio"};
+	const char *text = metrics();
+	char line[160];
+
+	for (size_t i = 0; i < sizeof(of_layers) / sizeof(*of_layers); i++) {
+		snprintf(line, sizeof(line), "\nr3ring_layer_%s{engine=\"%s\"", of_layers[i], name);
+		cr_expect_eq(strstr(text, line) != NULL, there, "%s", line);
+	}
 }
 
 static void expect_offered_to_nobody(void)
@@ -177,11 +200,13 @@ static void expect_ended_by(int signal)
 	start_rank(0);
 	await_channels(1);
 	expect_live_metric(1);
+	expect_layer_metrics(true);
 	expect_granted("first");
 	end_rank(0, signal);
 	cr_assert(becomes("/v1/channels", is_in_state, "ended"));
 	expect_offered_to_nobody();
 	expect_live_metric(0);
+	expect_layer_metrics(false);
 	cr_expect(becomes(of_it("/v1/reservations"), has_none, NULL));
 
 	start_rank(0);
@@ -214,6 +239,40 @@ Test(serve_ended, an_engine_that_had_ended_before_the_server_came_is_never_offer
 	serve_it("before");
 	cr_expect(becomes("/v1/channels", is_in_state, "ended"));
 	expect_offered_to_nobody();
+	free_ranks();
+}
+
+/* Asks for it from the server's first moment on until its end is known. */
+static void expect_no_grant_from_the_start(void)
+{
+	for (bool ended = false; !ended;) {
+		struct http_reply reply = reserve("early"), channels;
+
+		cr_assert_eq(reply.status, 503, "%d", reply.status);
+		json_decref(reply.json);
+		channels = ask("GET", "/v1/channels", NULL);
+		ended = is_in_state(channels.json, "ended");
+		json_decref(channels.json);
+	}
+}
+
+/* Many steps, which take the server some time to read. */
+Test(serve_ended, an_engine_that_had_ended_is_not_offered_while_the_server_starts)
+{
+	enum { STARTS = 8 };
+
+	serve_it("starts");
+	start_rank_of(0, "gpt-oss-20b", "1000", "4000");
+	await_channels(1);
+	cr_assert(becomes(of_it("/v1/load"), has_steps, &(json_int_t){256}));
+	end_rank(0, SIGKILL);
+	cr_assert(becomes("/v1/channels", is_in_state, "ended"));
+	for (int i = 0; i < STARTS; i++) {
+		command_interrupt(&stage.server);
+		command_free(&stage.server);
+		serve_it("starts");
+		expect_no_grant_from_the_start();
+	}
 	free_ranks();
 }
 
