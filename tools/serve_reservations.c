@@ -47,6 +47,15 @@ static bool find_info(const struct wish *wish, uint64_t id, struct r3ring_reserv
 	return r3ring_book_list(wish->book, id - 1, info, 1) == 1 && info->reservation == id;
 }
 
+/* What a client that was not the first to ask, or changed something, has to know. */
+static void add_time_left(const struct wish *wish, uint64_t id, json_t *granted)
+{
+	struct r3ring_reservation_info info;
+
+	if (find_info(wish, id, &info))
+		json_object_set_new(granted, "expires_in_ms", time_left(&info));
+}
+
 /* Who asks for more under a key must not take it for granted because less of it is. */
 static void refuse_other_demand(const struct wish *wish, uint64_t id, struct http_answer *answer)
 {
@@ -178,9 +187,11 @@ void api_reserve(void *context, const struct http_request *request, struct http_
 	if (r == 0 && (wish.labels.class_name || wish.labels.prefix_key))
 		r3ring_history_label(api->history, make.key, &wish.labels);
 	tell(&wish, r, &from, answer);
+	if (r || !from.existed)
+		return;
 	/* By what one that was there before was foretold, the book does not keep. */
-	if (!r && from.existed)
-		json_object_del(answer->json, "predictor");
+	json_object_del(answer->json, "predictor");
+	add_time_left(&wish, from.reservation, answer->json);
 }
 
 /* ---- one reservation: INSTANCE/ID ------------------------------------------ */
@@ -234,13 +245,41 @@ static bool change_demand(struct wish *wish, uint64_t id, struct http_answer *an
 	return r == 0;
 }
 
+/* Whether a request is known to have ended: no end of it will free anything. */
+static bool has_ended(const struct served *served, const char *id)
+{
+	const uint32_t ends = R3RING_SIGNATURE_ENDED | R3RING_SIGNATURE_UNFINISHED;
+	struct r3ring_signature *signature;
+	bool ended = false;
+
+	if (r3ring_signature_create(&signature))
+		return false;
+	if (r3ring_signatures_get(follower_signatures(served_follower(served)), id, signature) == 0)
+		ended = (r3ring_signature_get_info(signature)->flags & ends) ==
+			R3RING_SIGNATURE_ENDED;
+	r3ring_signature_free(signature);
+	return ended;
+}
+
+/* How long one that is committed lasts where that was not said: as long as before when its request
+ * has ended already. 0: no time ends it. */
+static uint64_t time_kept(const struct wish *wish, uint64_t id, uint64_t now)
+{
+	struct r3ring_reservation_info info;
+
+	if (!find_info(wish, id, &info) || !info.expires_ns || !has_ended(wish->served, info.key))
+		return 0;
+	return info.expires_ns > now ? info.expires_ns - now : 1;
+}
+
 /* @ttl_ms: 0 where it was not said. */
 static int renew(const struct wish *wish, uint64_t id, bool commit, uint64_t ttl_ms)
 {
 	uint64_t now = clock_now_ns(), ttl_ns = ttl_ms * NS_PER_MS;
 
 	if (commit)
-		return r3ring_book_commit(wish->book, id, ttl_ns, now);
+		return r3ring_book_commit(wish->book, id,
+					  ttl_ns ? ttl_ns : time_kept(wish, id, now), now);
 	return ttl_ms ? r3ring_book_renew(wish->book, id, ttl_ns, now) : 0;
 }
 
@@ -280,7 +319,9 @@ void api_reservation_change(void *context, const struct http_request *request,
 	if (renew(&wish, id, commit, ttl_ms) == -ENOENT) {
 		json_decref(answer->json);
 		tell(&wish, -ENOENT, NULL, answer);
-	} else if (!answer->json) {
+	} else if (answer->json) {
+		add_time_left(&wish, id, answer->json);
+	} else {
 		tell_state(&wish, id, answer);
 	}
 }

@@ -278,6 +278,63 @@ Test(serve_reservations, a_request_that_is_preempted_keeps_its_reservation_until
 	cr_expect(reservations_become(0));
 }
 
+/* What is left in ms, as the answer to this tells; below 0: no time ends it. */
+static double time_left(const char *method, const char *what, const char *body, int status)
+{
+	struct http_reply reply = ask(method, what, body);
+	const json_t *left = at(reply.json, "expires_in_ms", NULL);
+	double ms = json_is_null(left) ? -1 : json_number_value(left);
+
+	cr_expect_eq(reply.status, status, "%s %s: %d", method, what, reply.status);
+	cr_expect_not_null(left, "%s %s does not tell", method, what);
+	json_decref(reply.json);
+	return ms;
+}
+
+Test(serve_reservations, who_asks_again_is_told_what_time_is_left)
+{
+	double left;
+
+	serve_stage_run(1);
+	expect_reserved("req", 1, 60000, 201);
+	left = time_left("POST", "/v1/reservations", "{\"key\": \"req\", \"ttl_ms\": 3600000}",
+			 200);
+	cr_expect(left > 0 && left < 60000, "%f", left);
+}
+
+static bool is_over(const json_t *answer, const void *unused)
+{
+	(void)unused;
+	return json_is_true(at(answer, "ended", NULL));
+}
+
+/* Its end has freed what it could; a time that the client says counts. */
+Test(serve_reservations, what_is_committed_for_a_request_that_has_ended_keeps_its_time)
+{
+	char where[256];
+	double left;
+
+	serve_stage_run(1);
+	run_to_end(&stage.tool.engine, "req-9", 0, R3RING_END_FINISHED);
+	cr_assert(becomes("/v1/signature?request=req-9", is_over, NULL));
+	reserve_at(where, "req-9");
+	left = time_left("PATCH", where, "{\"commit\": true}", 200);
+	cr_expect(left > 0 && left < 3600000, "%f", left);
+	left = time_left("PATCH", where, "{\"commit\": true, \"tokens\": 2}", 200);
+	cr_expect(left > 0 && left < 3600000, "%f", left);
+	expect_status("PATCH", where, "{\"commit\": true, \"ttl_ms\": 1}", 200);
+	cr_expect(reservations_become(0));
+}
+
+Test(serve_reservations, what_is_committed_for_a_request_that_was_not_seen_to_end_has_no_time)
+{
+	char where[256];
+
+	serve_stage_run(1);
+	reserve_at(where, "next");
+	cr_expect_lt(time_left("PATCH", where, "{\"commit\": true}", 200), 0);
+}
+
 /* One book for both ranks: a request's two tokens are 2 x 6 visits, half of them a GPU's. */
 Test(serve_reservations, ranks_of_an_engine_share_its_gpus_and_each_frees_what_its_requests_held)
 {
