@@ -144,7 +144,7 @@ bool api_engine_runs(const struct served *served, struct http_answer *answer)
 
 /* ---- load ----------------------------------------------------------------- */
 
-bool api_window(const struct http_request *request, enum r3ring_load_over *over,
+bool api_window(const struct http_request *request, const char *more, enum r3ring_load_over *over,
 		struct http_answer *answer)
 {
 	static const char *const names[] = {"steps", "time", "average"};
@@ -159,8 +159,8 @@ bool api_window(const struct http_request *request, enum r3ring_load_over *over,
 			return true;
 		}
 	}
-	http_refuse(answer, MHD_HTTP_BAD_REQUEST, "over=%.32s is none of steps, time, average",
-		    text);
+	http_refuse(answer, MHD_HTTP_BAD_REQUEST, "over=%.32s is none of steps, time, average%s",
+		    text, more);
 	return false;
 }
 
@@ -188,7 +188,8 @@ void api_load(void *context, const struct http_request *request, struct http_ans
 	enum r3ring_load_over over;
 	int r;
 
-	if (!served || !api_window(request, &over, answer) || !api_engine_runs(served, answer) ||
+	if (!served || !api_window(request, "", &over, answer) ||
+	    !api_engine_runs(served, answer) ||
 	    !api_query_number(request, "epoch", 0, UINT64_MAX - 1, &epoch, answer) ||
 	    !api_query_number(request, "counts", 0, 1, &counts, answer))
 		return;

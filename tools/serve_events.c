@@ -206,7 +206,7 @@ static bool read_over(struct events *events, const struct http_request *request,
 	const char *text = http_query(request, "over");
 
 	*sum = text && strcmp(text, "sum") == 0;
-	return *sum || api_window(request, &events->over, answer);
+	return *sum || api_window(request, ", sum", &events->over, answer);
 }
 
 static bool read_channel(struct events *events, const struct http_request *request,

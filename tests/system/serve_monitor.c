@@ -333,7 +333,7 @@ Test(serve_monitor, what_is_asked_wrongly_is_refused_by_name)
 	} wrong[] = {
 		{"/v1/events?interval_ms=1", 400, "interval_ms"},
 		{"/v1/events?interval_ms=9999", 400, "interval_ms"},
-		{"/v1/events?over=never", 400, "over"},
+		{"/v1/events?over=never", 400, "none of steps, time, average, sum"},
 		{"/v1/events?instance=x", 404, "x"},
 		{"/v1/events?channel=nobody/0", 404, "nobody/0"},
 		{"/v1/history?after=x", 400, "after"},
