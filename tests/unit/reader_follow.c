@@ -229,12 +229,12 @@ Test(reader_follow, one_that_can_still_be_read_is_not_passed_over_though_nobody_
 	fake_channel_open(&fourth, 4, 64, 65536);
 	fake_channel_put_schema(&second);
 	fake_channel_put_schema(&fourth);
-	fake_daemon_serve(served, &second);
-	fake_daemon_serve(served, &fourth);
 	fake_channel_end(&second, R3RING_CLOSED_CRASHED, 0);
 	fake_channel_end(&first, R3RING_CLOSED_CRASHED, 0);
 	expect(reader, R3RING_CLOSED, 1, 1);
-	expect_end(reader);
+	expect_end(reader); /* nobody serves another yet */
+	fake_daemon_serve(served, &second);
+	fake_daemon_serve(served, &fourth);
 	expect(reader, R3RING_SCHEMA, 2, 1);
 	expect(reader, R3RING_CLOSED, 2, 2);
 	expect_missed(reader, 1);
