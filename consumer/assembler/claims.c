@@ -87,8 +87,37 @@ void step_claims(struct step *step)
 
 /* ---- of a step that was settled ------------------------------------------- */
 
-/* Rows that others have got: one that is claimed is theirs no more than the span's. */
-static void part_yield(struct part *part, const struct step *step, uint64_t generation,
+/* Whether the part has the row as another pass over one of its positions. */
+static bool part_ran_again(const struct part *part, const struct row *row)
+{
+	for (uint32_t i = 0; part && i < part->attempts; i++)
+		for (uint32_t j = 0; j < part->attempt[i]->contradictions; j++)
+			if (part->attempt[i]->contradiction[j].row == row)
+				return true;
+	return false;
+}
+
+/* Whether a request that claims the row had it before, first or as another pass. */
+static bool was_the_claimer_s(const struct channel *channel, const struct step *step,
+			      const struct row *row)
+{
+	const uint32_t number = row_number(row);
+
+	if (step->row[number])
+		return true;
+	for (uint32_t i = 0; i < step->map.spans; i++) {
+		const struct r3ring_span *span = &step->map.span[i];
+
+		if (has_rows(span) && number >= span->row && number < end_of(span) &&
+		    part_ran_again(part_of(channel, span->request), row))
+			return true;
+	}
+	return false;
+}
+
+/* Rows that others have got: one that is claimed is theirs no more than the span's, unless a cache
+ * found for them what the span's own request had run. */
+static void part_yield(const struct channel *channel, struct part *part, const struct step *step,
 		       const int32_t *claims)
 {
 	for (uint32_t i = 0; i < part->attempts; i++) {
@@ -97,7 +126,9 @@ static void part_yield(struct part *part, const struct step *step, uint64_t gene
 		for (uint32_t position = 0; position < attempt->positions; position++) {
 			struct row *row = attempt->row[position];
 
-			if (row && row_is_of(row, step, generation) && claims[row_number(row)])
+			if (row && row_is_of(row, step, channel->generation) &&
+			    claims[row_number(row)] &&
+			    !(position < attempt->found && was_the_claimer_s(channel, step, row)))
 				row_conflict(row);
 		}
 	}
@@ -117,6 +148,6 @@ void step_claims_again(const struct channel *channel, const struct step *step)
 		others = claims[i] && !step->row[i];
 	if (others)
 		HASH_ITER (hh, channel->parts, part, next)
-			part_yield(part, step, channel->generation, claims);
+			part_yield(channel, part, step, claims);
 	free(claims);
 }

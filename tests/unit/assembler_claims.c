@@ -152,6 +152,29 @@ Test(assembler_claims, spans_after_their_step_was_settled_take_no_row_of_another
 	r3ring_assembled_free(got);
 }
 
+/* Spans that come late say again what their request had, and claim a row that nobody had. */
+Test(assembler_claims, nor_do_they_mar_what_a_cache_found_of_their_own_request)
+{
+	const struct r3ring_span said = keyed_span(1, R3RING_SPAN_COMPUTED, 0, 0, 4, 1);
+	const struct r3ring_span late[] = {computed(1, 0, 0, 4), computed(1, 4, 4, 1)};
+	const uint64_t key = 77;
+	struct r3ring_assembled *got;
+
+	channel.key_kind = R3RING_KEYS_SLOT;
+	channel.tokens_per_key = 4;
+	feed_whole_keys(&channel, 1, 5, &said, 1, &key, 1);
+	feed_begin(&channel, 3, "c", 5, 0);
+	feed_cached(&channel, 2, 3, 4, &key, 1);
+	feed_spans(&channel, 1, late, 2);
+	got = feed_finish(&channel, 3, "c", 6);
+	assert_row(got, 3, 1, 3);
+	assert_row(got, 4, 2, 0);
+	r3ring_assembled_free(got);
+	got = feed_finish(&channel, 1, "a", 6);
+	assert_row(got, 3, 1, 3);
+	r3ring_assembled_free(got);
+}
+
 Test(assembler_claims, a_key_that_was_set_by_a_row_of_two_requests_finds_none)
 {
 	const struct r3ring_span spans[] = {
