@@ -87,13 +87,23 @@ void step_claims(struct step *step)
 
 /* ---- of a step that was settled ------------------------------------------- */
 
+static bool attempt_ran_again(const struct attempt *attempt, const struct row *row)
+{
+	for (uint32_t i = 0; i < attempt->contradictions; i++)
+		if (attempt->contradiction[i].row == row)
+			return true;
+	for (uint32_t i = 0; i < attempt->recomputed; i++)
+		if (attempt->newest[i] == row)
+			return true;
+	return false;
+}
+
 /* Whether the part has the row as another pass over one of its positions. */
 static bool part_ran_again(const struct part *part, const struct row *row)
 {
 	for (uint32_t i = 0; part && i < part->attempts; i++)
-		for (uint32_t j = 0; j < part->attempt[i]->contradictions; j++)
-			if (part->attempt[i]->contradiction[j].row == row)
-				return true;
+		if (attempt_ran_again(part->attempt[i], row))
+			return true;
 	return false;
 }
 

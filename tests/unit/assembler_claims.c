@@ -175,6 +175,27 @@ Test(assembler_claims, nor_do_they_mar_what_a_cache_found_of_their_own_request)
 	r3ring_assembled_free(got);
 }
 
+Test(assembler_claims, nor_what_it_found_of_another_pass_of_that)
+{
+	const struct r3ring_span said = keyed_span(1, R3RING_SPAN_COMPUTED, 0, 0, 4, 1);
+	const struct r3ring_span again = keyed_span(1, R3RING_SPAN_COMPUTED, 3, 0, 1, 1);
+	const struct r3ring_span late[] = {computed(1, 3, 0, 1), computed(1, 4, 1, 1)};
+	const uint64_t key = 77;
+	struct r3ring_assembled *got;
+
+	channel.key_kind = R3RING_KEYS_SLOT;
+	channel.tokens_per_key = 4;
+	feed_whole_keys(&channel, 1, 4, &said, 1, &key, 1);
+	feed_whole_keys(&channel, 2, 2, &again, 1, &key, 1);
+	feed_begin(&channel, 3, "c", 5, 0);
+	feed_cached(&channel, 3, 3, 4, &key, 1);
+	feed_spans(&channel, 2, late, 2);
+	got = feed_finish(&channel, 3, "c", 6);
+	assert_row(got, 2, 1, 2);
+	assert_row(got, 3, 2, 0);
+	r3ring_assembled_free(got);
+}
+
 Test(assembler_claims, a_key_that_was_set_by_a_row_of_two_requests_finds_none)
 {
 	const struct r3ring_span spans[] = {
