@@ -265,14 +265,15 @@ static int walk_open(struct walk *walk, const struct r3ring_segment *segment,
 	return r3ring_cursor_open(&walk->cursor, segment, R3RING_LOSSY, from, seq);
 }
 
-/* Returns 1 with a record, 0 at the end, -EBADMSG where there is none. */
+/* Returns 1 with a record, 0 at the end, -EBADMSG where there is none: of a ring that was not
+ * closed only one that lies is said to have ended. */
 static int walk_next(struct walk *walk, struct r3ring_view *view)
 {
 	while (walk->calls--) {
 		int r = r3ring_cursor_next(walk->cursor, view);
 
 		if (r != -EOVERFLOW && r != -EBADMSG)
-			return r == 1;
+			return r == -EPIPE ? -EBADMSG : r == 1;
 	}
 	return -EBADMSG;
 }

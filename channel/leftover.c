@@ -52,7 +52,7 @@ static int line_write(int list_fd, const char *name, int flags, const char *text
 /* "" where there is none. */
 static void line_read(int list_fd, const char *name, char text[LISTED_TEXT])
 {
-	int fd = openat(list_fd, name + 1, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	int fd = openat(list_fd, name + 1, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	ssize_t got = -1;
 
 	if (fd >= 0) {
@@ -152,7 +152,7 @@ static enum leftover_state judge(int list_fd, const char *name, bool locked)
 enum leftover_state leftover_look(int list_fd, const char *name)
 {
 	enum leftover_state state = LEFTOVER_FOREIGN;
-	int fd = shm_open(name, O_RDWR, 0);
+	int fd = shm_open(name, O_RDWR | O_NONBLOCK, 0);
 	struct stat status;
 
 	if (fd < 0)

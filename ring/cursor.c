@@ -86,14 +86,53 @@ static void skip_until(struct r3ring_cursor *cursor, uint64_t to, uint64_t total
 	cursor->total_known = true;
 }
 
-/* One record whose units nobody can know. */
-static int lose_corrupt(struct r3ring_cursor *cursor)
+/* Records up to @to whose units nobody can know. */
+static int lose_unknown(struct r3ring_cursor *cursor, uint64_t to)
 {
-	note_gap(&cursor->stats, cursor->stats.cursor, cursor->stats.cursor);
-	cursor->stats.lost++;
-	cursor->stats.cursor++;
+	struct r3ring_cursor_stats *stats = &cursor->stats;
+
+	note_gap(stats, stats->cursor, to - 1);
+	stats->lost += to - stats->cursor;
+	stats->cursor = to;
 	cursor->total_known = false;
 	return -EBADMSG;
+}
+
+static int lose_corrupt(struct r3ring_cursor *cursor)
+{
+	return lose_unknown(cursor, cursor->stats.cursor + 1);
+}
+
+/* The next record up to the tail whose slot is not empty; behind the tail when there is none.
+ * Where each slot of the ring is empty there is no more to come either. */
+static uint64_t next_there(const struct r3ring_cursor *cursor, uint64_t tail)
+{
+	const struct r3ring_segment *segment = cursor->segment;
+	const uint64_t last = tail < RING_NUMBER_LIMIT ? tail : RING_NUMBER_LIMIT - 1;
+	const uint64_t first = cursor->stats.cursor + 1;
+
+	for (uint64_t seq = first; seq <= last && seq - first < segment->depth; seq++)
+		/* Pairs with the release of `seq` in the writer's publish. */
+		if (r3ring_load_acquire_u64(&ring_desc(segment, seq)->seq) >= seq)
+			return seq;
+	return last + 1;
+}
+
+/*
+ * The writer lies: its tail or its intent cannot be, or a slot is ahead of the tail. What it says
+ * to be there is lost at once; beyond that there is no more than a ring may hold.
+ */
+static int lose_lies(struct r3ring_cursor *cursor)
+{
+	const struct r3ring_segment *segment = cursor->segment;
+	const uint64_t at = cursor->stats.cursor, tail = r3ring_segment_tail(segment);
+	const bool can_be = tail < RING_NUMBER_LIMIT;
+
+	if (can_be && tail >= at)
+		return lose_unknown(cursor, tail + 1);
+	if (at - (can_be ? tail : segment->header.first_seq) <= segment->depth)
+		return lose_corrupt(cursor);
+	return -EPIPE; /* who lies has ended, closed or not */
 }
 
 /* ---- where to go on ---------------------------------------------------- */
@@ -101,6 +140,8 @@ static int lose_corrupt(struct r3ring_cursor *cursor)
 static int overrun(struct r3ring_cursor *cursor)
 {
 	const struct r3ring_segment *segment = cursor->segment;
+	/* Pairs with the release of `closed` in r3ring_writer_finish(): nothing changes any more. */
+	const bool closed = r3ring_load_acquire_u32(&segment->lines->closed);
 	uint64_t seq, total;
 	struct window window;
 	int rc = -EAGAIN;
@@ -111,7 +152,7 @@ static int overrun(struct r3ring_cursor *cursor)
 	for (int tries = 0; tries < RESUME_TRIES; tries++) {
 		rc = window_find(segment, cursor->stats.cursor + 1, &window);
 		if (rc == -EBADMSG || (!rc && window.tail < cursor->stats.cursor))
-			return lose_corrupt(cursor);
+			return lose_lies(cursor);
 		if (rc)
 			continue;
 		if (cursor->mode == R3RING_LATEST) {
@@ -126,6 +167,8 @@ static int overrun(struct r3ring_cursor *cursor)
 			return -EOVERFLOW;
 		}
 	}
+	if (rc && closed)
+		return lose_lies(cursor);
 	if (rc)
 		return 0; /* overtaken each time: nothing was moved, the next call tries again */
 	lose_until(cursor, window.oldest, window.units_before);
@@ -188,6 +231,7 @@ static int nothing_new(struct r3ring_cursor *cursor)
 {
 	/* Pairs with the release of `closed` in r3ring_writer_finish(). */
 	bool closed = r3ring_load_acquire_u32(&cursor->segment->lines->closed);
+	uint64_t tail;
 
 	if (cursor->streak >= STREAM_RECORDS)
 		look_away();
@@ -197,8 +241,10 @@ static int nothing_new(struct r3ring_cursor *cursor)
 		return 0;
 	cursor->empty_looks = 0;
 	/* A record was there before `closed` and before the tail that covers it. */
-	if (r3ring_segment_tail(cursor->segment) >= cursor->stats.cursor && slot_empty(cursor))
-		return lose_corrupt(cursor);
+	tail = r3ring_segment_tail(cursor->segment);
+	if (tail >= cursor->stats.cursor && cursor->stats.cursor < RING_NUMBER_LIMIT &&
+	    slot_empty(cursor))
+		return lose_unknown(cursor, next_there(cursor, tail));
 	return closed && slot_empty(cursor) ? -EPIPE : 0;
 }
 

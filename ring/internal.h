@@ -123,7 +123,7 @@ struct window {
  * Finds the oldest record in [@from, tail] whose descriptor and payload can be
  * read and whose predecessor's running total is still known.
  * Returns 0, -EAGAIN (the writer overtook the search: again), or -EBADMSG (the
- * tail cannot be true).
+ * tail or the intent cannot be true).
  */
 int window_find(const struct r3ring_segment *segment, uint64_t from, struct window *window);
 

@@ -280,7 +280,8 @@ static struct r3ring_segment *new_handle(const char *name, struct r3ring_error *
 
 static int open_name(const char *name, int flags, struct r3ring_error *err)
 {
-	int fd = shm_open(name, flags, 0);
+	/* A FIFO of that name is not waited for. */
+	int fd = shm_open(name, flags | O_NONBLOCK, 0);
 
 	if (fd < 0)
 		return r3ring_error_set(err, -errno, "opening ring segment %s: %s", name,

@@ -42,6 +42,25 @@ static uint64_t search_begin(const struct r3ring_segment *segment, uint64_t from
 	return begin;
 }
 
+/*
+ * Whether the writer announced more than a ring holds beyond its newest record, which no writer
+ * does: then every record would seem to be overwritten.
+ */
+static bool intent_lies(const struct r3ring_segment *segment, uint64_t tail)
+{
+	struct r3ring_desc last;
+	uint64_t intent;
+
+	if (tail < segment->header.first_seq || desc_copy(segment, tail, &last) != DESC_INTACT)
+		return false;
+	intent = r3ring_load_relaxed_u64(&segment->lines->intent_pos);
+	if (intent < desc_end(&last) || intent - desc_end(&last) <= 2 * segment->arena_bytes)
+		return false;
+	/* While the tail stood still no more than the arena can have been announced. */
+	r3ring_fence_acquire();
+	return r3ring_load_relaxed_u64(&segment->lines->tail_seq) == tail;
+}
+
 int window_find(const struct r3ring_segment *segment, uint64_t from, struct window *window)
 {
 	/* Pairs with the release of tail_seq in the writer's publish. */
@@ -49,7 +68,8 @@ int window_find(const struct r3ring_segment *segment, uint64_t from, struct wind
 	uint64_t low, high, units = 0;
 	bool found = false;
 
-	if (tail < segment->header.first_seq - 1 || tail >= RING_NUMBER_LIMIT)
+	if (tail < segment->header.first_seq - 1 || tail >= RING_NUMBER_LIMIT ||
+	    intent_lies(segment, tail))
 		return -EBADMSG;
 	low = search_begin(segment, from, tail);
 	for (high = tail + 1; low < high;) {

@@ -327,8 +327,8 @@ R3RING_API void r3ring_cursor_close(struct r3ring_cursor *cursor);
  *
  * Returns 1 (a record), 0 (nothing new), -EOVERFLOW (records were lost: stats
  * name the gap; the cursor stands behind it, call again), -EPIPE (all was read
- * and the writer has finished), -EBADMSG (the ring's content is corrupt, the
- * record counts as lost).
+ * and the writer has finished, or it claims more than a ring can hold), -EBADMSG (the
+ * ring's content is corrupt; the record counts as lost, or all that the tail claims).
  * Wait-free but for retries that are bounded by the writer's laps; the 0 behind a
  * run of records takes some microseconds, in which the writer gets ahead. No system
  * call. Its acquire pairs with the release in r3ring_writer_commit().

@@ -2,7 +2,7 @@
 /*
  * Fuzzing the reader of a ring: one byte that says what is put right, then the
  * image of a segment (tests/support/segment_image.h), which ends anywhere. Nothing
- * may be read outside, and accounts must add up whatever a segment says.
+ * may be read outside, accounts must add up, reading must end and tell what it did not give, whatever a segment says.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		segment_image_seal(&image);
 	segment_image_put(memory, &image);
 	segment_image_read(fd, &reading);
-	if (reading.wrong)
+	if (reading.wrong || reading.endless || reading.untold)
 		abort();
 	return 0;
 }

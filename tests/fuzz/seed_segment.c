@@ -1,11 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes seeds for fuzz_segment into the directory given: rings that are empty,
- * begun, and lapped, with everything put right and with nothing. */
+ * begun, and lapped, with everything put right and with nothing, and of writers that lie. */
 #include <stdio.h>
 
 #include "tests/support/segment_image.h"
 
-static int write_seed(const char *dir, unsigned int records, uint8_t control)
+enum lie { NONE, TAIL, TAIL_OF_A_CLOSED, INTENT, LIES };
+
+static void tell_lie(struct segment_image *image, enum lie lie)
+{
+	if (lie == TAIL || lie == TAIL_OF_A_CLOSED)
+		image->lines.tail_seq = 1ull << 61;
+	if (lie == INTENT)
+		image->lines.intent_pos = 1ull << 60;
+	image->lines.closed = lie == TAIL_OF_A_CLOSED;
+}
+
+static int write_seed(const char *dir, unsigned int records, uint8_t control, enum lie lie)
 {
 	struct segment_image image;
 	char path[512];
@@ -13,7 +24,8 @@ static int write_seed(const char *dir, unsigned int records, uint8_t control)
 	int ok;
 
 	segment_image_make(&image, records);
-	snprintf(path, sizeof(path), "%s/records-%u.%u", dir, records, control);
+	tell_lie(&image, lie);
+	snprintf(path, sizeof(path), "%s/records-%u.%u.%d", dir, records, control, (int)lie);
 	file = fopen(path, "wb");
 	ok = file && fwrite(&control, sizeof(control), 1, file) == 1 &&
 	     fwrite(&image, sizeof(image), 1, file) == 1;
@@ -34,8 +46,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	for (unsigned int i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
-		for (uint8_t control = 0; control < 4; control++)
-			if (!write_seed(argv[1], lengths[i], control))
+		for (uint8_t control = 0; control < 4 * LIES; control++)
+			if (!write_seed(argv[1], lengths[i], control % 4, (enum lie)(control / 4)))
 				return 1;
 	return 0;
 }

@@ -228,18 +228,35 @@ static bool read_one(const struct r3ring_segment *segment, struct r3ring_cursor 
 	return rc != 0 && rc != -EPIPE && rc != -EMSGSIZE;
 }
 
+/* Whether the writer's intent says that all was overwritten, and a reader of what is left was
+ * told of no loss. */
+static bool hides(const struct r3ring_segment *segment, const struct r3ring_cursor *cursor)
+{
+	const uint64_t tail = r3ring_segment_tail(segment);
+	struct r3ring_cursor_stats stats;
+	struct r3ring_desc last;
+
+	r3ring_cursor_get_stats(cursor, &stats);
+	return tail >= segment->header.first_seq && tail < RING_NUMBER_LIMIT &&
+	       desc_copy(segment, tail, &last) == DESC_INTACT &&
+	       !desc_payload_kept(segment, desc_end(&last) + 2 * segment->arena_bytes) &&
+	       stats.got + stats.lost == 0;
+}
+
 static void read_as(const struct r3ring_segment *segment, enum r3ring_cursor_mode mode,
 		    enum r3ring_cursor_start from, struct segment_reading *reading)
 {
 	struct r3ring_cursor *cursor;
+	unsigned int call = 0;
 
 	if (r3ring_cursor_open(&cursor, segment, mode, from, SOME_SEQ))
 		return;
 	reading->wrong += !adds_up(cursor);
-	for (unsigned int call = 0; call < CALLS; call++) {
-		if (!read_one(segment, cursor, call, reading))
-			break;
-	}
+	while (call < CALLS && read_one(segment, cursor, call, reading))
+		call++;
+	reading->endless += call == CALLS;
+	reading->untold += mode == R3RING_LOSSY && from == R3RING_FROM_OLDEST &&
+			   hides(segment, cursor);
 	r3ring_cursor_wait(cursor, 0);
 	r3ring_cursor_close(cursor);
 }

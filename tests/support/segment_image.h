@@ -46,6 +46,9 @@ struct r3ring_desc *segment_image_descs(uint8_t *memory);
 
 struct segment_reading {
 	uint64_t opened, got, lost, corrupt;
+	uint64_t endless; /* readings that had no end; */
+	uint64_t untold;  /* and that were told nothing of what an intent hides: of a ring that lies
+			   * still, both are wrong */
 	uint64_t wrong;   /* accounts that do not add up, payloads outside of the segment */
 	unsigned int sum; /* of all bytes seen: keeps the looks from being left out */
 };

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -322,4 +323,19 @@ Test(ring_open, a_segment_of_a_group_of_ours_is_read)
 	cr_assert_eq(fchown(fd, 12345, getegid()), 0);
 	cr_assert_eq(r3ring_segment_open(&segment, ring.name, NULL), 0);
 	r3ring_segment_close(segment);
+}
+
+Test(ring_open, a_fifo_of_a_segment_s_name_is_refused_and_not_waited_for, .timeout = 20)
+{
+	struct r3ring_segment *segment = NULL;
+	struct r3ring_error err = {0};
+	char path[96], name[64];
+
+	snprintf(name, sizeof(name), "/r3ring-test.fifo.%d", getpid());
+	snprintf(path, sizeof(path), "/dev/shm%s", name);
+	cr_assert_eq(mkfifo(path, 0600), 0);
+	cr_expect_eq(r3ring_segment_open(&segment, name, &err), -EBADMSG);
+	cr_expect_eq(r3ring_segment_adopt(&segment, name, &err), -EBADMSG);
+	cr_expect(strstr(err.text, "no shared-memory object"), "%s", err.text);
+	unlink(path);
 }
