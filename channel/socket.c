@@ -39,7 +39,8 @@ static int places_add(struct places *places, const char *dir, const char *below)
 /* The directories to be tried, in order. Returns 0 or -ENAMETOOLONG. */
 static int places_find(struct places *places, const char *runtime_dir)
 {
-	const char *own = runtime_dir ? runtime_dir : getenv("R3RING_RUNTIME_DIR");
+	const bool named = runtime_dir && *runtime_dir;
+	const char *own = named ? runtime_dir : getenv("R3RING_RUNTIME_DIR");
 	const char *xdg = getenv("XDG_RUNTIME_DIR");
 
 	places->count = 0;

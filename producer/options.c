@@ -11,6 +11,8 @@
 #define QUEUE_MAX (1u << 30)
 /* What the smallest ring that serves a channel takes as one record. */
 #define RECORD_BYTES_LEAST 4096u
+/* More than any machine has; sums with it do not wrap. */
+#define BUFFER_MAX (UINT64_C(1) << 48)
 
 #define REFUSE(err, ...) r3ring_error_set(err, -EINVAL, __VA_ARGS__)
 
@@ -152,6 +154,9 @@ static int check_buffer(const struct r3ring_producer_options *options, struct r3
 {
 	uint64_t least = producer_extent_bound(options);
 
+	if (options->buffer_bytes > BUFFER_MAX)
+		return REFUSE(err, "buffer_bytes is %" PRIu64 "; at most %" PRIu64 " are allowed",
+			      options->buffer_bytes, BUFFER_MAX);
 	if (!options->buffer_bytes || options->buffer_bytes >= least)
 		return 0;
 	return REFUSE(err,
@@ -177,6 +182,8 @@ static int check_gpu(const struct r3ring_producer_options *options, struct r3rin
 
 	if (!ret)
 		ret = check_choice("order", options->order, "bell", "event", NULL, err);
+	if (!ret)
+		ret = check_range("reserved", options->reserved, 0, 0, err);
 	return ret ? ret : check_range("side_stream", options->side_stream, 0, 1, err);
 }
 

@@ -38,7 +38,7 @@ typedef void *r3ring_stream;
 
 struct r3ring_producer_options {
 	size_t size;             /* sizeof(struct r3ring_producer_options) */
-	const char *runtime_dir; /* NULL: $R3RING_RUNTIME_DIR and the default places */
+	const char *runtime_dir; /* NULL or "": $R3RING_RUNTIME_DIR and the default places */
 	const char *instance;    /* letters, digits, '.', '_', '-', 1 to 48 */
 	uint32_t rank;
 	uint32_t draft;                          /* 1: channel of a draft model */
@@ -53,16 +53,22 @@ struct r3ring_producer_options {
 	uint32_t replica;                      /* 0: primary of its rows */
 	uint32_t capture_rows;                 /* 1: room for r3ring_capture_rows() */
 	uint64_t weight_version;
-	uint64_t buffer_bytes; /* capture buffer; 0: four of the largest steps */
+	uint64_t buffer_bytes; /* capture buffer; 0: four of the largest steps, see below */
 	uint64_t queue_bytes;  /* submission queue, power of two; 0: 4 MiB */
 	/* on the cuda device; elsewhere without effect: */
 	const char *buffer_export; /* "ipc" handle, "fd", or "auto" (or NULL), see below */
 	const char *order;    /* what the daemon's copies wait for: "bell" (or NULL), "event" */
 	uint32_t side_stream; /* 1: captures run beside the caller's stream, see below */
-	uint32_t reserved;
-	r3ring_log_fn log; /* NULL: silent */
+	uint32_t reserved;    /* 0 */
+	r3ring_log_fn log;    /* NULL: silent */
 	void *log_ctx;
 };
+
+/*
+ * The buffer holds what the daemon has not taken yet, of 256 steps at most. Where max_rows is
+ * small, or the host loaded, four steps pass before the daemon gets a core, and steps are dropped
+ * (and told, `buffer_full`): give then what the steps of some 100 ms take.
+ */
 
 /*
  * The cuda device: the buffer lies on the GPU that is current for the thread that

@@ -202,6 +202,16 @@ Test(producer_open, a_buffer_smaller_than_the_largest_step_is_refused)
 
 	options.buffer_bytes = 64;
 	assert_refused(&options, "buffer_bytes is 64; a step of max_rows 64 needs");
+	options.buffer_bytes = UINT64_MAX;
+	assert_refused(&options, "buffer_bytes is 18446744073709551615; at most 281474976710656");
+}
+
+Test(producer_open, what_is_reserved_is_refused)
+{
+	struct r3ring_producer_options options = fake_service_options(&service);
+
+	options.reserved = 7;
+	assert_refused(&options, "reserved is 7; 0 to 0");
 }
 
 Test(producer_open, what_is_asked_of_a_gpu_is_one_of_its_choices)

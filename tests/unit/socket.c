@@ -64,6 +64,9 @@ Test(socket, a_daemon_is_found_where_it_is, .init = make_directory, .fini = remo
 	fd = socket_connect(NULL, NULL);
 	cr_assert_geq(fd, 0);
 	close(fd);
+	fd = socket_connect("", NULL);
+	cr_assert_geq(fd, 0, "no directory that is named is as none");
+	close(fd);
 	close(listener);
 }
 
