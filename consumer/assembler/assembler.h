@@ -144,12 +144,13 @@ struct channel {
 };
 
 /*
- * Who looks on instead of taking requests: is told of rows as they get their positions and
- * of requests as they go. Then positions do not keep their rows longer than keys may need
+ * Who looks on instead of taking requests: is told of requests as they begin, of rows as they get
+ * their positions, and of requests as they go. Then positions do not keep their rows longer than keys may need
  * them, nothing is given out, and keys are forgotten before requests are evicted.
  */
 struct onlooker {
-	void *ctx; /* NULL: nobody looks on */
+	void *ctx;                                       /* NULL: nobody looks on */
+	void (*begun)(void *ctx, struct request *first); /* of all that live of its text id */
 	void (*placed)(void *ctx, const struct placed_row *placed);
 	void (*over)(void *ctx, struct request *request, uint32_t flags);
 };

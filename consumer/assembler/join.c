@@ -100,9 +100,6 @@ static bool part_may_join(const struct r3ring_assembler *assembler, const struct
 static bool may_join(const struct r3ring_assembler *assembler, const struct request *request,
 		     const struct channel *channel, uint16_t attempt)
 {
-	/* Onlookers know requests by their ids. */
-	if (assembler->onlooker.ctx)
-		return true;
 	for (const struct part *part = request->part; part; part = part->next)
 		if (!part_may_join(assembler, part, channel, attempt))
 			return false;

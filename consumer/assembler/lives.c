@@ -216,7 +216,12 @@ static struct request *request_new(struct r3ring_assembler *assembler,
 	}
 	DL_APPEND(assembler->all, request);
 	request_touch(assembler, request);
+	request->begun = request->touched;
 	assembler->stats.requests_live++;
+	if (assembler->onlooker.ctx)
+		assembler->onlooker.begun(
+			assembler->onlooker.ctx,
+			requests_of(assembler, request->text[0], strlen(request->text[0])));
 	return request;
 }
 

@@ -69,6 +69,7 @@ struct request {
 	bool has_twin;    /* another request of the id was run on the second of these channels, */
 	uint32_t twin[2]; /* while this one was on the first: both say to be the same rank */
 	void *seen;       /* the onlooker's */
+	uint64_t begun;   /* by the assembler's clock, when it was first heard of */
 	struct memory *memory;       /* of the assembler: */
 	uint64_t bytes;              /* what the request takes of it, its rows aside */
 	bool sorted;                 /* see room.c */

@@ -147,6 +147,14 @@ static void count_row(struct r3ring_signatures *signatures, struct slot *slot,
 	signatures->stats.rows_inherited += placed->cached;
 }
 
+/* Those of one text id have a slot each from now on, though nothing of them was run yet: whoever
+ * asks for one is told of the others. */
+void signature_begun(void *ctx, struct request *first)
+{
+	for (struct request *request = first; first->same && request; request = request->same)
+		slot_of(ctx, request);
+}
+
 void signature_row(void *ctx, const struct placed_row *placed)
 {
 	struct r3ring_signatures *signatures = ctx;

@@ -43,7 +43,11 @@ static int assembler_make(struct r3ring_signatures *signatures, struct r3ring_er
 
 	if (r == 0)
 		signatures->assembler->onlooker = (struct onlooker){
-			.ctx = signatures, .placed = signature_row, .over = signature_over};
+			.ctx = signatures,
+			.begun = signature_begun,
+			.placed = signature_row,
+			.over = signature_over,
+		};
 	return r;
 }
 

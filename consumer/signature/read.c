@@ -119,31 +119,53 @@ static void copy_slot(const struct r3ring_signatures *signatures, const struct s
 	}
 }
 
-/* Enters the slot if it is the request's, and @ended or not; NULL: it is not. */
-static struct slot *enter(const struct r3ring_signatures *signatures, uint32_t i, const char *id,
-			  bool ended)
+/* Enters the slot if it is of that id; NULL: it is not. */
+static struct slot *enter(const struct r3ring_signatures *signatures, uint32_t i, const char *id)
 {
 	struct slot *slot = &signatures->slot[i];
 
 	if (!hold_enter(&slot->hold))
 		return NULL; /* it is another's by now */
-	if (strcmp(slot->id, id) == 0 &&
-	    !(r3ring_load_relaxed_u32(&slot->flags) & R3RING_SIGNATURE_ENDED) == !ended)
+	if (strcmp(slot->id, id) == 0)
 		return slot;
 	hold_leave(&slot->hold);
 	return NULL;
 }
 
-static struct slot *find(const struct r3ring_signatures *signatures, const char *id)
+static bool goes_before(const struct slot *slot, const struct slot *other)
 {
-	uint32_t hash = signature_hash(id);
-	struct slot *slot = NULL;
+	const uint32_t ended = r3ring_load_relaxed_u32(&slot->flags) & R3RING_SIGNATURE_ENDED;
+	const uint32_t its = r3ring_load_relaxed_u32(&other->flags) & R3RING_SIGNATURE_ENDED;
 
-	for (int ended = 0; !slot && ended <= 1; ended++)
-		for (uint32_t i = 0; !slot && i < signatures->options.max_requests; i++)
-			if (r3ring_load_relaxed_u32(&signatures->hash[i]) == hash)
-				slot = enter(signatures, i, id, ended);
-	return slot;
+	return ended == its ? slot->begun > other->begun : !ended;
+}
+
+/* One that lives before those that ended, then the newest; entered. @others: how many it was
+ * chosen of, itself not counted. */
+static struct slot *find(const struct r3ring_signatures *signatures, const char *id,
+			 uint32_t *others)
+{
+	const uint32_t hash = signature_hash(id);
+	struct slot *found = NULL;
+
+	*others = 0;
+	for (uint32_t i = 0; i < signatures->options.max_requests; i++) {
+		struct slot *slot = NULL, *other = found;
+
+		if (r3ring_load_relaxed_u32(&signatures->hash[i]) == hash)
+			slot = enter(signatures, i, id);
+		if (!slot)
+			continue;
+		if (!found || goes_before(slot, found))
+			found = slot;
+		else
+			other = slot;
+		if (other) {
+			hold_leave(&other->hold);
+			++*others;
+		}
+	}
+	return found;
 }
 
 int slot_read(const struct r3ring_signatures *signatures, const struct slot *slot,
@@ -164,17 +186,20 @@ int r3ring_signatures_get(const struct r3ring_signatures *signatures, const char
 			  struct r3ring_signature *signature)
 {
 	struct slot *slot;
+	uint32_t others;
 	int r;
 
 	signature->info = (struct r3ring_signature_info){0};
 	if (!id || !id[0])
 		return -ENOENT;
-	slot = find(signatures, id);
+	slot = find(signatures, id, &others);
 	if (!slot)
 		return -ENOENT;
 	r = slot_read(signatures, slot, signature);
 	hold_leave(&slot->hold);
 	if (r < 0)
 		signature->info = (struct r3ring_signature_info){0};
+	else
+		signature->info.same_id = others;
 	return r;
 }

@@ -32,6 +32,7 @@ struct slot {
 	uint32_t hold;
 	uint32_t flags;                  /* read by others */
 	char id[R3RING_TEXT_ID_MAX + 1]; /* "": free */
+	uint64_t begun;                  /* that of its request, and of no other */
 	uint64_t touched;                /* by the feeding thread's clock of rows */
 	uint32_t prompt;                 /* read by others, as what follows */
 	uint64_t updated_ns;
@@ -75,6 +76,7 @@ static inline size_t stage_bytes(const struct r3ring_signatures *signatures, uin
 uint32_t signature_hash(const char *id); /* never 0 */
 
 /* count.c: for the assembler */
+void signature_begun(void *ctx, struct request *first);
 void signature_row(void *ctx, const struct placed_row *placed);
 void signature_over(void *ctx, struct request *request, uint32_t flags);
 

@@ -116,31 +116,20 @@ static struct slot *free_slot(struct r3ring_signatures *signatures)
 
 /* ---- a request's slot ------------------------------------------------------------- */
 
-/* Another request's of the same text id that has ended. */
-static void drop_former(struct r3ring_signatures *signatures, uint32_t hash, const char *id)
+static struct slot *slot_take(struct r3ring_signatures *signatures, const struct request *request)
 {
-	for (uint32_t i = 0; i < signatures->options.max_requests; i++)
-		if (signatures->hash[i] == hash && has_ended(&signatures->slot[i]) &&
-		    strcmp(signatures->slot[i].id, id) == 0 &&
-		    slot_empty(signatures, &signatures->slot[i]))
-			signatures->stats.forgotten++;
-}
+	struct slot *slot = free_slot(signatures);
 
-static struct slot *slot_take(struct r3ring_signatures *signatures, const char *id)
-{
-	uint32_t hash = signature_hash(id);
-	struct slot *slot;
-
-	drop_former(signatures, hash, id);
-	slot = free_slot(signatures);
 	if (!slot && make_room(signatures, NULL))
 		slot = free_slot(signatures);
 	if (!slot || !hold_claim(&slot->hold))
 		return NULL;
-	strncpy(slot->id, id, R3RING_TEXT_ID_MAX);
+	strncpy(slot->id, request->text[0], R3RING_TEXT_ID_MAX);
+	slot->begun = request->begun;
 	slot->prompt = R3RING_UNKNOWN_U32;
 	hold_give_back(&slot->hold);
-	r3ring_store_relaxed_u32(&signatures->hash[index_of(signatures, slot)], hash);
+	r3ring_store_relaxed_u32(&signatures->hash[index_of(signatures, slot)],
+				 signature_hash(slot->id));
 	signatures->stats.live++;
 	return slot;
 }
@@ -151,11 +140,11 @@ struct slot *slot_of(struct r3ring_signatures *signatures, struct request *reque
 	struct slot *slot = request->seen;
 
 	if (!slot) {
-		slot = slot_take(signatures, request->text[0]);
+		slot = slot_take(signatures, request);
 		if (!slot)
 			return NULL;
 		request->seen = slot;
-	} else if (has_ended(slot) || strcmp(slot->id, request->text[0]) != 0) {
+	} else if (slot->begun != request->begun) {
 		return NULL;
 	}
 	slot->touched = ++signatures->touches;

@@ -12,7 +12,9 @@
  * of their keys, whoever ran them. What is not known is counted as missing. A row that was
  * run past a stop that only the end told of stays in it.
  *
- * A request that was preempted goes on in the signature that it had.
+ * A request that was preempted goes on in the signature that it had. Channels share a signature
+ * where they share a request, as an assembler joins them: others that run requests of one text id
+ * have one each, and whoever asks by that id is told how many there are.
  */
 #ifndef R3RING_SIGNATURE_H
 #define R3RING_SIGNATURE_H
@@ -131,6 +133,8 @@ struct r3ring_signature_info {
 	uint64_t rows_missing;
 	uint64_t updated_ns; /* CLOCK_MONOTONIC: when the newest step with a row of it was
 			      * published */
+	uint32_t same_id; /* other requests of that text id whose signatures are kept, that live or
+			      * ended: 0, and it is the only one that can be meant */
 };
 
 struct r3ring_signature;
@@ -141,8 +145,9 @@ R3RING_API int r3ring_signature_create(struct r3ring_signature **signature);
 R3RING_API void r3ring_signature_free(struct r3ring_signature *signature);
 
 /*
- * Copies the signature of a request; one that lives goes before one that ended. Never
- * waits. Any thread. Counts of a step that is being added just then may be there in part.
+ * Copies the signature of a request. Of several that have that text id one that lives goes before
+ * those that ended, then the one whose beginning was read last; never a sum of them, and how many
+ * others there are is in `same_id`. Never waits. Any thread. Counts of a step that is being added just then may be there in part.
  *
  * @id: its text id.
  *

@@ -320,7 +320,7 @@ Test(signature, pipeline_stages_have_their_layers_beside_one_another)
 
 	stage.first_layer = FEED_LAYERS;
 	from.rank.pp.size = 2;
-	stage.rank.pp.size = 2;
+	stage.rank.pp = (struct r3ring_coordinate){1, 2};
 	feed_schema(&from);
 	feed_schema(&stage);
 	feed_begin(&from, 1, "a", 3, 0);
@@ -444,7 +444,9 @@ Test(signature, a_new_request_of_a_text_id_has_a_signature_of_its_own)
 	live(2, "a", 2);
 	add(&expected, R3RING_SIGNATURE_PREFILL, 2, 0, 3);
 	expect("a", &expected);
-	cr_assert_eq(stats_of().live + stats_of().ended, 1);
+	cr_assert_eq(get("a")->same_id, 1);
+	cr_assert_eq(stats_of().live, 1);
+	cr_assert_eq(stats_of().ended, 1);
 }
 
 Test(signature, a_row_that_two_requests_claim_is_counted_for_neither)
