@@ -260,6 +260,14 @@ const char *r3ring_requests_id(const struct r3ring_requests *requests, uint64_t 
 	return request && !request->contradicted ? request->id : NULL;
 }
 
+bool r3ring_requests_runs(const struct r3ring_requests *requests, const char *id)
+{
+	for (const struct request *request = requests->live; request; request = request->hh.next)
+		if (strcmp(request->id, id) == 0)
+			return true;
+	return false;
+}
+
 bool r3ring_requests_ready(const struct r3ring_requests *requests)
 {
 	return requests->ready;

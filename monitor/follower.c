@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "channel/socket.h"
 #include "monitor/follower.h"
 
 struct follower {
@@ -28,6 +29,7 @@ struct follower {
 struct heard {
 	struct r3ring_requests *names; /* what its handles mean */
 	uint64_t generation;           /* of its newest record; 0: none yet */
+	bool follows;                  /* of a draft model, or a copy */
 };
 
 struct followed {
@@ -56,6 +58,13 @@ static void note_channel(struct follower *follower, uint32_t channel, const char
 	pthread_mutex_unlock(&follower->lock);
 }
 
+static bool is_draft(const char *name)
+{
+	struct r3ring_channel_name parsed;
+
+	return channel_name_parse(&parsed, name, NULL) == 0 && parsed.draft;
+}
+
 static int take_channel(void *context, uint32_t channel, const char *name)
 {
 	struct follower *follower = context;
@@ -64,7 +73,8 @@ static int take_channel(void *context, uint32_t channel, const char *name)
 	if (!heard)
 		return -ENOMEM;
 	follower->heard = heard;
-	heard[channel] = (struct heard){.names = r3ring_requests_create()};
+	heard[channel] =
+		(struct heard){.names = r3ring_requests_create(), .follows = is_draft(name)};
 	if (!heard[channel].names)
 		return -ENOMEM;
 	follower->named = channel + 1;
@@ -117,10 +127,11 @@ static void take_record(void *context, uint32_t channel, const char *name,
 	if (record->type == R3RING_SCHEMA) {
 		note_model(follower, channel, r == -EPROTO);
 		note_ranks(follower, &record->u.schema.head);
+		heard->follows |= record->u.schema.head.replica != 0;
 	}
+	r3ring_requests_feed(heard->names, view, record);
 	if (follower->hooks.record)
 		follower->hooks.record(follower->hooks.context, heard->names, view, record);
-	r3ring_requests_feed(heard->names, view, record);
 }
 
 static void take_gap(void *context, uint32_t channel)
@@ -290,6 +301,15 @@ bool follower_channel_ended(struct follower *follower, uint32_t channel)
 	ended = channel < follower->channels && follower->channel[channel].ended;
 	pthread_mutex_unlock(&follower->lock);
 	return ended;
+}
+
+bool follower_runs(struct follower *follower, const char *id)
+{
+	for (uint32_t i = 0; i < follower->named; i++)
+		if (!follower->heard[i].follows && !follower_channel_ended(follower, i) &&
+		    r3ring_requests_runs(follower->heard[i].names, id))
+			return true;
+	return false;
 }
 
 int follower_load_channel(struct follower *follower, const char *name)

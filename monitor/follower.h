@@ -20,8 +20,8 @@ struct follower;
 /* For who wants to know more than load and signatures; the follower's thread calls. */
 struct follower_hooks {
 	void *context;
-	/* A record, once load and signatures have it; @names: what its channel's handles mean,
-	 * before the record itself is known to them. NULL: none. */
+	/* A record, once load, signatures and names have it; @names: what its channel's handles
+	 * mean. NULL: none. */
 	void (*record)(void *context, const struct r3ring_requests *names,
 		       const struct r3ring_view *view, const struct r3ring_record *record);
 	/* A channel has begun another generation: its epochs begin anew. Called before anything of
@@ -77,6 +77,10 @@ bool follower_channel_ended(struct follower *follower, uint32_t channel);
 /* Name of a channel, which has the same index in the load; "" beyond what there are. Any
  * thread. */
 void follower_channel_name(struct follower *follower, uint32_t channel, char name[128]);
+
+/* Whether any channel that has not ended runs a request of that text id; draft models and copies
+ * aside, which run what others do. Only in hooks. */
+bool follower_runs(struct follower *follower, const char *id);
 
 /* Index of a channel in the load; -ENOENT: no such channel. Any thread. */
 int follower_load_channel(struct follower *follower, const char *name);

@@ -204,6 +204,10 @@ R3RING_API void r3ring_requests_gap(struct r3ring_requests *requests);
  */
 R3RING_API const char *r3ring_requests_id(const struct r3ring_requests *requests, uint64_t handle);
 
+/* Whether a request of that text id was said to run and not to have ended since, be that certain or
+ * not. */
+R3RING_API bool r3ring_requests_runs(const struct r3ring_requests *requests, const char *id);
+
 /* Whether a keyframe or the generation's beginning was seen. */
 R3RING_API bool r3ring_requests_ready(const struct r3ring_requests *requests);
 

@@ -201,7 +201,8 @@ R3RING_API int r3ring_book_update(struct r3ring_book *book, uint64_t reservation
 /* Returns 0, -ENOENT. */
 R3RING_API int r3ring_book_free(struct r3ring_book *book, uint64_t reservation);
 
-/* For a REQUEST END: frees the reservation under that key. Returns 0, -ENOENT. */
+/* For a REQUEST END: frees the reservation under that key. Where ranks use the same ids, for the end
+ * of the last of them that runs (r3ring_requests_runs()). Returns 0, -ENOENT. */
 R3RING_API int r3ring_book_ended(struct r3ring_book *book, const char *key);
 
 /* Frees what an owner that died held. Returns how many. */

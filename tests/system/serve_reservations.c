@@ -358,6 +358,85 @@ Test(serve_reservations, ranks_of_an_engine_share_its_gpus_and_each_frees_what_i
 	engine_close(&other);
 }
 
+static int64_t begin(struct engine *engine, const char *id)
+{
+	const struct r3ring_request info = {.size = sizeof(info), .id = id, .prompt_tokens = 1};
+	int64_t handle = r3ring_request_begin(engine->producer, &info);
+
+	cr_assert_gt(handle, 0);
+	return handle;
+}
+
+static void open_other(struct engine *other)
+{
+	struct r3ring_error err;
+
+	cr_assert_eq(engine_open_rank(other, stage.tool.daemon.dir, serve_stage_instance(),
+				      (struct engine_rank){.rank = 1}, 64, &err),
+		     0, "%s", err.text);
+}
+
+static bool is_one_of_two(const json_t *answer, const void *unused)
+{
+	(void)unused;
+	return json_integer_value(at(answer, "same_id", NULL)) == 1;
+}
+
+static void finish(struct engine *engine, int64_t handle)
+{
+	r3ring_request_end(engine->producer, handle, R3RING_END_FINISHED, 0, R3RING_UNKNOWN_U32);
+}
+
+Test(serve_reservations, what_two_ranks_run_under_one_id_is_freed_when_the_last_of_them_ends)
+{
+	struct engine other = {0};
+	int64_t first, second;
+
+	serve_stage_run(1);
+	open_other(&other);
+	expect_reserved("twin", 1, 3600000, 201);
+	expect_reserved("after", 1, 3600000, 201);
+	first = begin(&stage.tool.engine, "twin");
+	second = begin(&other, "twin");
+	engine_step(&other, second, 1);
+	engine_step(&stage.tool.engine, first, 1);
+	cr_assert(becomes("/v1/signature?request=twin", is_one_of_two, NULL));
+	finish(&stage.tool.engine, first);
+	/* Once this one is freed, the end before it was read. */
+	run_to_end(&stage.tool.engine, "after", 0, R3RING_END_FINISHED);
+	cr_expect(reservations_become(1));
+	/* Several turns later, too. */
+	engine_step(&other, second, 1);
+	expect_reserved("brief", 1, 100, 201);
+	cr_expect(reservations_become(1));
+	cr_expect(becomes("/v1/reservations", is_all_there_is, "twin"));
+	finish(&other, second);
+	engine_step(&other, 0, 1);
+	cr_expect(reservations_become(0));
+	engine_close(&other);
+}
+
+Test(serve_reservations, a_rank_that_goes_without_an_end_holds_nothing_up)
+{
+	struct engine other = {0};
+	int64_t first, second;
+
+	serve_stage_run(1);
+	open_other(&other);
+	expect_reserved("twin", 1, 3600000, 201);
+	expect_reserved("after", 1, 3600000, 201);
+	first = begin(&stage.tool.engine, "twin");
+	second = begin(&other, "twin");
+	engine_step(&other, second, 1);
+	engine_step(&stage.tool.engine, first, 1);
+	cr_assert(becomes("/v1/signature?request=twin", is_one_of_two, NULL));
+	finish(&stage.tool.engine, first);
+	run_to_end(&stage.tool.engine, "after", 0, R3RING_END_FINISHED);
+	cr_expect(reservations_become(1));
+	engine_close(&other);
+	cr_expect(reservations_become(0));
+}
+
 Test(serve_reservations, the_end_of_a_request_frees_what_was_reserved_for_it)
 {
 	const struct r3ring_request info = {.size = sizeof(info), .id = "req-9"};

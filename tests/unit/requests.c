@@ -328,3 +328,17 @@ Test(requests, destroying_nothing_is_fine)
 {
 	r3ring_requests_destroy(NULL);
 }
+
+Test(requests, an_id_runs_from_its_beginning_until_the_last_handle_of_it_ended)
+{
+	beginning();
+	cr_expect_not(r3ring_requests_runs(requests, "a"));
+	begin(1, "a");
+	begin(2, "b");
+	begin(3, "a");
+	end(1);
+	cr_expect(r3ring_requests_runs(requests, "a"));
+	end(3);
+	cr_expect_not(r3ring_requests_runs(requests, "a"));
+	cr_expect(r3ring_requests_runs(requests, "b"));
+}
