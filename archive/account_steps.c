@@ -248,6 +248,28 @@ static bool is_of_ids(size_t index)
 	       index == offsetof(struct r3ring_totals, ids_out_of_range) / sizeof(uint64_t);
 }
 
+/* Behind a gap losses may be more than was told, and never fewer. */
+static int check_behind_gap(const struct account_totals *before, const struct archive_item *item,
+			    const struct r3ring_totals *said, struct r3ring_error *err)
+{
+	const struct r3ring_totals *base = &before->base, *seen = &before->seen;
+
+	for (uint32_t cause = 0; cause < R3RING_CAUSE_COUNT; cause++) {
+		uint64_t steps = base->lost_steps[cause] + seen->lost_steps[cause];
+		uint64_t rows = base->lost_rows[cause] + seen->lost_rows[cause];
+
+		if (said->lost_steps[cause] >= steps && said->lost_rows[cause] >= rows)
+			continue;
+		return account_lie(err, item,
+				   "a keyframe says %" PRIu64 " steps (%" PRIu64
+				   " rows) are lost of cause %s, but by the records it is "
+				   "%" PRIu64 " (%" PRIu64 ") at least",
+				   said->lost_steps[cause], said->lost_rows[cause],
+				   r3ring_cause_name(cause), steps, rows);
+	}
+	return 0;
+}
+
 int account_take_keyframe(struct account *account, const struct archive_item *item,
 			  const struct r3ring_keyframe_record *keyframe, struct r3ring_error *err)
 {
@@ -261,7 +283,7 @@ int account_take_keyframe(struct account *account, const struct archive_item *it
 	account->totals = (struct account_totals){.base = keyframe->totals, .whole = true};
 	count_up_to(account, keyframe->step);
 	if (!before.whole)
-		return 0;
+		return check_behind_gap(&before, item, &keyframe->totals, err);
 	for (size_t i = 0; i < COUNT; i++) {
 		if (said[i] == base[i] + seen[i] || (before.skipped && is_of_ids(i)))
 			continue;

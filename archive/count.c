@@ -22,10 +22,6 @@ static void count_decoded(struct archive_verified *to, const struct r3ring_recor
 		to->requests_begun += record->u.request.head.event == R3RING_REQUEST_BEGIN;
 		to->requests_ended += record->u.request.head.event == R3RING_REQUEST_END;
 		break;
-	case R3RING_LOST:
-		to->lost_steps[record->u.lost.cause] += record->u.lost.steps;
-		to->lost_rows[record->u.lost.cause] += record->u.lost.rows;
-		break;
 	default:
 		break;
 	}

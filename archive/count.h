@@ -7,7 +7,8 @@
 #include "archive/verify.h"
 
 /*
- * Adds an entry to @to: records, steps, rows, requests, losses, gaps, resumptions.
+ * Adds an entry to @to: records, steps, rows, requests, gaps, resumptions; no losses of channels
+ * (archive/losses.h).
  *
  * @decoded: what a RECORD was decoded to; NULL where that failed, or of other kinds.
  */

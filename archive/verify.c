@@ -104,6 +104,7 @@ static int take_channels_entry(struct verifying *v, const struct archive_item *i
 	decoded = decode(v, account, item, &record);
 	v->verified->generations += is_new_generation(account, item);
 	archive_count(v->verified, item, decoded);
+	archive_losses_take(&account->losses, item, decoded, true);
 	code = account_take(account, item, decoded, &why);
 	if (code < 0)
 		return r3ring_error_set(v->err, code, "%s", why.text);
@@ -190,6 +191,8 @@ static int verify(struct verifying *v, const char *dir)
 	code = read_all(v);
 	archive_verified_describe(v->verified, v->reader);
 	v->verified->channels = v->count;
+	for (uint32_t i = 0; i < v->count; i++)
+		lost_account_add(&v->verified->lost, &v->accounts[i].losses.of.account);
 	return code ? code : verify_index_finish(v->index);
 }
 

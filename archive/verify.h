@@ -14,6 +14,7 @@
 
 #include "archive/reader.h"
 #include "archive/unread.h"
+#include "consumer/channel_losses.h"
 
 struct archive_verified {
 	uint64_t problems; /* told */
@@ -30,8 +31,8 @@ struct archive_verified {
 	uint64_t rows;       /* tokens of the steps announced */
 	uint64_t layer_rows; /* tokens x layers that are there */
 	uint64_t requests_begun, requests_ended;
-	uint64_t lost_steps[R3RING_CAUSE_COUNT], lost_rows[R3RING_CAUSE_COUNT]; /* by LOST */
-	uint64_t gaps[ARCHIVE_GAP_CAUSES];                                      /* by cause */
+	struct lost_account lost;                 /* by the channels themselves */
+	uint64_t gaps[ARCHIVE_GAP_CAUSES];        /* by cause */
 	uint64_t gap_records[ARCHIVE_GAP_CAUSES]; /* of known number */
 	uint64_t gaps_unsized;
 	uint64_t resumed;   /* how often a recorder went on */

@@ -320,7 +320,7 @@ static int take(struct gathering *g, const struct archive_item *item)
 {
 	struct report_channel *channel;
 	struct r3ring_record record;
-	bool decoded;
+	bool decoded, timely;
 
 	if (item->kind == ARCHIVE_RESUMED) {
 		archive_count(&g->report->counts, item, NULL);
@@ -333,7 +333,9 @@ static int take(struct gathering *g, const struct archive_item *item)
 	if (!channel)
 		return no_memory(g);
 	decoded = item->kind == ARCHIVE_RECORD && decode(g, item, &record);
-	if (in_time(g->options, item->time_ns)) {
+	timely = in_time(g->options, item->time_ns);
+	archive_losses_take(&channel->losses, item, decoded ? &record : NULL, timely);
+	if (timely) {
 		archive_count(&channel->counts, item, decoded ? &record : NULL);
 		archive_count(&g->report->counts, item, decoded ? &record : NULL);
 	}
@@ -387,12 +389,23 @@ static int check_found(struct gathering *g)
 	return 0;
 }
 
+static void count_losses(struct report *report)
+{
+	for (uint32_t i = 0; i < report->channels; i++) {
+		struct report_channel *channel = &report->channel[i];
+
+		channel->counts.lost = channel->losses.of.account;
+		lost_account_add(&report->counts.lost, &channel->counts.lost);
+	}
+}
+
 static int finish(struct gathering *g)
 {
 	struct r3ring_assembler_stats stats;
 	struct r3ring_load_stats load;
 	int r;
 
+	count_losses(g->report);
 	r3ring_assembler_flush(g->assembler);
 	r = take_requests(g, g->report->counts.last_ns);
 	if (r == 0)

@@ -63,15 +63,6 @@ uint64_t page_run_cells(const struct report_coverage *coverage)
 	return coverage->valid + page_lost_cells(coverage);
 }
 
-static uint64_t lost_steps(const struct report *report)
-{
-	uint64_t steps = 0;
-
-	for (uint32_t cause = 0; cause < R3RING_CAUSE_COUNT; cause++)
-		steps += report->counts.lost_steps[cause];
-	return steps;
-}
-
 static uint64_t gaps(const struct report *report)
 {
 	uint64_t sum = 0;
@@ -96,7 +87,8 @@ static void state_of_memory(FILE *out, const struct report_coverage *coverage)
 
 static void state_of_losses(FILE *out, const struct report *report)
 {
-	const uint64_t cells = page_lost_cells(&report->coverage), steps = lost_steps(report);
+	const uint64_t cells = page_lost_cells(&report->coverage),
+		       steps = lost_account_steps(&report->counts.lost);
 
 	if (!cells && !steps && !gaps(report) && !report->problems) {
 		fprintf(out,
@@ -111,6 +103,7 @@ static void state_of_losses(FILE *out, const struct report *report)
 	fputs(" of ", out);
 	html_number(out, page_run_cells(&report->coverage));
 	fputs(" cells (tokens × layers) of requests, ", out);
+	fputs(report->counts.lost.unproved ? "at least " : "", out);
 	html_number(out, steps);
 	fputs(" steps by the channels, and ", out);
 	html_number(out, gaps(report));

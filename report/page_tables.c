@@ -100,20 +100,42 @@ void page_coverage(FILE *out, const struct report *report)
 
 /* ---- channels ------------------------------------------------------------------------ */
 
+/* What of it is known by totals only, and what may be lost beyond. */
+static void lost_unheard(FILE *out, const struct lost_account *lost)
+{
+	const uint64_t steps = lost_account_unheard(lost);
+
+	if (steps) {
+		fputs(" (of these ", out);
+		html_number(out, steps);
+		fputs(" steps told by totals only: their records fell into a gap)", out);
+	}
+	if (lost->unproved)
+		fprintf(out,
+			"%s (at least: behind %" PRIu64
+			" gaps no keyframe came that would tell more)",
+			lost_account_steps(lost) ? "" : "by the channel: nothing that is known",
+			lost->unproved);
+}
+
 static void lost_by_channel(FILE *out, const struct archive_verified *counts)
 {
+	const struct lost_account *lost = &counts->lost;
 	const char *separator = "";
 
 	for (uint32_t cause = 0; cause < R3RING_CAUSE_COUNT; cause++) {
-		if (!counts->lost_steps[cause] && !counts->lost_rows[cause])
+		if (!lost->steps[cause] && !lost->rows[cause])
 			continue;
 		fprintf(out, "%s%s: ", separator, r3ring_cause_name(cause));
-		html_number(out, counts->lost_steps[cause]);
+		html_number(out, lost->steps[cause]);
 		fputs(" steps (", out);
-		html_number(out, counts->lost_rows[cause]);
+		html_number(out, lost->rows[cause]);
 		fputs(" rows)", out);
 		separator = "; ";
 	}
+	lost_unheard(out, lost);
+	if (lost->unproved)
+		separator = "; ";
 	for (uint32_t cause = ARCHIVE_GAP_LATE; cause < ARCHIVE_GAP_CAUSES; cause++) {
 		if (!counts->gaps[cause])
 			continue;

@@ -13,6 +13,7 @@
 
 #include <r3ring/load.h>
 
+#include "archive/losses.h"
 #include "archive/reader.h"
 #include "archive/verify.h"
 #include "report/placing.h"
@@ -33,6 +34,7 @@ struct report_options {
 struct report_channel {
 	char *name;                     /* NULL: not of what was asked for */
 	struct archive_verified counts; /* its own */
+	struct archive_losses losses;   /* of `counts`, while it is read */
 };
 
 /* What became of the cells of all requests. */

@@ -13,6 +13,8 @@
 #include <r3ring/reader.h>
 #include <r3ring/record.h>
 
+#include "consumer/channel_losses.h"
+
 /* One record, read whole, with the table that names its requests. */
 struct dump_item {
 	const struct r3ring_view *view;
@@ -126,7 +128,7 @@ struct dump_count {
 	uint64_t last_step; /* of the newest LAYER record */
 	uint16_t last_layer;
 	uint64_t layers_missing[R3RING_CAUSE_COUNT];
-	uint64_t lost_steps[R3RING_CAUSE_COUNT], lost_rows[R3RING_CAUSE_COUNT];
+	struct channel_losses losses; /* the channel's own */
 	uint64_t gaps, gap_records;
 	uint64_t missed; /* generations */
 	uint64_t unreadable;

@@ -50,14 +50,6 @@ static void count_step_end(struct dump_count *count, const struct r3ring_record 
 	}
 }
 
-static void count_lost(struct dump_count *count, const struct r3ring_lost_record *lost)
-{
-	if (lost->cause >= R3RING_CAUSE_COUNT)
-		return;
-	count->lost_steps[lost->cause] += lost->steps;
-	count->lost_rows[lost->cause] += lost->rows;
-}
-
 static void count_request(struct dump_count *count, const struct r3ring_request_record *request)
 {
 	if (request->event == R3RING_REQUEST_BEGIN)
@@ -82,7 +74,8 @@ static void count_content(struct dump_count *count, const struct r3ring_record *
 		count_step_end(count, record);
 		break;
 	case R3RING_LOST:
-		count_lost(count, &record->u.lost);
+	case R3RING_KEYFRAME:
+		channel_losses_record(&count->losses, record, true);
 		break;
 	case R3RING_CLOSED:
 		count->crashes += record->u.closed.reason == R3RING_CLOSED_CRASHED;
@@ -97,8 +90,10 @@ static void count_sequence(struct dump_count *count, const struct r3ring_view *v
 	if (!count->first_seq)
 		count->first_seq = view->seq;
 	count->last_seq = view->seq;
-	if (!count->generations || count->generation != view->generation)
+	if (!count->generations || count->generation != view->generation) {
 		count->generations++;
+		channel_losses_generation(&count->losses, view->seq == 1);
+	}
 	count->generation = view->generation;
 }
 
@@ -119,6 +114,9 @@ int dump_count_gap(void *ctx, const struct dump_gap *gap)
 {
 	struct dump_count *count = ctx;
 
+	/* In front of a first record nothing is missing of what it came for. */
+	if (count->generations)
+		channel_losses_gap(&count->losses, true);
 	count->gaps += !gap->missed;
 	count->gap_records += gap->lost;
 	count->missed += gap->missed;
@@ -177,18 +175,27 @@ static void print_types(const struct dump_count *count)
 /* One line a cause that took something; whether there was one. */
 static bool print_losses(const struct dump_count *count)
 {
-	bool any = false;
+	const struct lost_account *lost = &count->losses.account;
+	bool any = lost->unproved > 0;
 
 	for (uint32_t cause = 0; cause < R3RING_CAUSE_COUNT; cause++) {
-		if (!count->lost_steps[cause] && !count->lost_rows[cause] &&
-		    !count->layers_missing[cause])
+		if (!lost->steps[cause] && !lost->rows[cause] && !count->layers_missing[cause])
 			continue;
 		fprintf(count->out,
 			"  %-18s steps %" PRIu64 ", rows %" PRIu64 ", layers %" PRIu64 "\n",
-			r3ring_cause_name(cause), count->lost_steps[cause], count->lost_rows[cause],
+			r3ring_cause_name(cause), lost->steps[cause], lost->rows[cause],
 			count->layers_missing[cause]);
 		any = true;
 	}
+	if (lost_account_unheard(lost))
+		fprintf(count->out,
+			"  %-18s steps %" PRIu64 ", told by totals only: their records fell into a "
+			"gap\n",
+			"of these", lost_account_unheard(lost));
+	if (lost->unproved)
+		fprintf(count->out,
+			"  %-18s behind %" PRIu64 " gaps no keyframe came that would tell more\n",
+			"at least", lost->unproved);
 	if (count->gaps) {
 		fprintf(count->out, "  %-18s records %" PRIu64 ", in %" PRIu64 " gaps\n",
 			"reader_overrun", count->gap_records, count->gaps);

@@ -9,6 +9,7 @@
 #include "archive/verify.h"
 #include "tools/export.h"
 #include "tools/json_values.h"
+#include "tools/lost_text.h"
 #include "tools/plain_text.h"
 
 #define TIME_TEXT 32
@@ -88,6 +89,7 @@ void export_print_losses(const struct export_losses *losses)
 {
 	print_rotated(&losses->rotated);
 	print_damage(&losses->damage);
+	lost_text_print(stderr, "  ", &losses->channels);
 	if (!losses->gaps)
 		return;
 	fprintf(stderr,
@@ -195,10 +197,13 @@ json_t *export_json_losses(const struct export_losses *losses)
 
 	for (uint32_t i = 0; told && i < losses->told; i++)
 		json_array_append_new(told, json_gap(&losses->gap[i]));
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "gaps", json_u64(losses->gaps),
-			 "records", json_u64(losses->records), "gaps_of_unknown_size",
-			 json_u64(losses->unsized), "told", told, "rotated_out",
-			 json_rotated(&losses->rotated), "damage", json_damage(&losses->damage));
+	return json_pack(
+		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "gaps", json_u64(losses->gaps),
+		"by_channels", json_lost(losses->channels.steps, losses->channels.rows, "none"),
+		"by_totals_only", lost_text_unheard_json(&losses->channels), "gaps_unproved",
+		json_u64(losses->channels.unproved), "records", json_u64(losses->records),
+		"gaps_of_unknown_size", json_u64(losses->unsized), "told", told, "rotated_out",
+		json_rotated(&losses->rotated), "damage", json_damage(&losses->damage));
 }
 
 static json_t *json_channel(const char *name)

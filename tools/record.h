@@ -15,6 +15,7 @@
 #include <r3ring/record.h>
 
 #include "archive/writer.h"
+#include "consumer/channel_losses.h"
 
 struct record_options {
 	const char *instance;
@@ -26,17 +27,16 @@ struct record_options {
 
 /* What came of it. */
 struct record_report {
-	uint64_t records;   /* read and given to the archive */
-	uint64_t lost;      /* in gaps of known size */
-	uint64_t gaps;      /* all, also those of unknown size */
-	uint64_t unsized;   /* of these gaps */
-	uint64_t missed;    /* generations that were gone before it came to them */
-	uint64_t corrupt;   /* records that the ring's reader refused */
-	uint64_t demotions; /* how often a channel no longer waited for it */
-	/* What the channels themselves announced as lost: of records that were recorded. */
-	uint64_t lost_steps[R3RING_CAUSE_COUNT], lost_rows[R3RING_CAUSE_COUNT];
-	uint64_t partial_steps; /* with layers missing */
-	uint64_t layers;        /* that --layers keeps, of all channels' schemas */
+	uint64_t records;                  /* read and given to the archive */
+	uint64_t lost;                     /* in gaps of known size */
+	uint64_t gaps;                     /* all, also those of unknown size */
+	uint64_t unsized;                  /* of these gaps */
+	uint64_t missed;                   /* generations that were gone before it came to them */
+	uint64_t corrupt;                  /* records that the ring's reader refused */
+	uint64_t demotions;                /* how often a channel no longer waited for it */
+	struct lost_account channels_lost; /* what the channels themselves lost in its time */
+	uint64_t partial_steps;            /* with layers missing */
+	uint64_t layers;                   /* that --layers keeps, of all channels' schemas */
 	uint64_t schemas;
 	uint32_t channels;
 	uint64_t ns; /* since the first channel was there */
@@ -78,8 +78,9 @@ int record_print_json(const struct record_options *options, const struct record_
 
 /* ---- record_content.c ------------------------------------------------------ */
 
-/* Counts what a record says of losses. */
-void record_content_note(struct record_report *report, const struct r3ring_view *view);
+/* Counts what a record says of losses; @losses: its channel's. */
+void record_content_note(struct record_report *report, struct channel_losses *losses,
+			 const struct r3ring_view *view);
 
 /* Looks in a SCHEMA record for layers that @archive keeps; tells where there is none. */
 void record_content_schema(struct record_report *report, const char *channel,
@@ -104,11 +105,12 @@ struct record_channel {
 	bool resumed;        /* the archive had it */
 	uint64_t generation; /* of the newest entry */
 	uint8_t uuid[16];
-	uint64_t seq;  /* of its last record or gap */
-	uint64_t lost; /* of this generation, as told */
-	bool closed;   /* CLOSED was its last record */
-	bool demoted;  /* told */
-	bool known;    /* its layers were looked at */
+	uint64_t seq;                 /* of its last record or gap */
+	uint64_t lost;                /* of this generation, as told */
+	bool closed;                  /* CLOSED was its last record */
+	bool demoted;                 /* told */
+	bool known;                   /* its layers were looked at */
+	struct channel_losses losses; /* since this recorder began */
 };
 
 struct record_channels {

@@ -120,6 +120,13 @@ static int put_gap(struct record_channels *channels, struct record_channel *chan
 
 /* ---- generations -------------------------------------------------------- */
 
+/* Whether what is missing now is missing since this recorder began: its predecessor's archive
+ * may have ended long ago. */
+static bool in_its_time(const struct record_channel *channel)
+{
+	return channel->read || !channel->resumed;
+}
+
 static bool is_present(const struct record_channel *channel, const uint8_t uuid[16])
 {
 	return channel->begun && memcmp(channel->uuid, uuid, sizeof(channel->uuid)) == 0;
@@ -154,7 +161,7 @@ static int put_missed(struct record_channels *channels, const struct record_chan
 	return r ? r : archive_writer_gap(channels->writer, (uint16_t)channel->index, &all);
 }
 
-static int put_all_missed(struct record_channels *channels, const struct record_channel *channel,
+static int put_all_missed(struct record_channels *channels, struct record_channel *channel,
 			  uint64_t next)
 {
 	uint64_t due = generation_due(channels, channel, next);
@@ -163,6 +170,7 @@ static int put_all_missed(struct record_channels *channels, const struct record_
 	if (next <= due)
 		return 0;
 	channels->report->missed += next - due;
+	channel_losses_gap(&channel->losses, in_its_time(channel));
 	record_progress_clear(channels->progress);
 	fprintf(stderr,
 		"r3ring record: %s: generations %" PRIu64 " to %" PRIu64
@@ -185,8 +193,10 @@ static int begin_generation(struct record_channels *channels, struct record_chan
 	};
 	int r = 0;
 
-	if (channel->begun && !channel->closed)
+	if (channel->begun && !channel->closed) {
+		channel_losses_gap(&channel->losses, in_its_time(channel));
 		r = put_gap(channels, channel, &rest);
+	}
 	if (r == 0)
 		r = put_all_missed(channels, channel, stats->generation);
 	if (r == 0)
@@ -199,6 +209,7 @@ static int begin_generation(struct record_channels *channels, struct record_chan
 	memcpy(channel->uuid, stats->uuid, sizeof(channel->uuid));
 	channel->seq = 0;
 	channel->lost = 0;
+	channel_losses_generation(&channel->losses, true);
 	return r;
 }
 
@@ -232,22 +243,17 @@ static void tell_demotion(struct record_channels *channels, struct record_channe
 
 /* ---- what comes --------------------------------------------------------- */
 
-static int put_record(struct record_channels *channels, struct record_channel *channel,
+/* The first, and each of a generation's beginning. */
+static int enter_with(struct record_channels *channels, struct record_channel *channel,
 		      const struct r3ring_view *view)
 {
 	struct r3ring_reader_stats stats;
 	int r;
 
-	/* The first, and each of a generation's beginning. */
-	if (!channel->read || view->generation != channel->generation || view->seq == 1) {
-		r = stats_of_current(channels, &stats);
-		if (r)
-			return r;
-		r = enter(channels, channel, &stats);
-		if (r)
-			return r;
-	}
-	return archive_writer_record(channels->writer, (uint16_t)channel->index, view);
+	if (channel->read && view->generation == channel->generation && view->seq != 1)
+		return 0;
+	r = stats_of_current(channels, &stats);
+	return r ? r : enter(channels, channel, &stats);
 }
 
 /* Once a channel: a rank of a pipeline may have none of the layers that another has. */
@@ -261,6 +267,25 @@ static void note_layers(struct record_channels *channels, struct record_channel 
 	record_content_schema(channels->report, current_name(channels), channels->archive, view);
 }
 
+/* The losses of all channels. */
+static void sum_losses(struct record_channels *channels)
+{
+	struct lost_account *sum = &channels->report->channels_lost;
+
+	*sum = (struct lost_account){0};
+	for (uint32_t i = 0; i < channels->count; i++)
+		lost_account_add(sum, &channels->channels[i].losses.account);
+}
+
+static void note_content(struct record_channels *channels, struct record_channel *channel,
+			 const struct r3ring_view *view)
+{
+	record_content_note(channels->report, &channel->losses, view);
+	if (view->type == R3RING_LOST || view->type == R3RING_KEYFRAME || view->seq == 1)
+		sum_losses(channels);
+	note_layers(channels, channel, view);
+}
+
 static int record(struct record_channels *channels, const struct r3ring_view *view)
 {
 	struct record_channel *channel;
@@ -269,11 +294,12 @@ static int record(struct record_channels *channels, const struct r3ring_view *vi
 	if (r)
 		return r;
 	channel = current(channels);
+	r = enter_with(channels, channel, view);
+	if (r)
+		return r;
 	/* Before its place in the archive is given away. */
-	record_content_note(channels->report, view);
-	note_layers(channels, channel, view);
-	r = put_record(channels, channel, view);
-
+	note_content(channels, channel, view);
+	r = archive_writer_record(channels->writer, (uint16_t)channel->index, view);
 	if (r)
 		return r;
 	channel->read = true;
@@ -336,5 +362,10 @@ int record_channels_gap(struct record_channels *channels, bool corrupt)
 	gap.from_seq = gap.to_seq - gap.lost + 1;
 	channel->lost = stats.now.lost;
 	channels->report->corrupt += corrupt;
+	if (gap.lost && !corrupt && !channel->read)
+		channel_losses_late(&channel->losses);
+	else if (gap.lost)
+		channel_losses_gap(&channel->losses, true);
+	sum_losses(channels);
 	return gap.lost ? put_gap(channels, channel, &gap) : 0;
 }

@@ -8,21 +8,20 @@
 #include "tools/record.h"
 #include "tools/status_table.h"
 
-void record_content_note(struct record_report *report, const struct r3ring_view *view)
+void record_content_note(struct record_report *report, struct channel_losses *losses,
+			 const struct r3ring_view *view)
 {
 	struct r3ring_record record;
 
 	if (view->flags & R3RING_DESC_REPEATED ||
-	    (view->type != R3RING_LOST && view->type != R3RING_STEP_END))
+	    (view->type != R3RING_LOST && view->type != R3RING_KEYFRAME &&
+	     view->type != R3RING_STEP_END))
 		return;
 	if (r3ring_record_decode(&record, view->type, view->data, view->len, NULL))
 		return;
-	if (view->type == R3RING_STEP_END) {
+	if (view->type == R3RING_STEP_END)
 		report->partial_steps += record.u.step_end.head.status == R3RING_STEP_PARTIAL;
-		return;
-	}
-	report->lost_steps[record.u.lost.cause] += record.u.lost.steps;
-	report->lost_rows[record.u.lost.cause] += record.u.lost.rows;
+	channel_losses_record(losses, &record, true);
 }
 
 static void tell_layers(const char *channel, const struct archive_writer_options *archive,

@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "tools/json_values.h"
+#include "tools/lost_text.h"
 #include "tools/output.h"
 #include "tools/quantity.h"
 #include "tools/record.h"
@@ -12,15 +13,6 @@
 static double per_second(uint64_t count, uint64_t ns)
 {
 	return ns ? (double)count * 1e9 / (double)ns : 0;
-}
-
-static uint64_t all_lost_steps(const struct record_report *report)
-{
-	uint64_t steps = 0;
-
-	for (uint32_t cause = 0; cause < R3RING_CAUSE_COUNT; cause++)
-		steps += report->lost_steps[cause];
-	return steps;
 }
 
 void record_progress_show(struct record_progress *progress, const struct record_report *report)
@@ -36,7 +28,7 @@ void record_progress_show(struct record_progress *progress, const struct record_
 		report->channels, report->records, per_second(report->records, report->ns),
 		quantity_bytes(entries, report->archive.entry_bytes),
 		quantity_bytes(stored, report->archive.stored_bytes), report->archive.segment,
-		report->lost, all_lost_steps(report));
+		report->lost, lost_account_steps(&report->channels_lost));
 	fflush(progress->terminal);
 }
 
@@ -58,18 +50,8 @@ static double share(const struct archive_writer_stats *stats)
 /* What the channels lost is in the archive as that; what is in no record is a gap. */
 static void print_losses(FILE *out, const struct record_report *report)
 {
-	const char *separator = "lost by the channels: ";
+	const bool any = lost_text_print(out, "", &report->channels_lost);
 
-	for (uint32_t cause = 0; cause < R3RING_CAUSE_COUNT; cause++) {
-		if (!report->lost_steps[cause])
-			continue;
-		fprintf(out, "%s%s %" PRIu64 " steps (%" PRIu64 " rows)", separator,
-			r3ring_cause_name(cause), report->lost_steps[cause],
-			report->lost_rows[cause]);
-		separator = ", ";
-	}
-	if (separator[0] == ',')
-		fputc('\n', out);
 	if (report->partial_steps)
 		fprintf(out, "layers are missing in %" PRIu64 " steps\n", report->partial_steps);
 	if (report->gaps)
@@ -77,7 +59,7 @@ static void print_losses(FILE *out, const struct record_report *report)
 			"not recorded: %" PRIu64 " records in %" PRIu64 " gaps (%" PRIu64
 			" were corrupt; %" PRIu64 " gaps are of unknown size)\n",
 			report->lost, report->gaps, report->corrupt, report->unsized);
-	else if (separator[0] == ',' || report->partial_steps)
+	else if (any || report->partial_steps)
 		fputs("not recorded: nothing is missing of what the channels said\n", out);
 	else
 		fputs("lost: nothing\n", out);
@@ -143,27 +125,29 @@ int record_print_json(const struct record_options *options, const struct record_
 
 	return output_json(
 		"record",
-		json_pack("{s:s, s:s, s:b, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-			  "s:o, s:o, s:o, s:o, s:o, s:o, "
-			  "s:o, s:o, s:o, s:o, s:b, s:b, s:f}",
-			  "directory", report->dir, "instance", options->instance, "resumed",
-			  report->resumed, "cut_bytes", json_u64(report->cut_bytes), "channels",
-			  (int)report->channels, "records", json_u64(report->records),
-			  "stored_records", json_u64(stats->stored_records), "lost",
-			  json_u64(report->lost), "gaps", json_u64(report->gaps), "gaps_unsized",
-			  json_u64(report->unsized), "missed_generations", json_u64(report->missed),
-			  "corrupt", json_u64(report->corrupt), "demotions",
-			  json_u64(report->demotions), "lost_by_channels",
-			  json_lost(report->lost_steps, report->lost_rows, "none"), "partial_steps",
-			  json_u64(report->partial_steps), "entry_bytes",
-			  json_u64(stats->entry_bytes), "stored_bytes",
-			  json_u64(stats->stored_bytes), "archive_bytes",
-			  json_u64(stats->archive_bytes), "newest_segment",
-			  json_u64(stats->segment), "removed_segments",
-			  json_u64(stats->removed_segments), "removed_records",
-			  counted(stats, stats->removed_records), "left_out",
-			  json_u64(stats->left_out), "archive_segments",
-			  json_u64(stats->archive_segments), "archive_records",
-			  counted(stats, stats->archive_records), "full", report->full, "io_uring",
-			  stats->uring, "seconds", (double)report->ns / 1e9));
+		json_pack(
+			"{s:s, s:s, s:b, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+			"s:o, s:o, s:o, s:o, s:o, s:o, "
+			"s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:f}",
+			"directory", report->dir, "instance", options->instance, "resumed",
+			report->resumed, "cut_bytes", json_u64(report->cut_bytes), "channels",
+			(int)report->channels, "records", json_u64(report->records),
+			"stored_records", json_u64(stats->stored_records), "lost",
+			json_u64(report->lost), "gaps", json_u64(report->gaps), "gaps_unsized",
+			json_u64(report->unsized), "missed_generations", json_u64(report->missed),
+			"corrupt", json_u64(report->corrupt), "demotions",
+			json_u64(report->demotions), "lost_by_channels",
+			json_lost(report->channels_lost.steps, report->channels_lost.rows, "none"),
+			"lost_by_totals_only", lost_text_unheard_json(&report->channels_lost),
+			"lost_gaps_unproved", json_u64(report->channels_lost.unproved),
+			"partial_steps", json_u64(report->partial_steps), "entry_bytes",
+			json_u64(stats->entry_bytes), "stored_bytes", json_u64(stats->stored_bytes),
+			"archive_bytes", json_u64(stats->archive_bytes), "newest_segment",
+			json_u64(stats->segment), "removed_segments",
+			json_u64(stats->removed_segments), "removed_records",
+			counted(stats, stats->removed_records), "left_out",
+			json_u64(stats->left_out), "archive_segments",
+			json_u64(stats->archive_segments), "archive_records",
+			counted(stats, stats->archive_records), "full", report->full, "io_uring",
+			stats->uring, "seconds", (double)report->ns / 1e9));
 }

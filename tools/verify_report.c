@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "tools/json_values.h"
+#include "tools/lost_text.h"
 #include "tools/plain_text.h"
 #include "tools/quantity.h"
 #include "tools/verify.h"
@@ -86,18 +87,9 @@ static void print_content(FILE *out, const struct archive_verified *v)
 
 static void print_losses(FILE *out, const struct archive_verified *v)
 {
-	const char *separator = "  lost by the channels:";
+	const char *separator = "  not recorded:";
 
-	for (uint32_t cause = 0; cause < R3RING_CAUSE_COUNT; cause++) {
-		if (!v->lost_steps[cause])
-			continue;
-		fprintf(out, "%s %s %" PRIu64 " steps (%" PRIu64 " rows)", separator,
-			r3ring_cause_name(cause), v->lost_steps[cause], v->lost_rows[cause]);
-		separator = ",";
-	}
-	if (separator[0] == ',')
-		fputc('\n', out);
-	separator = "  not recorded:";
+	lost_text_print(out, "  ", &v->lost);
 	for (uint32_t cause = ARCHIVE_GAP_LATE; cause < ARCHIVE_GAP_CAUSES; cause++) {
 		if (!v->gaps[cause])
 			continue;
@@ -190,7 +182,7 @@ json_t *verify_json(const char *dir, const struct archive_verified *v, json_t *p
 {
 	return json_pack(
 		"{s:o, s:b, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-		"s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+		"s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"archive", json_text(dir, strlen(dir)), "true", v->problems == 0, "problems",
 		json_u64(v->problems), "told", problems, "uuid", json_hex(v->uuid, 16),
 		"being_written", v->being_written, "first_segment", json_u64(v->first_segment),
@@ -202,8 +194,9 @@ json_t *verify_json(const char *dir, const struct archive_verified *v, json_t *p
 		json_u64(v->skipped), "layers_kept", kept_json(&v->kept), "steps", steps_json(v),
 		"rows", json_u64(v->rows), "layer_rows", json_u64(v->layer_rows), "requests_begun",
 		json_u64(v->requests_begun), "requests_ended", json_u64(v->requests_ended), "lost",
-		json_lost(v->lost_steps, v->lost_rows, "none"), "gaps", gaps_json(v),
-		"gaps_unsized", json_u64(v->gaps_unsized), "unread",
+		json_lost(v->lost.steps, v->lost.rows, "none"), "lost_by_totals_only",
+		lost_text_unheard_json(&v->lost), "lost_gaps_unproved", json_u64(v->lost.unproved),
+		"gaps", gaps_json(v), "gaps_unsized", json_u64(v->gaps_unsized), "unread",
 		json_pack("{s:o, s:o, s:b}", "bytes", json_u64(v->unread.bytes), "records",
 			  json_u64(v->unread.records), "more", v->unread.unsized != 0),
 		"resumed",

@@ -395,6 +395,7 @@ static void sum_up(const struct exporter *exporter, struct export_summary *summa
 
 	r3ring_assembler_get_stats(exporter->assembler, &stats);
 	*summary = exporter->summary;
+	export_gaps_sum(&exporter->gaps, &summary->losses);
 	summary->format = exporter->format->name;
 	summary->warning = exporter->format->missing[exporter->plan.missing].why;
 	summary->dtype = exporter->plan.dtype;

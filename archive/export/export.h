@@ -17,6 +17,7 @@
 #include <r3ring/error.h>
 
 #include "archive/reader.h"
+#include "consumer/channel_losses.h"
 
 struct exporter;
 
@@ -132,7 +133,8 @@ struct export_losses {
 	struct export_damage damage;
 	struct export_rotated rotated;
 	uint64_t gaps, records;
-	uint64_t unsized; /* gaps of which it is not known how many records they are */
+	uint64_t unsized;             /* gaps of which it is not known how many records they are */
+	struct lost_account channels; /* what the channels themselves lost */
 	uint32_t told;
 	struct export_gap gap[EXPORT_GAPS_TOLD]; /* [told], the first */
 };

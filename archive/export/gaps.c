@@ -74,6 +74,18 @@ static void note_gap(struct export_channel_seen *seen, const struct archive_item
 	seen->open = ++losses->told;
 }
 
+static void note_losses(struct export_channel_seen *seen, const struct archive_item *item)
+{
+	const uint16_t type = item->view.type;
+	struct r3ring_record record;
+	bool decoded = false;
+
+	if (item->kind == ARCHIVE_RECORD && (type == R3RING_LOST || type == R3RING_KEYFRAME))
+		decoded =
+			!r3ring_record_decode(&record, type, item->view.data, item->view.len, NULL);
+	archive_losses_take(&seen->losses, item, decoded ? &record : NULL, true);
+}
+
 int export_gaps_note(struct export_gaps *gaps, uint32_t channel, const struct archive_item *item,
 		     struct export_losses *losses)
 {
@@ -85,9 +97,17 @@ int export_gaps_note(struct export_gaps *gaps, uint32_t channel, const struct ar
 	if (item->kind == ARCHIVE_GAP)
 		note_gap(seen, item, losses);
 	else if (item->kind == ARCHIVE_GENERATION && !item->repeated)
-		*seen = (struct export_channel_seen){0}; /* steps begin anew */
+		seen->step = seen->open = 0; /* steps begin anew */
 	else if (item->kind == ARCHIVE_RECORD && item->view.type == R3RING_STEP)
 		note_step(seen, item->view.step, losses);
+	note_losses(seen, item);
 	seen->time_ns = item->time_ns;
 	return 0;
+}
+
+void export_gaps_sum(const struct export_gaps *gaps, struct export_losses *losses)
+{
+	losses->channels = (struct lost_account){0};
+	for (uint32_t i = 0; i < gaps->channels; i++)
+		lost_account_add(&losses->channels, &gaps->seen[i].losses.of.account);
 }

@@ -32,8 +32,8 @@ Test(archive_verify, finds_nothing_where_all_is_true_and_says_what_there_is)
 	cr_expect_eq(verified.layer_rows, STORY_LAYERS * 7);
 	cr_expect_eq(verified.requests_begun, 2);
 	cr_expect_eq(verified.requests_ended, 1);
-	cr_expect_eq(verified.lost_steps[R3RING_CAUSE_BUFFER_FULL], 2);
-	cr_expect_eq(verified.lost_rows[R3RING_CAUSE_BUFFER_FULL], 3);
+	cr_expect_eq(verified.lost.steps[R3RING_CAUSE_BUFFER_FULL], 2);
+	cr_expect_eq(verified.lost.rows[R3RING_CAUSE_BUFFER_FULL], 3);
 	cr_expect_eq(verified.gaps[ARCHIVE_GAP_OVERRUN], 1);
 	cr_expect_eq(verified.gap_records[ARCHIVE_GAP_OVERRUN], 6);
 	builder_close(&verify_trial.builder);

@@ -234,7 +234,7 @@ Test(report_archive, what_was_lost_and_what_was_not_recorded_is_told_by_cause)
 	story_end(&story, 1, 8);
 	builder_segment_end(&builder, true);
 	cr_assert_eq(read_report(), 0, "%s", err.text);
-	cr_assert_eq(report.counts.lost_steps[R3RING_CAUSE_BUFFER_FULL], 2);
+	cr_assert_eq(report.counts.lost.steps[R3RING_CAUSE_BUFFER_FULL], 2);
 	cr_assert_eq(report.counts.gap_records[ARCHIVE_GAP_OVERRUN], 5);
 	cr_assert_eq(page_lost_cells(&report.coverage), 2 * STORY_LAYERS);
 	expect_on_page("id=\"losses-state\">Lost: 6 of 24 cells");

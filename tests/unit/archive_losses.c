@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What channels lost, by archives told by hand in which records that tell of it are missing. */
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/page.h"
+#include "tests/unit/archive_verify.h"
+#include "tools/verify.h"
+
+#define FULL R3RING_CAUSE_RING_FULL
+
+static struct story *const story = &verify_trial.story;
+
+static void gap_from(uint64_t before)
+{
+	builder_gap(&verify_trial.builder, 0, before + 1, story->seq, ARCHIVE_GAP_OVERRUN);
+}
+
+/* A gap that swallows what a LOST says. */
+static void lose_unheard(uint64_t steps, uint64_t rows)
+{
+	const uint64_t before = story->seq;
+
+	story->absent = true;
+	story_lost(story, steps, rows, FULL);
+	story->absent = false;
+	gap_from(before);
+}
+
+/* The account, and that it is no lie. */
+static struct lost_account account(void)
+{
+	struct archive_verified verified;
+
+	verify_finish();
+	verified = verify_all();
+	cr_expect_str_empty(verify_trial.problems, "%s", verify_trial.problems);
+	return verified.lost;
+}
+
+static void expect(const struct lost_account *lost, uint64_t steps, uint64_t unheard,
+		   uint64_t unproved)
+{
+	cr_expect_eq(lost->steps[FULL], steps, "%lu", lost->steps[FULL]);
+	cr_expect_eq(lost->unheard_steps[FULL], unheard, "%lu", lost->unheard_steps[FULL]);
+	cr_expect_eq(lost->unproved, unproved, "%lu", lost->unproved);
+	cr_expect_eq(lost_account_steps(lost), steps);
+	cr_expect_eq(lost_account_unheard(lost), unheard);
+}
+
+Test(archive_losses, those_whose_records_fell_into_a_gap_are_proved_by_the_next_keyframe)
+{
+	struct lost_account lost;
+
+	verify_begin();
+	story_lost(story, 2, 20, FULL);
+	lose_unheard(3, 33);
+	story_lost(story, 4, 40, FULL);
+	story_keyframe(story);
+	lost = account();
+	expect(&lost, 9, 3, 0);
+	cr_expect_eq(lost.rows[FULL], 93);
+	cr_expect_eq(lost.unheard_rows[FULL], 33);
+	builder_close(&verify_trial.builder);
+}
+
+Test(archive_losses, those_told_are_not_counted_again_by_keyframes)
+{
+	struct lost_account lost;
+
+	verify_begin();
+	story_lost(story, 2, 20, FULL);
+	story_keyframe(story);
+	story_lost(story, 1, 1, FULL);
+	story_keyframe(story);
+	lost = account();
+	expect(&lost, 3, 0, 0);
+	builder_close(&verify_trial.builder);
+}
+
+Test(archive_losses, behind_a_gap_without_a_keyframe_more_may_be_lost)
+{
+	struct lost_account lost;
+
+	verify_begin();
+	story_keyframe(story);
+	lose_unheard(3, 33);
+	story_lost(story, 4, 40, FULL);
+	lost = account();
+	expect(&lost, 4, 0, 1);
+	builder_close(&verify_trial.builder);
+}
+
+Test(archive_losses, the_next_generations_totals_prove_nothing_of_the_one_before)
+{
+	struct lost_account lost;
+
+	verify_begin();
+	lose_unheard(3, 33);
+	story_closed(story);
+	story_generation(story, 2);
+	story_lost(story, 5, 5, FULL);
+	story_keyframe(story);
+	lose_unheard(7, 7);
+	story_keyframe(story);
+	lost = account();
+	expect(&lost, 12, 7, 1);
+	builder_close(&verify_trial.builder);
+}
+
+Test(archive_losses, a_generation_whose_beginning_fell_into_a_gap_lost_what_its_totals_say)
+{
+	struct lost_account lost;
+
+	verify_begin();
+	story_closed(story);
+	story->absent = true;
+	story_generation(story, 2);
+	story_lost(story, 5, 50, FULL);
+	story->absent = false;
+	gap_from(0);
+	story_keyframe(story);
+	lost = account();
+	expect(&lost, 5, 5, 0);
+	builder_close(&verify_trial.builder);
+}
+
+Test(archive_losses, what_was_lost_before_a_late_recorder_came_is_not_of_its_time)
+{
+	struct lost_account lost;
+
+	builder_open(&verify_trial.builder, 3);
+	builder_segment(&verify_trial.builder);
+	builder_ready(&verify_trial.builder);
+	verify_trial.other = (struct story){0};
+	story->absent = true;
+	*story = (struct story){.builder = &verify_trial.builder, .name = "m/0", .absent = true};
+	builder_channel(&verify_trial.builder, 0, "m/0", false);
+	story_generation(story, 1);
+	story_lost(story, 5, 50, FULL);
+	story->absent = false;
+	builder_gap(&verify_trial.builder, 0, 1, story->seq, ARCHIVE_GAP_LATE);
+	story_lost(story, 2, 2, FULL);
+	story_keyframe(story);
+	lose_unheard(3, 3);
+	story_keyframe(story);
+	lost = account();
+	expect(&lost, 5, 3, 0);
+	builder_close(&verify_trial.builder);
+}
+
+Test(archive_losses, an_archive_without_its_first_segments_begins_with_its_first_keyframe)
+{
+	static struct story *const both[] = {&verify_trial.story, &verify_trial.other};
+	struct archive_reader *reader = NULL;
+	struct archive_losses losses = {0};
+	struct archive_item item;
+
+	verify_begin();
+	story_lost(story, 5, 50, FULL);
+	verify_trial.builder.segment_flags = ARCHIVE_SEGMENT_ROTATES;
+	story_next_segment(both, 2);
+	story_lost(story, 2, 2, FULL);
+	story_keyframe(story);
+	verify_finish();
+	cr_assert_eq(remove(builder_path(&verify_trial.builder, "00000001.r3seg")), 0);
+	cr_assert_eq(archive_reader_open(&reader, verify_trial.builder.dir, NULL), 0);
+	while (archive_reader_next(reader, &item, NULL) == 1) {
+		struct r3ring_record record;
+		const bool decoded = item.kind == ARCHIVE_RECORD &&
+				     !r3ring_record_decode(&record, item.view.type, item.view.data,
+							   item.view.len, NULL);
+
+		if (item.channel == 0)
+			archive_losses_take(&losses, &item, decoded ? &record : NULL, true);
+	}
+	archive_reader_close(reader);
+	expect(&losses.of.account, 2, 0, 0);
+	builder_close(&verify_trial.builder);
+}
+
+Test(archive_losses, each_channel_has_its_own_totals)
+{
+	struct lost_account lost;
+
+	verify_begin();
+	lose_unheard(3, 33);
+	story_lost(&verify_trial.other, 8, 8, FULL);
+	story_keyframe(&verify_trial.other);
+	story_keyframe(story);
+	lost = account();
+	expect(&lost, 11, 3, 0);
+	builder_close(&verify_trial.builder);
+}
+
+/* ---- lies -------------------------------------------------------------- */
+
+Test(archive_losses, totals_that_are_more_than_was_told_without_a_gap_are_a_lie)
+{
+	verify_begin();
+	story_lost(story, 2, 20, FULL);
+	story->totals.lost_steps[FULL]++;
+	story_keyframe(story);
+	verify_finish();
+	verify_expect_problem("lost_steps is 3, but by the records it is 2");
+}
+
+Test(archive_losses, totals_that_are_fewer_than_was_told_are_a_lie_behind_a_gap_too)
+{
+	verify_begin();
+	story_lost(story, 4, 40, FULL);
+	lose_unheard(3, 30);
+	story->totals.lost_steps[FULL] = 3;
+	story_keyframe(story);
+	verify_finish();
+	verify_expect_problem("says 3 steps (70 rows) are lost of cause ring_full, but by the "
+			      "records it is 4 (40) at least");
+}
+
+/* ---- in words ---------------------------------------------------------- */
+
+static char *verify_words(void)
+{
+	const struct archive_verified verified = verify_all();
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *out = open_memstream(&text, &bytes);
+
+	verify_print(out, verify_trial.builder.dir, &verified);
+	fclose(out);
+	return text;
+}
+
+static void expect_words(char *text, const char *words)
+{
+	cr_expect_not_null(strstr(text, words), "\"%s\" is not in: %s", words, text);
+	free(text);
+}
+
+Test(archive_losses, verify_says_what_is_known_by_totals_only)
+{
+	verify_begin();
+	story_lost(story, 2, 20, FULL);
+	lose_unheard(3, 33);
+	story_keyframe(story);
+	verify_finish();
+	expect_words(verify_words(),
+		     "  lost by the channels: ring_full 5 steps (53 rows)\n"
+		     "  of these told by totals only: ring_full 3 steps (33 rows): their records "
+		     "fell into a gap\n");
+	builder_close(&verify_trial.builder);
+}
+
+Test(archive_losses, verify_says_at_least_where_no_keyframe_came)
+{
+	verify_begin();
+	story_lost(story, 2, 20, FULL);
+	lose_unheard(3, 33);
+	verify_finish();
+	expect_words(verify_words(),
+		     "lost by the channels: at least ring_full 2 steps (20 rows): behind 1 gaps "
+		     "no keyframe came that would tell more\n");
+	builder_close(&verify_trial.builder);
+}
+
+static char *page_words(void)
+{
+	const struct report_options options = {.table = 10};
+	const struct page_source source = {
+		.archive = verify_trial.builder.dir, .title = "t", .options = &options};
+	struct report report;
+	struct r3ring_error err;
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *out = open_memstream(&text, &bytes);
+
+	cr_assert_eq(report_read(&report, source.archive, &options, NULL, NULL, &err), 0, "%s",
+		     err.text);
+	cr_assert_eq(page_write(out, &report, &source, &err), 0, "%s", err.text);
+	fclose(out);
+	report_free(&report);
+	return text;
+}
+
+Test(archive_losses, a_report_counts_those_that_only_totals_tell)
+{
+	verify_begin();
+	story_step(story, 1, 0, 1);
+	story_lost(story, 2, 20, FULL);
+	lose_unheard(3, 33);
+	story_keyframe(story);
+	verify_finish();
+	expect_words(page_words(), "told by totals only: their records fell into a gap");
+	expect_words(page_words(), " of requests, 5 steps");
+	builder_close(&verify_trial.builder);
+}
+
+Test(archive_losses, a_report_says_at_least_where_no_keyframe_came)
+{
+	verify_begin();
+	story_step(story, 1, 0, 1);
+	lose_unheard(3, 33);
+	verify_finish();
+	expect_words(page_words(), "of requests, at least ");
+	builder_close(&verify_trial.builder);
+}
