@@ -179,6 +179,61 @@ Test(record_gaps, what_the_channels_lost_is_told_by_its_cause)
 	cr_expect_null(strstr(stage.tool.out, "lost: nothing"), "%s", stage.tool.out);
 }
 
+static json_int_t buffer_steps(const json_t *lost)
+{
+	const json_t *cause = json_object_get(lost, "buffer_full");
+
+	return json_integer_value(json_object_get(cause, "steps"));
+}
+
+/* As the daemon counts them. */
+static json_int_t told_by_daemon(void)
+{
+	json_t *status = channel_status(stage.ranks.daemon.dir, record_stage_channel(&stage, 0));
+	json_int_t steps = buffer_steps(json_object_get(status, "lost"));
+
+	json_decref(status);
+	return steps;
+}
+
+Test(record_gaps, what_the_channel_lost_counts_where_its_records_fell_into_the_recorders_gap)
+{
+	const char *dir = stage.ranks.daemon.dir;
+	json_t *summary;
+	bool demoted = false;
+
+	test_daemon_close(&stage.ranks.daemon);
+	ranks_start(&stage.ranks, ARGS("--ring-size", "1M", "--stall-limit", "100"));
+	ranks_open(&stage.ranks, 0);
+	record_stage_record(&stage, ARGS("--sync", "0.02", "--json"));
+	ranks_run(&stage.ranks, 0, 1);
+	cr_assert(record_stage_reads(&stage, 0, 1));
+	stand_still(stage.tool.pid);
+	for (unsigned int i = 0; i < 2000 && !demoted; i++) {
+		ranks_run(&stage.ranks, 0, 20);
+		poll(NULL, 0, 5);
+		demoted = channel_figure(dir, record_stage_channel(&stage, 0), "readers_demoted") >
+			  0;
+	}
+	cr_assert(demoted);
+	/* Nobody empties the engine's buffer. */
+	stand_still(stage.ranks.daemon.pid);
+	ranks_run(&stage.ranks, 0, 1000);
+	kill(stage.ranks.daemon.pid, SIGCONT);
+	lap();
+	cr_assert_gt(told_by_daemon(), 0);
+	kill(stage.tool.pid, SIGCONT);
+	cr_assert(command_tells(&stage.tool, "records are lost"));
+	cr_assert(record_stage_reads(&stage, 0, 1));
+	cr_assert_eq(command_interrupt(&stage.tool), 0);
+	record_stage_check(&stage);
+	summary = json_loads(stage.tool.out, 0, NULL);
+	cr_expect_eq(buffer_steps(json_object_get(summary, "lost_by_channels")), told_by_daemon());
+	cr_expect_gt(buffer_steps(json_object_get(summary, "lost_by_totals_only")), 0);
+	cr_expect_eq(json_integer_value(json_object_get(summary, "lost_gaps_unproved")), 0);
+	json_decref(summary);
+}
+
 /* A further generation of rank 0, and what it runs. */
 static void run_next(void)
 {
