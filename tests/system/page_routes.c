@@ -42,6 +42,20 @@ static void look_up(const char *id, const char *until)
 	expect_becomes(script);
 }
 
+/* Until the server has read of the request, so that no question about it is answered with 404. */
+static void await_offer(const char *id)
+{
+	char script[512];
+
+	expect_becomes("document.getElementById('heat-says').textContent.includes(' tokens')");
+	snprintf(script, sizeof(script),
+		 "(() => { document.getElementById('request').dispatchEvent(new Event('focus'));"
+		 "return [...document.querySelectorAll('#requests option')].some((o) => o.value "
+		 "=== '%s'); })()",
+		 id);
+	expect_becomes(script);
+}
+
 /* The ids of row @row of the step, as the table has them. */
 static const char *ids_text(int64_t step, uint32_t layer, uint32_t row)
 {
@@ -60,6 +74,7 @@ Test(page_routes, the_table_has_the_experts_of_each_token_and_layer)
 
 	look((const char *[]){NULL});
 	step = engine_step(&stage.tool.engine, begin("one", 2), 4);
+	await_offer("one");
 	look_up("one", SAYS ".startsWith('So far 4 of 4 rows known.')");
 	expect_becomes("document.querySelectorAll('#routes tbody tr').length === 4");
 	expect_becomes("[...document.querySelectorAll('#routes thead th')].map((c) => "
