@@ -75,6 +75,15 @@ const asShare = (part, sum) => (sum > 0 ? hundredth.format(100 * part / sum) + '
 const asTimes = (ratio) => hundredth.format(ratio) + ' \u00d7';
 const plural = (count, word) => `${whole.format(count)} ${word}${count === 1 ? '' : 's'}`;
 
+/* Bytes, by the thousand, so that little is not nothing. */
+function asBytes(count) {
+	const bytes = Number(count);
+
+	if (bytes >= 1e6)
+		return `${tenth.format(bytes / 1e6)} MB`;
+	return bytes >= 1e3 ? `${tenth.format(bytes / 1e3)} KB` : `${whole.format(bytes)} B`;
+}
+
 function asAge(ms) {
 	if (ms < 1000)
 		return `${Math.round(ms / 100) / 10} s`;

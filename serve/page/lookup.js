@@ -36,7 +36,7 @@ class Lookup {
 			.filter(([count]) => Number(count)).map(([count, how]) => `${asCount(count)} ${how}`);
 
 		return `Routes of ${asCount(kept.running)} running and ${asCount(kept.ended)} ended requests are kept, in ` +
-			`${tenth.format(Number(kept.bytes) / MB)} of ${tenth.format(Number(kept.bytes_max) / MB)} MB` +
+			`${asBytes(kept.bytes)} of ${asBytes(kept.bytes_max)}` +
 			`${gone.length ? `; for want of room ${gone.join(', ')}` : ''}.` +
 			`${Number(kept.gaps) ? ` Not read in time: ${asCount(kept.gaps)} times.` : ''}`;
 	}

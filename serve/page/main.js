@@ -131,6 +131,7 @@ function hear(event, data) {
 	} else if (event === 'daemon') {
 		state.daemon = data;
 		state.toldAt = performance.now();
+		lately.take(data.channels);
 		offer(byId('channel'), ['', ...data.channels.filter((channel) => channel.state === 'live' && !channel.draft)
 			.map((channel) => channel.channel)], undefined);
 		byId('channel').options[0].text = 'all together';

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Everything in words and figures, for those who read instead of looking.
 
-const MB = 1e6;
-
 function fillBalance(balance, experts, threshold) {
 	const most = balance.reduce((max, layer) => Math.max(max, layer.ratio), 1);
 
@@ -38,10 +36,10 @@ function fillGpus(gpus, past) {
 function fillLosses(daemon) {
 	const rows = daemon.channels.flatMap((channel) =>
 		Object.entries(channel.lost).map(([cause, lost]) => {
-			const now = channel.lost_just_now[cause]?.steps ?? 0;
+			const now = lately.sum(channel.channel)[cause] ?? 0;
 			const cells = [channel.channel, asCause(cause), asCount(lost.steps), asCount(lost.rows), asCount(now)];
 
-			cells.mark = Number(now) ? 'bad' : 'warn';
+			cells.mark = now ? 'bad' : 'warn';
 			return cells;
 		}));
 
@@ -55,7 +53,7 @@ function fillChannels(daemon) {
 		const bound = channel.bound_layers, all = bound + channel.unbound_layers.length;
 		const cells = [channel.channel, channel.state, channel.model,
 			tenth.format(channel.steps_per_s), whole.format(channel.rows_per_s),
-			tenth.format(channel.bytes_per_s / MB),
+			`${asBytes(channel.bytes_per_s)}/s`,
 			channel.last_step_age_ms === null ? 'none yet' : `${asAge(channel.last_step_age_ms)} ago`,
 			bound ? `${bound} of ${all}` : 'not told'];
 
@@ -69,7 +67,7 @@ function fillReaders(daemon) {
 	fillTable('readers', daemon.channels.flatMap((channel) => channel.readers.map((reader) => {
 		const cells = [channel.channel, reader.pid ? String(reader.pid) : 'not known',
 			reader.demoted ? 'was lossless, demoted' : reader.mode, asCount(reader.lag_records),
-			tenth.format(Number(reader.lag_bytes) / MB), asCount(reader.lost)];
+			asBytes(reader.lag_bytes), asCount(reader.lost)];
 
 		if (reader.demoted || Number(reader.lost))
 			cells.mark = 'warn';

@@ -3,7 +3,6 @@
 
 const SILENT_MS = 3000; // without a step for so long an engine is called silent
 const NAMED = 3;        // so many layers are named
-const LATELY_MS = 10000;
 
 function judge(id, mark, word, more) {
 	const verdict = byId(id);
@@ -64,31 +63,21 @@ const sumOf = (counts) => Object.values(counts).reduce((sum, count) => sum + Num
 const causesOf = (counts) => Object.entries(counts)
 	.map(([cause, count]) => `${cause} ${asCount(count)}${CAUSES[cause] ? ` (${CAUSES[cause]})` : ''}`).join(', ');
 
-/* Steps by cause, of all channels. */
-function lostSteps(channels, key) {
+/* Steps by cause since the engine began, of all channels. */
+function lostSteps(channels) {
 	const sum = {};
 
 	for (const channel of channels) {
-		for (const [cause, lost] of Object.entries(channel[key]))
-			sum[cause] = (sum[cause] ?? 0) + Number(lost.steps);
+		for (const [cause, steps] of Object.entries(stepsOf(channel.lost)))
+			sum[cause] = (sum[cause] ?? 0) + steps;
 	}
 	return sum;
 }
 
-/* What is lost in a second is said for longer, so that somebody who looks away sees it. */
-let lately = {at: -Infinity, lost: {}};
 let told = ''; // of losses, newest
 
-function lostLately(channels) {
-	const lost = lostSteps(channels, 'lost_just_now');
-
-	if (sumOf(lost))
-		lately = {at: performance.now(), lost};
-	return performance.now() - lately.at < LATELY_MS ? lately.lost : {};
-}
-
 function forgetLosses() {
-	lately = {at: -Infinity, lost: {}};
+	lately.forget();
 	told = '';
 	judge('verdict-losses', '', 'waiting', 'The daemon was not asked yet.');
 }
@@ -102,19 +91,23 @@ function unboundOf(channels) {
 		.map((channel) => `${channel.channel}: layers ${channel.unbound_layers.join(', ')} are not captured`);
 }
 
+const lostWords = (now) =>
+	`${plural(sumOf(now), 'step')} lost in the last ten seconds: ${causesOf(now)}.`;
+const lostEver = (ever) => `${plural(sumOf(ever), 'step')} lost since the engine began`;
+
 /* Mark, word and more. @lost: cells of the window by cause; what this monitor itself did not read
  * is told apart. */
 function lossesOf(lost, daemon) {
 	const {gap, ...window} = lost;
 	const channels = daemon?.channels ?? [];
-	const now = lostLately(channels), ever = lostSteps(channels, 'lost');
+	const now = lately.sum(), ever = lostSteps(channels);
 	const own = gap ? ` This monitor skipped ${asCount(gap)} cells.` : '';
 	const doubt = channels.some((channel) => channel.crashed)
 		? ' An engine ran on without a daemon: more may be lost.' : '';
 	const unbound = unboundOf(channels);
 
 	if (sumOf(window) || sumOf(now))
-		return ['bad', 'being lost', (sumOf(now) ? `Steps: ${causesOf(now)}.`
+		return ['bad', 'being lost', (sumOf(now) ? `${lostWords(now)} ${lostEver(ever)}.`
 			: `Rows x layers of the window: ${causesOf(window)}.`) + doubt + own];
 	if (outOfRange(channels))
 		return ['bad', 'ids that are no expert',
@@ -123,7 +116,7 @@ function lossesOf(lost, daemon) {
 		return ['bad', 'layers are missing', unbound.join('; ') + '.' + own];
 	if (sumOf(ever))
 		return ['warn', doubt ? 'lost, perhaps more' : 'nothing just now',
-			`Steps since the engine began: ${causesOf(ever)}.` + doubt + own];
+			`${lostEver(ever)}: ${causesOf(ever)}.` + doubt + own];
 	if (doubt)
 		return ['warn', 'nothing that is known', doubt.trim() + own];
 	if (daemon?.daemon !== 'live')

@@ -195,6 +195,14 @@ Test(page, it_says_when_the_engine_is_silent_or_not_there)
 	expect_becomes(WORD("losses") " === 'not known'");
 }
 
+/* More rows than its schema allows. */
+static void lose(unsigned int steps)
+{
+	for (unsigned int i = 0; i < steps; i++)
+		cr_assert_lt(engine_begin(&stage.tool.engine, 0, stage.tool.engine.max_rows + 1),
+			     0);
+}
+
 static void choose_instance(const char *name)
 {
 	char script[256];
@@ -212,7 +220,7 @@ Test(page, of_an_engine_that_is_not_there_no_other_ones_figures_are_shown)
 	expect_becomes("document.querySelectorAll('#balance tbody tr').length === 5");
 	expect_becomes(WORD("losses") " === 'nothing lost'");
 	/* What was lost lately is said for ten seconds, of this engine. */
-	cr_assert_lt(engine_begin(&stage.tool.engine, 0, stage.tool.engine.max_rows + 1), 0);
+	lose(1);
 	expect_becomes(WORD("losses") " === 'being lost'");
 	choose_instance(page_nobody());
 	expect_becomes(WORD("data") " === 'no engine'");
@@ -287,15 +295,33 @@ Test(page, what_is_paused_stands_still_a_sum_begins_anew_and_the_past_comes_back
 	expect_becomes("document.getElementById('heat-says').textContent.includes(', 0 tokens')");
 }
 
+/* ---- figures --------------------------------------------------------------------- */
+
+Test(page, few_bytes_are_not_none)
+{
+	static const char *const figures[] = {
+		"asBytes(0) === '0 B'",           "asBytes(999) === '999 B'",
+		"asBytes(1000) === '1 KB'",       "asBytes(45678) === '45.7 KB'",
+		"asBytes(1e6) === '1 MB'",        "asBytes(1234567) === '1.2 MB'",
+		"asBytes('16128') === '16.1 KB'",
+	};
+
+	for (size_t i = 0; i < sizeof(figures) / sizeof(*figures); i++)
+		cr_expect_eq(page_computes("dom.js", figures[i]), 1, "%s", figures[i]);
+	page_five_steps();
+	page_run(1);
+	expect_becomes("/^[1-9][\\d.]* K?B\\/s$/.test(document.querySelector('#channels tbody')"
+		       ".rows[0].cells[5].textContent)");
+}
+
 /* ---- losses --------------------------------------------------------------------- */
 
 Test(page, what_is_known_to_be_lost_comes_before_what_may_be)
 {
 	page_five_steps();
-	/* More rows than its schema allows. */
-	cr_assert_lt(engine_begin(&stage.tool.engine, 0, stage.tool.engine.max_rows + 1), 0);
+	lose(1);
 	expect_becomes("document.querySelector('#verdict-losses .more').textContent"
-		       ".startsWith('Steps: too_big 1')");
+		       ".startsWith('1 step lost in the last ten seconds: too_big 1')");
 	test_daemon_kill(&stage.tool.daemon);
 	engine_close(&stage.tool.engine);
 	test_daemon_restart(&stage.tool.daemon, NULL);
@@ -305,6 +331,51 @@ Test(page, what_is_known_to_be_lost_comes_before_what_may_be)
 	expect_becomes(WORD("losses") " === 'lost, perhaps more' && /too_big 1.*ran on without a "
 				      "daemon/.test(document.querySelector('#verdict-losses .more')"
 				      ".textContent)");
+}
+
+/* The page's clock stands still, so many ms after its beginning. */
+static void set_clock(int ms)
+{
+	char script[128];
+
+	snprintf(script, sizeof(script),
+		 "window.began = window.began || performance.now();"
+		 "performance.now = () => window.began + %d;",
+		 ms);
+	browser_run(&browser, script);
+}
+
+#define LOST "document.querySelector('#verdict-losses .more').textContent"
+#define LOST_LATELY(row, column)                                                                   \
+	"document.querySelector('#losses tbody').rows[" row "].cells[" column "].textContent"
+
+Test(page, what_is_lost_in_ten_seconds_is_added_up_a_burst_and_a_trickle)
+{
+	page_five_steps();
+	expect_becomes(WORD("losses") " === 'nothing lost'");
+	set_clock(0);
+	lose(40);
+	expect_becomes(LOST
+		       ".startsWith('40 steps lost in the last ten seconds: too_big 40 (') && " LOST
+		       ".endsWith('). 40 steps lost since the engine began.')");
+	set_clock(6000);
+	lose(3);
+	expect_becomes(LOST
+		       ".startsWith('43 steps lost in the last ten seconds: too_big 43 (') && " LOST
+		       ".endsWith('). 43 steps lost since the engine began.')");
+	expect_becomes(LOST_LATELY("0", "2") " === '43' && " LOST_LATELY("0", "4") " === '43'");
+	/* Another stream, of the same engine, counts nothing twice. */
+	browser_click(&browser, "#reset");
+	expect_becomes(WORD("balance") " === 'no load'");
+	set_clock(10001);
+	expect_becomes(LOST
+		       ".startsWith('3 steps lost in the last ten seconds: too_big 3 (') && " LOST
+		       ".endsWith('). 43 steps lost since the engine began.')");
+	expect_becomes(LOST_LATELY("0", "2") " === '43' && " LOST_LATELY("0", "4") " === '3'");
+	set_clock(16001);
+	expect_becomes(
+		WORD("losses") " === 'nothing just now' && " LOST
+			       ".startsWith('43 steps lost since the engine began: too_big 43')");
 }
 
 Test(page, a_loss_is_seen_at_once_with_its_cause)

@@ -10,28 +10,7 @@
 #include "monitor/balance.h"
 #include "tests/system/page_stage.h"
 
-#define SCRIPT_BYTES (1u << 16)
-
 TestSuite(page_balance, .init = page_stage_start, .fini = page_stage_stop);
-
-/* The page's own script, with @more behind it, as a function. */
-static double run_with_counts_js(const char *more)
-{
-	static char script[SCRIPT_BYTES];
-	FILE *in = fopen("serve/page/counts.js", "r");
-	size_t used;
-	json_t *value;
-	double number;
-
-	cr_assert(in);
-	used = fread(script, 1, sizeof(script) - 256, in);
-	fclose(in);
-	snprintf(script + used, sizeof(script) - used, "\nreturn %s;", more);
-	value = browser_run(&browser, script);
-	number = json_is_boolean(value) ? json_is_true(value) : json_number_value(value);
-	json_decref(value);
-	return number;
-}
 
 Test(page_balance, chance_is_what_it_is_elsewhere)
 {
@@ -44,16 +23,17 @@ Test(page_balance, chance_is_what_it_is_elsewhere)
 			double here = balance_chance(means[i], cells[j]);
 
 			snprintf(call, sizeof(call), "chanceOf(%g, %u)", means[i], cells[j]);
-			cr_expect_float_eq(run_with_counts_js(call), here, here * 1e-9, "%s", call);
+			cr_expect_float_eq(page_computes("counts.js", call), here, here * 1e-9,
+					   "%s", call);
 		}
 	}
 }
 
 Test(page_balance, a_layer_is_uneven_beyond_the_limit_and_beyond_chance)
 {
-	cr_expect_eq(run_with_counts_js("isUneven({mean: 1e6, ratio: 2}, 256, 2)"), 0);
-	cr_expect_eq(run_with_counts_js("isUneven({mean: 1e6, ratio: 2.01}, 256, 2)"), 1);
-	cr_expect_eq(run_with_counts_js("isUneven({mean: 1, ratio: 2.01}, 256, 2)"), 0);
+	cr_expect_eq(page_computes("counts.js", "isUneven({mean: 1e6, ratio: 2}, 256, 2)"), 0);
+	cr_expect_eq(page_computes("counts.js", "isUneven({mean: 1e6, ratio: 2.01}, 256, 2)"), 1);
+	cr_expect_eq(page_computes("counts.js", "isUneven({mean: 1, ratio: 2.01}, 256, 2)"), 0);
 }
 
 /* By the rule that the engine makes its ids by, in steps of four rows. */

@@ -7,6 +7,8 @@
 
 #include "tests/system/page_stage.h"
 
+#define SCRIPT_BYTES (1u << 16)
+
 struct browser browser;
 
 static char address[64]; /* "127.0.0.1:PORT", once it is known */
@@ -84,6 +86,27 @@ void page_five_steps(void)
 	page_run(5);
 	page_look();
 	expect_becomes("document.getElementById('heat-says').textContent.includes(', 20 tokens')");
+}
+
+double page_computes(const char *file, const char *expression)
+{
+	static char script[SCRIPT_BYTES];
+	char path[128];
+	FILE *in;
+	size_t used;
+	json_t *value;
+	double number;
+
+	snprintf(path, sizeof(path), "serve/page/%s", file);
+	in = fopen(path, "r");
+	cr_assert(in, "%s", path);
+	used = fread(script, 1, sizeof(script) - 256, in);
+	fclose(in);
+	snprintf(script + used, sizeof(script) - used, "\nreturn %s;", expression);
+	value = browser_run(&browser, script);
+	number = json_is_boolean(value) ? json_is_true(value) : json_number_value(value);
+	json_decref(value);
+	return number;
 }
 
 const char *page_says(void)

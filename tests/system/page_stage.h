@@ -31,6 +31,10 @@ void page_five_steps(void);
 /* Runs steps of four rows. */
 void page_run(unsigned int steps);
 
+/* What an expression gives behind a file of serve/page, which needs no other: a number, or whether
+ * it is true. */
+double page_computes(const char *file, const char *expression);
+
 /* What it says of a request, and its console; for messages. */
 const char *page_says(void);
 

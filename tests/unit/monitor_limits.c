@@ -48,6 +48,5 @@ Test(monitor_limits, the_alert_has_the_limit_of_gpus_that_top_and_the_page_have)
 Test(monitor_limits, old_and_lately_are_as_long_on_the_page_as_in_top)
 {
 	cr_expect_eq(number_in("serve/page/verdicts.js", "const SILENT_MS = ") * 1e6, TOP_STALE_NS);
-	cr_expect_eq(number_in("serve/page/verdicts.js", "const LATELY_MS = ") * 1e6,
-		     TOP_LOSING_NS);
+	cr_expect_eq(number_in("serve/page/lately.js", "const LATELY_MS = ") * 1e6, TOP_LOSING_NS);
 }
