@@ -3,7 +3,26 @@
 
 const byId = (id) => document.getElementById(id);
 
-function setText(element, text) {
+/* Characters that are not seen, or reorder what stands beside them, in names that users give: told
+ * by their numbers. Not so marks that begin and end what stands apart: isolated() makes them. */
+const UNSEEN = /(?![\u2068\u2069])[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\u00ad\u200b\u2060\ufeff]/gu;
+const ISOLATES = /[\u2068\u2069]/g;
+
+const numberOf = (character) =>
+	`\u27e8U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}\u27e9`;
+const visible = (text) => text.replace(UNSEEN, numberOf);
+
+/* A user's text within a sentence: letters that are written from the right leave the rest in its
+ * order. */
+function isolated(text) {
+	const inner = visible(text).replace(ISOLATES, numberOf);
+
+	return /^[ -~]*$/.test(inner) ? inner : `\u2068${inner}\u2069`;
+}
+
+function setText(element, shown) {
+	const text = visible(shown);
+
 	if (element.textContent !== text)
 		element.textContent = text;
 }
@@ -57,7 +76,7 @@ function offer(select, values, words) {
 		return;
 	const chosen = select.value;
 
-	select.replaceChildren(...values.map((value, i) => new Option(words ? words[i] : value, value)));
+	select.replaceChildren(...values.map((value, i) => new Option(visible(words ? words[i] : value), value)));
 	if (values.includes(chosen))
 		select.value = chosen;
 }

@@ -24,7 +24,7 @@ class Lookup {
 
 			this.offered = new Map(requests.map((one) => [one.request, one.routes]));
 			byId('requests').replaceChildren(...requests.map((one) =>
-				new Option(`${one.request}, ${one.state}`, one.request)));
+				new Option(`${isolated(one.request)}, ${one.state}`, one.request)));
 			setNote('request-kept', kept.length ? this.keptWords(kept[0]) : 'Routes are not kept: --routes-memory is 0.');
 		} catch (error) {
 			setNote('request-kept', error.message);
@@ -50,7 +50,7 @@ class Lookup {
 		try {
 			this.found = await askJson(`/v1/signature?request=${idOf(path)}`);
 		} catch (error) {
-			setNote('request-says', `${id}: ${error.message}`);
+			setNote('request-says', `${isolated(id)}: ${error.message}`);
 		}
 		this.show();
 		this.offer();
@@ -77,7 +77,7 @@ class Lookup {
 			? layer.prefill.map((count, i) => count + layer.decode[i]) : layer[phase]));
 		const balance = balanceOf(values, layers, found.experts);
 
-		setNote('request-says', `${found.request} on ${found.instance}, ${found.ended ? 'ended' : 'running'}.`);
+		setNote('request-says', `${isolated(found.request)} on ${found.instance}, ${found.ended ? 'ended' : 'running'}.`);
 		setNote('request-counted', `Since it was first seen here: ${asCount(found.prefill_rows)} rows of prefill, ` +
 			`${asCount(found.decode_rows)} of decode; ${asCount(found.inherited_rows)} from a prefix cache, ` +
 			`${asCount(found.missing_rows)} missing.`);
