@@ -14,6 +14,7 @@
 #include "capture_daemon/clock.h"
 #include "capture_daemon/daemon.h"
 #include "capture_daemon/status.h"
+#include "channel/namespaces.h"
 
 static json_t *number(uint64_t value)
 {
@@ -287,6 +288,7 @@ static json_t *daemon_object(const struct daemon *daemon)
 	for (const struct channel *c = daemon->channels; c; c = c->next)
 		channels += !c->retiring;
 	json_object_set_new(object, "pid", json_integer(getpid()));
+	json_object_set_new(object, "pid_namespace", number(namespaces_of_this_process().pid));
 	json_object_set_new(object, "version", json_string(R3RING_VERSION));
 	json_object_set_new(object, "uptime_s",
 			    number((clock_now_ns() - daemon->started_ns) / NS_PER_SECOND));

@@ -164,6 +164,7 @@ struct daemon_picture *daemon_picture_of(const json_t *status)
 	if (!picture)
 		return NULL;
 	picture->pid = (int64_t)number(daemon, "pid");
+	picture->pid_namespace = number(daemon, "pid_namespace");
 	picture->uptime_s = number(daemon, "uptime_s");
 	copy_text(picture->version, sizeof(picture->version), daemon, "version");
 	picture->channels = calloc(size ? size : 1, sizeof(*picture->channels));

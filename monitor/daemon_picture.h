@@ -86,6 +86,7 @@ struct daemon_picture {
 	char error[R3RING_ERROR_TEXT]; /* "" while live */
 	uint64_t taken_ns;             /* CLOCK_MONOTONIC */
 	int64_t pid;
+	uint64_t pid_namespace; /* that its and producers' numbers are of; 0: not told */
 	char version[32];
 	uint64_t uptime_s;
 	struct picture_channel *channels; /* [channel_count] in the daemon's order */

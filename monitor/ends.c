@@ -17,10 +17,12 @@ bool ends_judge(const struct ends_channel *channel, const struct daemon_picture 
 	const struct picture_channel *told = daemon_picture_find(picture, channel->name);
 
 	if (!picture || picture->state != PICTURE_LIVE)
-		return channel->ended;
+		return channel->ended || channel->died;
 	if (!told)
-		return channel->ended || must_know(channel, picture);
+		return channel->ended || channel->died || must_know(channel, picture);
 	if (told->generation != channel->generation)
-		return channel->ended;
+		return channel->ended || channel->died;
+	if (strcmp(told->state, "orphan") == 0)
+		return channel->died;
 	return strcmp(told->state, "ended") == 0 && channel->next > told->records;
 }

@@ -11,7 +11,9 @@
 #include <r3ring/instance.h>
 
 #include "channel/clock.h"
+#include "channel/namespaces.h"
 #include "monitor/ends.h"
+#include "monitor/life.h"
 #include "monitor/tail.h"
 
 #define WAIT_MS 100
@@ -23,6 +25,7 @@ struct tail {
 	char *name;
 	char *runtime_dir; /* NULL: as readers find it */
 	uint32_t look_ms;
+	uint64_t pid_namespace;     /* of this process; 0: not known */
 	struct daemon_watch *watch; /* NULL: ends are not noticed */
 	struct tail_hooks hooks;
 	pthread_t thread;
@@ -44,10 +47,11 @@ struct tail {
 	struct tail_status status;
 };
 
-/* The generation that is read of a channel, and since when. */
+/* The generation that is read of a channel, since when, and its process. */
 struct come {
 	uint64_t generation;
 	uint64_t since_ns;
+	struct life life;
 };
 
 static bool stopping(const struct tail *tail)
@@ -159,7 +163,7 @@ static bool judge_more(struct tail *tail, uint32_t channels)
 	if (!come || !ended)
 		return false;
 	for (; tail->judged < channels; tail->judged++) {
-		come[tail->judged] = (struct come){0};
+		come[tail->judged] = (struct come){.life = life_of_nobody()};
 		ended[tail->judged] = false;
 	}
 	return true;
@@ -172,24 +176,32 @@ static void note_generation(struct tail *tail, uint32_t channel, uint64_t genera
 
 	if (come->since_ns && come->generation == generation)
 		return;
-	*come = (struct come){generation, clock_now_ns()};
+	life_forget(&come->life);
+	come->generation = generation;
+	come->since_ns = clock_now_ns();
 	tail->ended[channel] = false;
 }
 
 /* One that could not be attached to is of no generation. */
 static void judge(struct tail *tail, uint32_t channel, const struct daemon_picture *picture)
 {
+	const char *name = r3ring_instance_channel(tail->reader, channel);
+	const struct picture_channel *told = daemon_picture_find(picture, name);
+	struct life *life = &tail->come[channel].life;
 	struct r3ring_reader_stats stats = {0};
 
 	r3ring_instance_get_stats(tail->reader, channel, &stats);
 	note_generation(tail, channel, stats.generation);
+	if (told && told->generation == stats.generation)
+		life_watch(life, picture, told, tail->pid_namespace);
 	tail->ended[channel] = ends_judge(
 		&(struct ends_channel){
-			.name = r3ring_instance_channel(tail->reader, channel),
+			.name = name,
 			.generation = stats.generation,
 			.next = stats.now.cursor,
 			.since_ns = tail->come[channel].since_ns,
 			.ended = tail->ended[channel],
+			.died = life_is_over(life),
 		},
 		picture);
 }
@@ -327,6 +339,8 @@ static void *follow(void *arg)
 static void free_tail(struct tail *tail)
 {
 	r3ring_instance_close(tail->reader);
+	for (uint32_t i = 0; i < tail->judged; i++)
+		life_forget(&tail->come[i].life);
 	free(tail->come);
 	free(tail->ended);
 	free(tail->buffer);
@@ -353,6 +367,7 @@ int tail_open(struct tail **tail, const struct tail_options *options, struct r3r
 		return r3ring_error_set(err, -ENOMEM, "no memory to follow %s", options->instance);
 	pthread_mutex_init(&made->lock, NULL);
 	made->look_ms = options->look_ms;
+	made->pid_namespace = namespaces_of_this_process().pid;
 	made->watch = options->watch;
 	made->hooks = options->hooks;
 	r = copy_names(made, options);

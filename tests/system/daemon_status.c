@@ -10,6 +10,7 @@
 
 #include <r3ring/bind.h>
 
+#include "channel/namespaces.h"
 #include "channel/socket.h"
 #include "tests/support/daemon.h"
 #include "tests/support/engine.h"
@@ -107,6 +108,7 @@ Test(daemon_status, it_tells_of_itself)
 	json_t *object = ask("told");
 
 	cr_expect_eq(number(done, "pid"), daemon_a.pid);
+	cr_expect_eq(number(done, "pid_namespace"), (json_int_t)namespaces_of_this_process().pid);
 	cr_expect_str_eq(text(done, "version"), R3RING_VERSION);
 	cr_expect_str_eq(text(done, "loop"),
 			 strstr(daemon_a.log, "runs on epoll") ? "epoll" : "io_uring");

@@ -94,3 +94,28 @@ Test(monitor_ends, a_daemon_that_does_not_know_it_must_have_had_time_to_hear_of_
 	late.since_ns = 51 * S; /* nine seconds before the picture */
 	expect_nothing_changed(late, picture_of("b/0", 3, "live"));
 }
+
+Test(monitor_ends, one_whose_process_died_has_where_no_daemon_can_tell)
+{
+	struct ends_channel dead = read_whole;
+	struct daemon_picture *gone = picture_of("a/0", 3, "live");
+	struct daemon_picture *young = picture_of("b/0", 3, "live");
+
+	dead.died = true;
+	gone->state = PICTURE_NO_DAEMON;
+	young->uptime_s = 1;
+	cr_expect(judged(dead, NULL));
+	cr_expect(judged(dead, gone));
+	cr_expect(judged(dead, young));
+	cr_expect(judged(dead, picture_of("a/0", 2, "live")));
+	cr_expect(judged(dead, picture_of("a/0", 3, "orphan")));
+}
+
+/* What it still drains is yet to come. */
+Test(monitor_ends, one_whose_process_died_has_not_while_its_daemon_says_that_it_is_live)
+{
+	struct ends_channel dead = read_whole;
+
+	dead.died = true;
+	cr_expect_not(judged(dead, picture_of("a/0", 3, "live")));
+}
