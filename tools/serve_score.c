@@ -11,19 +11,24 @@
 
 struct place {
 	struct served *served;
+	enum tail_state state;
+	double age_ms; /* of its newest step; below 0: it was not asked */
 	struct r3ring_reserve_answer answer;
 	enum r3ring_predictor predictor;
 	bool known;                  /* false: it cannot be asked now, */
 	char why[R3RING_ERROR_TEXT]; /* since */
 };
 
-/* The one with the most room at its tightest place first; those that cannot be asked last. */
+/* The one with the most room at its tightest place first; behind them those of which nobody knows
+ * whether they live, and last those that cannot be asked. */
 static int by_margin(const void *a, const void *b)
 {
 	const struct place *left = a, *right = b;
 
 	if (left->known != right->known)
 		return right->known - left->known;
+	if ((left->state == TAIL_SILENT) != (right->state == TAIL_SILENT))
+		return left->state == TAIL_SILENT ? 1 : -1;
 	return (left->answer.margin < right->answer.margin) -
 	       (left->answer.margin > right->answer.margin);
 }
@@ -41,9 +46,13 @@ static void ask(struct wish wish, struct place *place)
 {
 	struct http_answer unsaid = {0};
 	struct r3ring_demand *demand = NULL;
+	struct follower_status status;
 	int r = -ENODATA;
 
+	follower_get_status(served_follower(place->served), &status);
+	place->state = status.tail.state;
 	wish.served = place->served;
+	wish.age_ms = -1;
 	if (api_engine_runs(wish.served, &unsaid) && wish_find_book(&wish, &unsaid))
 		demand = wish_demand(&wish, &unsaid);
 	if (demand)
@@ -54,15 +63,19 @@ static void ask(struct wish wish, struct place *place)
 		say_why(place, unsaid.json, r);
 	json_decref(unsaid.json);
 	place->predictor = wish.predictor;
+	place->age_ms = wish.age_ms;
 }
 
 static json_t *describe(const struct place *place)
 {
+	const char *name = served_name(place->served), *state = tail_state_name(place->state);
+	json_t *age = place->age_ms < 0 ? json_null() : json_real(place->age_ms);
+
 	if (!place->known)
-		return json_pack("{s:s, s:n, s:s}", "instance", served_name(place->served), "fits",
-				 "error", place->why);
-	return json_pack("{s:s, s:b, s:s, s:o}", "instance", served_name(place->served), "fits",
-			 place->answer.margin >= 0, "predictor",
+		return json_pack("{s:s, s:n, s:s, s:o, s:s}", "instance", name, "fits", "state",
+				 state, "age_ms", age, "error", place->why);
+	return json_pack("{s:s, s:b, s:s, s:o, s:s, s:o}", "instance", name, "fits",
+			 place->answer.margin >= 0, "state", state, "age_ms", age, "predictor",
 			 r3ring_predictor_name(place->predictor), "tightest",
 			 wish_tightest(place->served, &place->answer));
 }

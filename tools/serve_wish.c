@@ -182,6 +182,7 @@ struct r3ring_demand *wish_demand(struct wish *wish, struct http_answer *answer)
 		r = r3ring_load_read(follower_load(served_follower(wish->served)),
 				     R3RING_LOAD_MERGED, R3RING_LOAD_STEPS, R3RING_LOAD_ANY_EPOCH,
 				     snapshot);
+	wish->age_ms = r ? -1 : (double)r3ring_load_snapshot_info(snapshot)->age_ns / NS_PER_MS;
 	if (r == 0)
 		r = make_demand(wish, r3ring_load_snapshot_info(snapshot), &demand);
 	else if (r == -ENODATA)

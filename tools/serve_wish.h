@@ -13,6 +13,7 @@ struct wish {
 	const char *request;             /* text id; NULL: none is named */
 	struct r3ring_labels labels;
 	uint64_t tokens;
+	double age_ms; /* of the newest step of its load, once a demand was made; below 0: none */
 };
 
 /* What wish_read() takes of a body. */

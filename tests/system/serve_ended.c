@@ -415,3 +415,97 @@ Test(serve_ended, an_engine_whose_daemon_ended_in_good_order_and_comes_back_has_
 {
 	expect_daemon_is_missed(stop_daemon);
 }
+
+/* ---- engines that die without a daemon that could tell --------------------------------------- */
+
+static bool is_daemon_up(void)
+{
+	return strstr(metrics(), "\nr3ring_daemon_up 1\n");
+}
+
+/* The daemon has told of its process, which takes it a second. */
+static void await_rank_told(void)
+{
+	char line[160];
+
+	snprintf(line, sizeof(line), "\nr3ring_channel_live{channel=\"%s/0\"} 1\n", name);
+	for (int tries = 0; !strstr(metrics(), line); tries++) {
+		cr_assert_lt(tries, 6000, "not there: %s", line);
+		poll(NULL, 0, 10);
+	}
+}
+
+Test(serve_ended, an_engine_that_dies_while_its_daemon_is_gone_is_offered_to_nobody_from_then_on)
+{
+	serve_it("both-die");
+	engine_step(&stage.tool.engine, 0, 4);
+	start_rank(0);
+	await_channels(1);
+	expect_granted("first");
+	await_rank_told();
+	kill_daemon();
+	cr_assert(becomes("/v1/channels", is_in_state, "silent"));
+	end_rank(0, SIGKILL);
+	cr_assert(becomes("/v1/channels", is_in_state, "ended"));
+	expect_offered_to_nobody();
+	cr_expect(becomes(of_it("/v1/reservations"), has_none, NULL));
+
+	test_daemon_restart(&stage.tool.daemon, NULL);
+	for (int after = 0; after < 50; after += is_daemon_up())
+		expect_offered_to_nobody();
+	start_rank(0);
+	await_channels(1);
+	expect_granted("second");
+	free_ranks();
+}
+
+static bool second_is_live(const json_t *answer, const void *unused)
+{
+	const json_t *second = json_array_get(at(answer, "instances", NULL), 1);
+
+	(void)unused;
+	engine_step(&stage.tool.engine, 0, 4);
+	return strcmp(json_string_value(at(second, "state", NULL)), "live") == 0;
+}
+
+/* Also where it has more room: nothing is reserved there. */
+static void expect_silent_is_last(void)
+{
+	struct http_reply reply = ask("POST", "/v1/score", "{\"tokens\": 1}");
+	const json_t *ranked = at(reply.json, "ranked", NULL);
+	const json_t *first = json_array_get(ranked, 0), *last = json_array_get(ranked, 1);
+
+	cr_expect_str_eq(json_string_value(at(first, "state", NULL)), "live");
+	cr_expect_str_eq(json_string_value(at(last, "state", NULL)), "silent");
+	cr_expect_str_eq(json_string_value(at(last, "instance", NULL)), name);
+	cr_expect(json_is_true(at(last, "fits", NULL)));
+	cr_expect_gt(json_number_value(at(last, "age_ms", NULL)),
+		     json_number_value(at(first, "age_ms", NULL)));
+	cr_expect_gt(json_number_value(at(last, "tightest", "margin")),
+		     json_number_value(at(first, "tightest", "margin")));
+	json_decref(reply.json);
+}
+
+/* It stands still, and does not come back to the next daemon for now. */
+Test(serve_ended, an_engine_that_gives_no_sign_of_life_is_ranked_behind_one_that_lives)
+{
+	char body[160];
+
+	serve_it("silent");
+	engine_step(&stage.tool.engine, 0, 4);
+	start_rank(0);
+	await_channels(1);
+	snprintf(body, sizeof(body),
+		 "{\"instance\": \"%s\", \"key\": \"k\", \"tokens\": 1000, "
+		 "\"ttl_ms\": 3600000}",
+		 serve_stage_instance());
+	expect_status("POST", "/v1/reservations", body, 201);
+	kill(rank[0].pid, SIGSTOP);
+	kill_daemon();
+	cr_assert(becomes("/v1/channels", is_in_state, "silent"));
+	test_daemon_restart(&stage.tool.daemon, NULL);
+	cr_assert(becomes("/v1/channels", second_is_live, NULL));
+	expect_silent_is_last();
+	kill(rank[0].pid, SIGCONT);
+	free_ranks();
+}
