@@ -93,6 +93,28 @@ static char *print_counts(struct dump_count *count)
 	return text;
 }
 
+Test(dump_count, losses_whose_records_fell_into_a_gap_are_proved_by_the_next_keyframe)
+{
+	const struct dump_gap gap = {.lost = 3};
+	struct dump_count count = {0};
+	struct r3ring_record keyframe = {.type = R3RING_KEYFRAME};
+	char *text;
+
+	count_one(&count, &keyframe, 0);
+	cr_assert_eq(dump_count_gap(&count, &gap), 0);
+	text = print_counts(&count);
+	cr_expect_not_null(strstr(text, "at least"), "%s", text);
+	free(text);
+	keyframe.u.keyframe.totals.lost_steps[R3RING_CAUSE_RING_FULL] = 5;
+	keyframe.u.keyframe.totals.lost_rows[R3RING_CAUSE_RING_FULL] = 9;
+	count_one(&count, &keyframe, 0);
+	text = print_counts(&count);
+	cr_expect_not_null(strstr(text, "ring_full          steps 5, rows 9"), "%s", text);
+	cr_expect_not_null(strstr(text, "steps 5, told by totals only"), "%s", text);
+	cr_expect_null(strstr(text, "at least"), "%s", text);
+	free(text);
+}
+
 Test(dump_count, failure_20_losses_are_told_by_cause)
 {
 	struct dump_count count = {0};
