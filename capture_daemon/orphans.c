@@ -22,6 +22,9 @@
 #include "capture_daemon/remains.h"
 
 #define PATIENCE_NS (10 * NS_PER_SECOND)
+#define LET_GO_PAUSE_NS 1000000
+#define LET_GO_TRIES 2000u
+#define HELD_TRIES 100u /* of a stranger's lock, which may last for ever */
 
 /* ---- adopting ----------------------------------------------------------- */
 
@@ -283,11 +286,27 @@ static void adopt(struct daemon *daemon, const char *name)
 	remains_free(&remains);
 }
 
+/* The kernel takes from a killed daemon the directory's lock first, then its life, then its
+ * segments' locks: who was so quick to follow it waits until all is gone. */
+static enum leftover_state look_when_let_go(struct daemon *daemon, const char *name)
+{
+	const struct timespec pause = {.tv_nsec = LET_GO_PAUSE_NS};
+	enum leftover_state state = LEFTOVER_ALIVE;
+
+	for (unsigned int tries = 0; tries < LET_GO_TRIES; tries++) {
+		state = leftover_look(daemon->dir.segments_fd, name);
+		if (state != LEFTOVER_ALIVE && (state != LEFTOVER_HELD || tries >= HELD_TRIES))
+			break;
+		nanosleep(&pause, NULL);
+	}
+	return state;
+}
+
 static void look_at(void *ctx, const char *name)
 {
 	struct daemon *daemon = ctx;
 
-	switch (leftover_look(daemon->dir.segments_fd, name)) {
+	switch (look_when_let_go(daemon, name)) {
 	case LEFTOVER_UNOWNED:
 		adopt(daemon, name);
 		break;

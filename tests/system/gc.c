@@ -6,18 +6,21 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <jansson.h>
 
+#include <r3ring/atomic.h>
 #include <r3ring/ring.h>
 
 #include "channel/leftover.h"
 #include "tests/support/command.h"
 #include "tests/support/daemon.h"
 #include "tests/support/engine.h"
+#include "tests/support/worker.h"
 
 #define ARGS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
@@ -163,6 +166,56 @@ Test(gc, a_ring_whose_writer_lives_is_kept)
 	cr_expect(strstr(tool.out, "its writer lives"), "%s", tool.out);
 	expect_kept();
 	r3ring_segment_close(segment);
+}
+
+/* It is opened to look for its lock, and again, if that was taken, for whose it is. */
+static void await_looks(int watch, unsigned int looks)
+{
+	struct inotify_event event;
+
+	while (looks--)
+		if (read(watch, &event, sizeof(event)) != sizeof(event))
+			return;
+}
+
+/* As one that is killed: its segment's lock goes after the directory's. */
+static int dying_daemon(struct worker_page *page, const void *ctx)
+{
+	const struct r3ring_segment_options options = {
+		.size = sizeof(options),
+		.name = name,
+		.label = ctx,
+		.arena_bytes = 65536,
+		.depth = 64,
+		.uuid = {7},
+	};
+	struct r3ring_segment *segment;
+	char path[160];
+	int list = open_list(), watch = inotify_init1(IN_CLOEXEC);
+
+	if (shm_unlink(name) < 0 || leftover_list(list, name, options.uuid, geteuid()) < 0 ||
+	    r3ring_segment_create(&segment, &options, NULL) < 0)
+		return 1;
+	snprintf(path, sizeof(path), "/dev/shm%s", name);
+	if (inotify_add_watch(watch, path, IN_OPEN) < 0)
+		return 1;
+	r3ring_store_release_u64(&page->progress, 1);
+	await_looks(watch, 2);
+	return 0;
+}
+
+Test(gc, the_next_daemon_waits_for_the_rings_that_a_dying_one_has_not_let_go_of)
+{
+	char label[R3RING_INSTANCE_MAX + 8];
+	struct worker worker;
+
+	snprintf(label, sizeof(label), "%s/0", instance);
+	worker_start(&worker, dying_daemon, label);
+	cr_assert(worker_reaches(&worker, 1));
+	test_daemon_restart(&daemon_a, NULL);
+	cr_expect_eq(worker_wait(&worker), 0);
+	cr_expect(strstr(daemon_a.log, "of a dead daemon"), "%s", daemon_a.log);
+	expect_kept();
 }
 
 /* ---- a lock that proves nothing ----------------------------------------- */
