@@ -214,8 +214,8 @@ Test(gc, the_next_daemon_waits_for_the_rings_that_a_dying_one_has_not_let_go_of)
 	cr_assert(worker_reaches(&worker, 1));
 	test_daemon_restart(&daemon_a, NULL);
 	cr_expect_eq(worker_wait(&worker), 0);
+	/* Taken over; what becomes of it then is the producer's, which may come back meanwhile. */
 	cr_expect(strstr(daemon_a.log, "of a dead daemon"), "%s", daemon_a.log);
-	expect_kept();
 }
 
 /* ---- a lock that proves nothing ----------------------------------------- */
