@@ -331,9 +331,11 @@ static json_t *await_ended(const char *instance, uint32_t count)
 	for (int tries = 0; tries < TRIES; tries++) {
 		json_t *list = await(path, 200);
 
-		if (json_integer_value(
-			    at(json_array_get(at(list, "kept", NULL), 0), "ended", NULL)) == count)
-			return list;
+		if (json_integer_value(at(json_array_get(at(list, "kept", NULL), 0), "ended",
+					  NULL)) == count) {
+			json_decref(list); /* its entries may be older than its count */
+			return await(path, 200);
+		}
 		json_decref(list);
 		poll(NULL, 0, 10);
 	}
