@@ -20,6 +20,7 @@ static void note_gap(struct load_channel *channel, const struct r3ring_view *vie
 	uint64_t expected = channel->units + own_units(record);
 
 	channel->unseen.gaps++;
+	channel_losses_gap(&channel->losses, true);
 	if (view->units > expected)
 		channel->unseen.lost[R3RING_MISSING_GAP] += view->units - expected;
 }
@@ -58,8 +59,10 @@ static void note_place(struct r3ring_load *load, struct load_channel *channel,
 {
 	bool first = !channel->seq;
 
-	if (view->generation != channel->generation)
+	if (view->generation != channel->generation) {
 		new_generation(load, channel, view);
+		channel_losses_generation(&channel->losses, !first || view->seq == 1);
+	}
 	/* A reader that comes late has lost nothing. */
 	if (!first && view->seq != channel->seq + 1)
 		note_gap(channel, view, record);
@@ -121,6 +124,19 @@ static void feed_lost(struct load_channel *channel, const struct r3ring_lost_rec
 		if (lost->from_step && step->head.step >= lost->from_step &&
 		    step->head.step <= lost->to_step)
 			step->ended = true;
+}
+
+/* LOST records that fell into a gap are in the totals of the keyframe behind it, as whole rows. */
+static void prove_losses(struct load_channel *channel, const struct r3ring_record *record)
+{
+	const struct load_board *board = load_board_now(channel);
+	const struct lost_account before = channel->losses.account;
+	const uint64_t *after = channel->losses.account.unheard_rows;
+
+	channel_losses_record(&channel->losses, record, true);
+	for (uint32_t cause = 0; board && cause < R3RING_CAUSE_COUNT; cause++)
+		channel->unseen.lost[cause] +=
+			(after[cause] - before.unheard_rows[cause]) * board->shape.layers;
 }
 
 /* Shown at once: what is lost may be the last that happens for long. */
@@ -250,6 +266,7 @@ int r3ring_load_skip(struct r3ring_load *load, uint32_t index, const struct r3ri
 		return 0;
 	if (view->seq != channel->seq + 1) {
 		channel->unseen.gaps++;
+		channel_losses_gap(&channel->losses, true);
 		cause = R3RING_MISSING_GAP;
 	}
 	if (view->units > channel->units)
@@ -267,6 +284,9 @@ int load_take_record(struct r3ring_load *load, struct load_channel *channel,
 
 	load->stats.records++;
 	note_place(load, channel, view, record);
+	if ((record->type == R3RING_LOST || record->type == R3RING_KEYFRAME) &&
+	    !(view->flags & R3RING_DESC_REPEATED))
+		prove_losses(channel, record);
 	if (record->type == R3RING_SCHEMA)
 		r = feed_schema(load, channel, record);
 	else if (channel->schema_seen)

@@ -27,6 +27,7 @@
 
 #include <r3ring/load.h>
 
+#include "consumer/channel_losses.h"
 #include "consumer/hold.h"
 #include "consumer/load/cells.h"
 #include "consumer/load/pool.h"
@@ -209,6 +210,7 @@ struct load_channel {
 	uint32_t spare_steps;
 	uint64_t held_bytes;
 	struct r3ring_load_accounts unseen; /* of no step: into the next */
+	struct channel_losses losses;       /* that LOST records, or else totals, tell */
 	struct load_map map[LOAD_MAPS];
 	struct r3ring_eplb_map *coming; /* a map of which layers are still to come, */
 	uint8_t *coming_layer;          /* [layers] those that came */

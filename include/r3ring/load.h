@@ -196,7 +196,9 @@ struct r3ring_load_accounts {
 					       * R3RING_MISSING_GAP: not read by who feeds,
 					       * R3RING_MISSING_NOT_RECORDED: left out,
 					       * R3RING_MISSING_SPANS: nobody ever said whether
-					       * they were accepted */
+					       * they were accepted. What the channel told in
+					       * records that were not read is there from the next
+					       * keyframe on, rows with all layers */
 	uint64_t gaps;                        /* in the records' numbers */
 };
 

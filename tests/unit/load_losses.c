@@ -112,6 +112,71 @@ Test(load_losses, failure_32_a_gap_in_the_records_is_noticed_and_its_cells_are_k
 	cr_assert_eq(info->accounts.lost[R3RING_MISSING_GAP], 9 * FEED_LAYERS);
 }
 
+/* ---- told in records that were not read -------------------------------------------- */
+
+/* What a channel lost by now, as its keyframe has it. */
+static void feed_totals(uint64_t full_rows, uint64_t died_rows)
+{
+	load_feed.totals.lost_rows[R3RING_CAUSE_BUFFER_FULL] = full_rows;
+	load_feed.totals.lost_rows[R3RING_CAUSE_PRODUCER_DIED] = died_rows;
+	feed_keyframe(&load_feed, 0);
+}
+
+static void expect_lost(uint64_t full_cells, uint64_t died_cells)
+{
+	const struct r3ring_load_accounts *accounts = &read_load(0)->accounts;
+
+	cr_expect_eq(accounts->lost[R3RING_CAUSE_BUFFER_FULL], full_cells);
+	cr_expect_eq(accounts->lost[R3RING_CAUSE_PRODUCER_DIED], died_cells);
+}
+
+/* 5 rows were told and read; 20 and 7 in a gap. */
+Test(load_losses, what_was_told_in_a_gap_is_lost_by_its_causes_from_the_next_keyframe_on)
+{
+	feed_whole(&load_feed, 1, 4, NULL, 0);
+	load_feed.lost_rows = 5;
+	load_feed.lost_cells = 5 * FEED_LAYERS;
+	feed_lost(&load_feed, 2, 2, R3RING_CAUSE_BUFFER_FULL, 0);
+	load_feed.seq += 2;
+	feed_whole(&load_feed, 9, 4, NULL, 0);
+	expect_lost(5 * FEED_LAYERS, 0);
+	feed_totals(25, 7);
+	expect_lost(25 * FEED_LAYERS, 7 * FEED_LAYERS);
+	feed_totals(25, 7);
+	expect_lost(25 * FEED_LAYERS, 7 * FEED_LAYERS);
+}
+
+Test(load_losses, what_a_channel_had_lost_before_its_reader_came_is_not_the_readers)
+{
+	load_close();
+	feed_create_load(&load_feed, NULL);
+	load_feed.experts = LOAD_EXPERTS;
+	load_feed.seq = 1000;
+	cr_assert_eq(r3ring_load_snapshot_create(&snapshot), 0);
+	feed_schema(&load_feed);
+	feed_whole(&load_feed, 9, 4, NULL, 0);
+	feed_totals(25, 7);
+	expect_lost(0, 0);
+	load_feed.seq += 2;
+	feed_totals(26, 7);
+	feed_whole(&load_feed, 10, 4, NULL, 0);
+	expect_lost(FEED_LAYERS, 0);
+}
+
+Test(load_losses, another_generations_totals_begin_at_nothing)
+{
+	feed_whole(&load_feed, 1, 4, NULL, 0);
+	feed_totals(25, 7);
+	expect_lost(25 * FEED_LAYERS, 7 * FEED_LAYERS);
+	load_feed.generation = 2;
+	load_feed.seq = 0;
+	load_feed.units = 0;
+	feed_schema(&load_feed);
+	feed_totals(3, 0);
+	feed_whole(&load_feed, 1, 4, NULL, 0);
+	expect_lost(28 * FEED_LAYERS, 7 * FEED_LAYERS);
+}
+
 Test(load_losses, layers_of_a_step_whose_beginning_was_not_seen_are_lost)
 {
 	struct r3ring_load_stats stats;

@@ -225,6 +225,7 @@ void feed_keyframe(struct feed *to, uint32_t requests)
 
 	record.u.keyframe.records = requests + 1;
 	record.u.keyframe.live_requests = requests;
+	record.u.keyframe.totals = to->totals;
 	feed(to, &record, R3RING_DESC_KEYFRAME | R3RING_DESC_BOUNDARY);
 	schema(to, R3RING_DESC_REPEATED);
 }
@@ -238,6 +239,7 @@ void feed_lost(struct feed *to, uint64_t from, uint64_t until, enum r3ring_cause
 		.from_step = from,
 		.to_step = until,
 		.steps = until - from + 1,
+		.rows = to->lost_rows,
 		.layer_rows = to->lost_cells,
 		.cause = cause,
 		.spans_unknown = spans_unknown,

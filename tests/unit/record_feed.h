@@ -25,11 +25,13 @@ struct feed {
 	uint64_t seq;
 	uint64_t units; /* rows of layers so far */
 	uint16_t (*id)(const struct feed *feed, uint64_t step, uint32_t row, uint32_t layer,
-		       uint32_t k); /* NULL: feed_id() */
-	uint64_t epoch;             /* of the next step's EPLB map */
-	uint64_t ns;                /* when its end is published */
-	uint64_t lost_cells;        /* that the next LOST tells of */
-	uint32_t padding;           /* rows behind those of the next step */
+		       uint32_t k);  /* NULL: feed_id() */
+	uint64_t epoch;              /* of the next step's EPLB map */
+	uint64_t ns;                 /* when its end is published */
+	uint64_t lost_cells;         /* that the next LOST tells of */
+	uint64_t lost_rows;          /* likewise */
+	struct r3ring_totals totals; /* of the next keyframe */
+	uint32_t padding;            /* rows behind those of the next step */
 	uint64_t generation;
 	uint64_t weight_version;
 	int32_t first_layer; /* model layer numbers from it on */
