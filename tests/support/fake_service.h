@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <r3ring/producer.h>
 #include <r3ring/proto.h>
@@ -22,6 +23,7 @@ struct fake_service {
 	uint32_t rows_per_record;
 	int refuse; /* negative errno: REFUSED instead of WELCOME */
 
+	pid_t taker; /* whose descriptors and addresses the following are */
 	/* what the newest producer sent */
 	struct r3ring_hello_producer_message hello;
 	uint64_t schema[1200];
@@ -62,7 +64,8 @@ const uint8_t *fake_service_next(struct fake_service *service, int *error);
 /* Gives @count extents of the buffer back. */
 void fake_service_release(struct fake_service *service, uint64_t count);
 
-/* As when the daemon dies: the connection and its mappings are gone. */
+/* As when the daemon dies: the connection and its mappings are gone. Those of another process,
+ * which took the producer in, are that one's. */
 void fake_service_hang_up(struct fake_service *service);
 
 /* Hangs up and removes the directory. */
