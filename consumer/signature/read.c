@@ -190,7 +190,7 @@ int r3ring_signatures_get(const struct r3ring_signatures *signatures, const char
 	int r;
 
 	signature->info = (struct r3ring_signature_info){0};
-	if (!id || !id[0])
+	if (!id)
 		return -ENOENT;
 	slot = find(signatures, id, &others);
 	if (!slot)

@@ -47,8 +47,6 @@ static void drop_counts(struct r3ring_signatures *signatures, struct slot *slot)
 /* False while somebody reads it. */
 static bool slot_empty(struct r3ring_signatures *signatures, struct slot *slot)
 {
-	if (is_free(slot))
-		return true;
 	if (!hold_claim(&slot->hold))
 		return false;
 	drop_counts(signatures, slot);
@@ -66,7 +64,7 @@ static bool slot_empty(struct r3ring_signatures *signatures, struct slot *slot)
 void slots_free(struct r3ring_signatures *signatures)
 {
 	for (uint32_t i = 0; signatures->slot && i < signatures->options.max_requests; i++)
-		slot_empty(signatures, &signatures->slot[i]);
+		drop_counts(signatures, &signatures->slot[i]);
 	free(signatures->slot);
 	free(signatures->hash);
 }
