@@ -51,6 +51,14 @@ static void expect(const struct lost_account *lost, uint64_t steps, uint64_t unh
 	cr_expect_eq(lost_account_unheard(lost), unheard);
 }
 
+static void expect_account(uint64_t steps, uint64_t unheard, uint64_t unproved)
+{
+	const struct lost_account lost = account();
+
+	expect(&lost, steps, unheard, unproved);
+	builder_close(&verify_trial.builder);
+}
+
 Test(archive_losses, those_whose_records_fell_into_a_gap_are_proved_by_the_next_keyframe)
 {
 	struct lost_account lost;
@@ -69,35 +77,25 @@ Test(archive_losses, those_whose_records_fell_into_a_gap_are_proved_by_the_next_
 
 Test(archive_losses, those_told_are_not_counted_again_by_keyframes)
 {
-	struct lost_account lost;
-
 	verify_begin();
 	story_lost(story, 2, 20, FULL);
 	story_keyframe(story);
 	story_lost(story, 1, 1, FULL);
 	story_keyframe(story);
-	lost = account();
-	expect(&lost, 3, 0, 0);
-	builder_close(&verify_trial.builder);
+	expect_account(3, 0, 0);
 }
 
 Test(archive_losses, behind_a_gap_without_a_keyframe_more_may_be_lost)
 {
-	struct lost_account lost;
-
 	verify_begin();
 	story_keyframe(story);
 	lose_unheard(3, 33);
 	story_lost(story, 4, 40, FULL);
-	lost = account();
-	expect(&lost, 4, 0, 1);
-	builder_close(&verify_trial.builder);
+	expect_account(4, 0, 1);
 }
 
 Test(archive_losses, the_next_generations_totals_prove_nothing_of_the_one_before)
 {
-	struct lost_account lost;
-
 	verify_begin();
 	lose_unheard(3, 33);
 	story_closed(story);
@@ -106,15 +104,11 @@ Test(archive_losses, the_next_generations_totals_prove_nothing_of_the_one_before
 	story_keyframe(story);
 	lose_unheard(7, 7);
 	story_keyframe(story);
-	lost = account();
-	expect(&lost, 12, 7, 1);
-	builder_close(&verify_trial.builder);
+	expect_account(12, 7, 1);
 }
 
 Test(archive_losses, a_generation_whose_beginning_fell_into_a_gap_lost_what_its_totals_say)
 {
-	struct lost_account lost;
-
 	verify_begin();
 	story_closed(story);
 	story->absent = true;
@@ -123,15 +117,11 @@ Test(archive_losses, a_generation_whose_beginning_fell_into_a_gap_lost_what_its_
 	story->absent = false;
 	gap_from(0);
 	story_keyframe(story);
-	lost = account();
-	expect(&lost, 5, 5, 0);
-	builder_close(&verify_trial.builder);
+	expect_account(5, 5, 0);
 }
 
 Test(archive_losses, what_was_lost_before_a_late_recorder_came_is_not_of_its_time)
 {
-	struct lost_account lost;
-
 	builder_open(&verify_trial.builder, 3);
 	builder_segment(&verify_trial.builder);
 	builder_ready(&verify_trial.builder);
@@ -147,9 +137,7 @@ Test(archive_losses, what_was_lost_before_a_late_recorder_came_is_not_of_its_tim
 	story_keyframe(story);
 	lose_unheard(3, 3);
 	story_keyframe(story);
-	lost = account();
-	expect(&lost, 5, 3, 0);
-	builder_close(&verify_trial.builder);
+	expect_account(5, 3, 0);
 }
 
 Test(archive_losses, an_archive_without_its_first_segments_begins_with_its_first_keyframe)
@@ -184,16 +172,90 @@ Test(archive_losses, an_archive_without_its_first_segments_begins_with_its_first
 
 Test(archive_losses, each_channel_has_its_own_totals)
 {
-	struct lost_account lost;
-
 	verify_begin();
 	lose_unheard(3, 33);
 	story_lost(&verify_trial.other, 8, 8, FULL);
 	story_keyframe(&verify_trial.other);
 	story_keyframe(story);
-	lost = account();
-	expect(&lost, 11, 3, 0);
-	builder_close(&verify_trial.builder);
+	expect_account(11, 3, 0);
+}
+
+/* ---- entry by entry ------------------------------------------------------ */
+
+static struct archive_losses taken;
+
+static void take_generation(uint64_t generation, uint8_t uuid, uint64_t seq)
+{
+	const struct archive_item item = {
+		.kind = ARCHIVE_GENERATION,
+		.u.generation = {.generation = generation, .uuid = {uuid}, .seq = seq}};
+
+	archive_losses_take(&taken, &item, NULL, true);
+}
+
+static void take_gap(void)
+{
+	const struct archive_item item = {.kind = ARCHIVE_GAP,
+					  .u.gap = {.cause = ARCHIVE_GAP_OVERRUN, .lost = 1}};
+
+	archive_losses_take(&taken, &item, NULL, true);
+}
+
+/* A keyframe; @repeated: by a segment, @flags: by the daemon. */
+static void take_total(uint64_t steps, uint32_t repeated, uint16_t flags)
+{
+	const struct archive_item item = {.kind = ARCHIVE_RECORD,
+					  .repeated = repeated,
+					  .view = {.type = R3RING_KEYFRAME, .flags = flags}};
+	struct r3ring_record record = {.type = R3RING_KEYFRAME};
+
+	record.u.keyframe.totals.lost_steps[FULL] = steps;
+	archive_losses_take(&taken, &item, &record, true);
+}
+
+/* A generation whose keyframe tells of two steps, and then a gap. */
+static void take_two_and_a_gap(void)
+{
+	take_generation(1, 7, 0);
+	take_total(2, 0, 0);
+	take_gap();
+	expect(&taken.of.account, 2, 2, 1);
+}
+
+Test(archive_losses, a_generation_that_the_next_segment_says_again_goes_on)
+{
+	take_two_and_a_gap();
+	take_generation(1, 7, 12);
+	take_total(5, 0, 0);
+	expect(&taken.of.account, 5, 5, 0);
+}
+
+Test(archive_losses, one_of_the_same_number_in_another_ring_does_not)
+{
+	take_two_and_a_gap();
+	take_generation(1, 8, 0);
+	take_total(3, 0, 0);
+	expect(&taken.of.account, 5, 5, 1);
+}
+
+Test(archive_losses, a_keyframe_that_is_said_again_stands_for_none)
+{
+	take_two_and_a_gap();
+	take_total(2, 1, 0);
+	take_total(2, 0, R3RING_DESC_REPEATED);
+	expect(&taken.of.account, 2, 2, 1);
+}
+
+Test(archive_losses, what_cannot_be_decoded_leaves_a_gap_where_it_was_a_LOST)
+{
+	struct archive_item item = {.kind = ARCHIVE_RECORD, .view.type = R3RING_LOST};
+
+	take_generation(1, 7, 0);
+	archive_losses_take(&taken, &item, NULL, true);
+	expect(&taken.of.account, 0, 0, 1);
+	item.view.type = R3RING_STEP;
+	archive_losses_take(&taken, &item, NULL, true);
+	expect(&taken.of.account, 0, 0, 1);
 }
 
 /* ---- lies -------------------------------------------------------------- */
