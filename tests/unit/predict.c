@@ -144,6 +144,17 @@ Test(predict, a_class_is_foretold_by_the_sum_of_its_finished_requests)
 	cr_expect_eq(predict(R3RING_PREDICT_CLASS), -ENODATA);
 }
 
+Test(predict, of_a_class_the_newest_32_count)
+{
+	for (uint16_t i = 1; i <= 33; i++) {
+		label("a", "code", NULL);
+		finish("a", i, (const uint16_t[]){i == 1, 1, 0, 0});
+	}
+	known.labels.class_name = "code";
+	cr_expect_eq(predict(R3RING_PREDICT_CLASS), 0);
+	expect_counts((const uint32_t[]){0, 32, 0, 0});
+}
+
 Test(predict, a_label_may_be_of_one_letter_and_an_empty_one_is_none)
 {
 	label("a", "c", "p");
@@ -204,7 +215,7 @@ Test(predict, the_similar_are_found_among_many)
 	finish(NULL, 1, (const uint16_t[]){8, 1, 0, 0});
 	finish(NULL, 2, (const uint16_t[]){8, 1, 0, 0});
 	for (uint16_t i = 0; i < 100; i++)
-		finish(NULL, 3, (const uint16_t[]){0, 0, (uint16_t)(1 + i), 5});
+		finish(NULL, 3, (const uint16_t[]){50, 0, 50, i});
 	finish(NULL, 4, (const uint16_t[]){8, 1, 0, 0});
 	known.own.counts = own;
 	cr_expect_eq(predict(R3RING_PREDICT_SIMILAR), 0);
@@ -265,8 +276,10 @@ Test(predict, beyond_its_bounds_the_oldest_go_and_are_counted)
 	cr_expect_eq(predict(R3RING_PREDICT_CLASS), 0);
 	expect_counts((const uint32_t[]){0, 1, 1, 0});
 	cr_expect_eq(stats_of().requests, 2);
+	cr_expect_eq(stats_of().added, 3);
 	cr_expect_eq(stats_of().evicted, 1);
 	cr_expect_eq(stats_of().labels_evicted, 1);
+	cr_expect_eq(stats_of().refused, 0);
 	close_history();
 	open_with(&tiny);
 	cr_expect_eq(r3ring_history_add(history, &finished), -ENOBUFS);
@@ -282,13 +295,73 @@ Test(predict, bytes_are_bounded_and_back_to_what_they_were)
 	finish(NULL, 1, (const uint16_t[]){1, 0, 0, 0});
 	one = stats_of().bytes;
 	close_history();
-	options.max_bytes = 3 * one + 1;
+	options.max_bytes = 3 * one;
 	open_with(&options);
 	for (int i = 0; i < 10; i++)
 		finish(NULL, 1, (const uint16_t[]){1, 0, 0, 0});
 	cr_expect_eq(stats_of().requests, 3);
 	cr_expect_eq(stats_of().bytes, 3 * one);
 	cr_expect_eq(stats_of().evicted, 7);
+}
+
+Test(predict, when_its_places_were_used_again_and_again_the_newest_are_still_those_kept)
+{
+	const struct r3ring_history_options options = {.size = sizeof(options), .max_requests = 3};
+
+	close_history();
+	open_with(&options);
+	known.labels.class_name = "code";
+	for (uint16_t i = 1; i <= 11; i++) {
+		label("a", "code", NULL);
+		finish("a", i, (const uint16_t[]){i, 1, 0, 0});
+	}
+	cr_expect_eq(predict(R3RING_PREDICT_CLASS), 0);
+	expect_counts((const uint32_t[]){9 + 10 + 11, 3, 0, 0});
+}
+
+/* A count is two bytes, and a bit stands for it. */
+Test(predict, what_a_request_takes_goes_by_its_layers_and_experts)
+{
+	const uint16_t visits[128] = {1};
+	struct r3ring_finished finished = {.layers = 1, .experts = 64, .counts = visits};
+	uint64_t one;
+
+	cr_assert_eq(r3ring_history_add(history, &finished), 0);
+	one = stats_of().bytes;
+	cr_expect_geq(one, 64 * 2 + 8);
+	finished.layers = 2;
+	cr_assert_eq(r3ring_history_add(history, &finished), 0);
+	cr_expect_eq(stats_of().bytes - one, one + 64 * 2 + 8);
+}
+
+Test(predict, labels_may_be_as_long_as_an_id)
+{
+	char text[R3RING_TEXT_ID_MAX + 1];
+
+	memset(text, 'x', R3RING_TEXT_ID_MAX);
+	text[R3RING_TEXT_ID_MAX] = '\0';
+	label(text, text, text);
+	finish(text, 1, (const uint16_t[]){1, 0, 0, 0});
+	known.labels = (struct r3ring_labels){text, text};
+	cr_expect_eq(predict(R3RING_PREDICT_CLASS), 0);
+	cr_expect_eq(predict(R3RING_PREDICT_PREFIX), 0);
+	text[R3RING_TEXT_ID_MAX - 1] = '\0';
+	cr_expect_eq(predict(R3RING_PREDICT_CLASS), -ENODATA, "all of it counts");
+}
+
+Test(predict, there_is_an_end_to_how_many_requests_a_history_may_have)
+{
+	struct r3ring_history_options options = {.size = sizeof(options),
+						 .max_requests = (1u << 20) + 1};
+	struct r3ring_history *none = NULL;
+	struct r3ring_error err = {0};
+
+	cr_expect_eq(r3ring_history_create(&none, &options, &err), -EINVAL);
+	cr_expect_null(none);
+	cr_expect(strstr(err.text, "max_requests: 1048577"), "%s", err.text);
+	options.max_requests--;
+	close_history();
+	open_with(&options);
 }
 
 Test(predict, what_cannot_be_is_refused)

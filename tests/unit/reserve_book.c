@@ -328,6 +328,47 @@ Test(reserve_book, a_reservation_is_renewed_without_being_committed)
 	r3ring_book_destroy(book);
 }
 
+Test(reserve_book, one_without_a_time_lasts_for_ever_and_so_does_one_that_is_renewed_without)
+{
+	struct r3ring_book *book = book_open(&book_small, 2, 100);
+	struct r3ring_demand *demand = book_demand(&book_small, wants_2, 9);
+	const struct r3ring_reserve_request request = {.key = "a", .now_ns = 1000};
+	struct r3ring_reserve_answer answer;
+
+	cr_assert_eq(r3ring_book_make(book, &request, demand, &answer), 0);
+	cr_expect_eq(r3ring_book_expire(book, UINT64_MAX), 0);
+	cr_expect_eq(r3ring_book_renew(book, answer.reservation, 10, 1000), 0);
+	cr_expect_eq(r3ring_book_renew(book, answer.reservation, 0, 1000), 0);
+	cr_expect_eq(r3ring_book_expire(book, UINT64_MAX), 0);
+	cr_expect_eq(r3ring_book_free(book, answer.reservation), 0);
+	r3ring_demand_destroy(demand);
+	r3ring_book_destroy(book);
+}
+
+Test(reserve_book, what_was_granted_and_refused_is_counted_and_takes_bytes_by_its_experts)
+{
+	struct r3ring_book *book = book_open(&book_small, 2, 10);
+	struct r3ring_demand *uniform = book_demand(&book_small, NULL, 1);
+	struct r3ring_demand *named = book_demand(&book_small, wants_2, 1);
+	struct r3ring_demand *many = book_demand(&book_small, wants_2, 100);
+	struct r3ring_reserve_answer answer;
+	struct r3ring_book_stats one, both;
+
+	cr_assert_eq(book_make(book, "a", 0, uniform, &answer), 0);
+	r3ring_book_get_stats(book, &one);
+	cr_assert_eq(book_make(book, "b", 0, named, &answer), 0);
+	cr_assert_eq(book_make(book, "c", 0, many, &answer), -EBUSY);
+	r3ring_book_get_stats(book, &both);
+	cr_expect_eq(one.granted, 1);
+	cr_expect_eq(both.granted, 2);
+	cr_expect_eq(both.refused, 1);
+	cr_expect_gt(both.bytes, 2 * one.bytes);
+	r3ring_demand_destroy(uniform);
+	r3ring_demand_destroy(named);
+	r3ring_demand_destroy(many);
+	r3ring_book_destroy(book);
+}
+
 Test(reserve_book, another_demand_under_a_key_is_refused_and_the_same_is_not)
 {
 	struct r3ring_book *book = book_open(&book_small, 2, 10);
@@ -363,6 +404,7 @@ Test(reserve_book, a_request_that_runs_may_need_more_than_there_is_and_is_told)
 	cr_expect_eq(r3ring_book_update(book, made.reservation, more, &answer), 0);
 	cr_expect_eq(answer.margin, -4 * (int64_t)R3RING_DEMAND_TOKEN);
 	cr_expect_eq(answer.reservation, made.reservation);
+	cr_expect(answer.existed);
 	cr_expect_eq(r3ring_book_update(book, made.reservation + 1, more, &answer), -ENOENT);
 	cr_expect_eq(r3ring_book_update(book, made.reservation, demand, &answer), 0);
 	cr_expect_eq(answer.margin, made.margin);
@@ -381,6 +423,7 @@ Test(reserve_book, options_keys_and_shapes_that_cannot_be_are_refused)
 	const struct r3ring_demand_shape other = {.layers = 3, .experts = 4, .top_k = 1};
 	struct r3ring_demand *wrong = book_demand(&other, NULL, 1);
 	struct r3ring_demand *none = book_demand(&book_small, NULL, 0);
+	const struct r3ring_reserve_answer unlike = {.reservation = 1, .margin = 1};
 	struct r3ring_reserve_answer answer;
 	char long_key[R3RING_TEXT_ID_MAX + 2];
 	struct r3ring_error err = {0};
@@ -401,125 +444,19 @@ Test(reserve_book, options_keys_and_shapes_that_cannot_be_are_refused)
 	cr_expect_eq(book_make(book, long_key, 0, none, &answer), -EINVAL);
 	long_key[R3RING_TEXT_ID_MAX] = '\0';
 	cr_expect_eq(book_make(book, "a", 0, wrong, &answer), -EINVAL);
+	answer = unlike;
 	cr_expect_eq(r3ring_book_ask(book, wrong, &answer), -EINVAL);
+	cr_expect_eq(answer.reservation, 0);
+	cr_expect_eq(answer.margin, 0);
+	answer = unlike;
+	cr_expect_eq(r3ring_book_update(book, 1, wrong, &answer), -EINVAL);
+	cr_expect_eq(answer.reservation, 0);
+	cr_expect_eq(answer.margin, 0);
 	cr_expect_eq(r3ring_book_set_capacity(book, 2, 0, 1), -ERANGE);
 	cr_expect_eq(r3ring_book_set_capacity(book, 0, 2, 1), -ERANGE);
 	cr_expect_eq(book_make(book, long_key, 0, none, &answer), 0);
 	cr_expect_eq(book_make(book, "b", 0, none, &answer), -ENOBUFS, "one is the most here");
 	r3ring_demand_destroy(wrong);
 	r3ring_demand_destroy(none);
-	r3ring_book_destroy(book);
-}
-
-/* ---- against the plain definition ------------------------------------------ */
-
-enum { LAYERS = 3, EXPERTS = 40, GPUS = 5, PHYSICAL = 60, REPLICAS = 6, HELD = 50 };
-
-static const struct r3ring_demand_shape middle = {.layers = LAYERS, .experts = EXPERTS, .top_k = 4};
-
-/* Each expert once, the rest of the places by chance. */
-static void random_map(uint16_t map[LAYERS][EXPERTS][REPLICAS])
-{
-	memset(map, 0xFF, LAYERS * sizeof(map[0]));
-	for (uint32_t layer = 0; layer < LAYERS; layer++) {
-		uint32_t count[EXPERTS] = {0};
-
-		for (uint16_t physical = 0; physical < PHYSICAL; physical++) {
-			uint32_t expert = physical < EXPERTS ? physical
-							     : (uint32_t)rand() % EXPERTS;
-
-			if (count[expert] < REPLICAS)
-				map[layer][expert][count[expert]++] = physical;
-		}
-	}
-}
-
-/* What the GPU must bear, were units divisible at will. */
-static double fair_load(struct r3ring_demand *const *held, uint16_t map[EXPERTS][REPLICAS],
-			uint32_t layer, uint32_t gpu)
-{
-	double load = 0;
-
-	for (uint32_t i = 0; i < HELD; i++) {
-		for (uint32_t expert = 0; held[i] && expert < EXPERTS; expert++) {
-			uint32_t here = 0, all = 0;
-
-			for (uint32_t r = 0; r < REPLICAS; r++) {
-				all += map[expert][r] != R3RING_MISSING;
-				here += map[expert][r] != R3RING_MISSING &&
-					map[expert][r] / (PHYSICAL / GPUS) == gpu;
-			}
-			load += (double)r3ring_demand_of(held[i], layer, expert) * here / all;
-		}
-	}
-	return load;
-}
-
-static void expect_fair(struct r3ring_book *book, struct r3ring_demand *const *held,
-			uint16_t map[LAYERS][EXPERTS][REPLICAS])
-{
-	uint64_t load[LAYERS][GPUS];
-	struct r3ring_book_stats stats;
-
-	r3ring_book_load(book, load[0], NULL);
-	r3ring_book_get_stats(book, &stats);
-	for (uint32_t layer = 0; layer < LAYERS; layer++) {
-		uint64_t units = 0;
-
-		for (uint32_t gpu = 0; gpu < GPUS; gpu++)
-			units += load[layer][gpu];
-		/* Only the parts of what is spread are rounded down. */
-		cr_assert(units <= stats.units / LAYERS && units + GPUS >= stats.units / LAYERS);
-		for (uint32_t gpu = 0; gpu < GPUS; gpu++)
-			cr_assert_float_eq((double)load[layer][gpu],
-					   fair_load(held, map[layer], layer, gpu),
-					   HELD * EXPERTS + EXPERTS * REPLICAS);
-	}
-}
-
-Test(reserve_book, gpus_bear_their_fair_share_under_any_map_and_nothing_stays_behind)
-{
-	struct r3ring_book *book = book_open(&middle, GPUS, R3RING_DEMAND_TOKENS_MAX);
-	struct r3ring_demand *held[HELD] = {NULL};
-	uint16_t map[LAYERS][EXPERTS][REPLICAS];
-	struct r3ring_eplb_map next = {
-		.layers = LAYERS,
-		.experts = EXPERTS,
-		.replicas = REPLICAS,
-		.physical = PHYSICAL,
-		.gpus = GPUS,
-		.map = map[0][0],
-	};
-	char key[16];
-
-	srand(11);
-	for (uint32_t turn = 0; turn < 400; turn++) {
-		uint32_t i = (uint32_t)rand() % HELD, counts[LAYERS * EXPERTS];
-		struct r3ring_reserve_answer answer;
-
-		if (turn % 20 == 0) {
-			random_map(map);
-			next.epoch++;
-			cr_assert_eq(r3ring_book_map(book, &next, NULL), 0);
-		}
-		snprintf(key, sizeof(key), "%u", i);
-		if (held[i]) {
-			cr_assert_eq(r3ring_book_ended(book, key), 0);
-			r3ring_demand_destroy(held[i]);
-			held[i] = NULL;
-		} else {
-			for (uint32_t c = 0; c < LAYERS * EXPERTS; c++)
-				counts[c] = (uint32_t)(rand() % 50);
-			held[i] = book_demand(&middle, counts, (uint32_t)(rand() % 64));
-			cr_assert_eq(book_make(book, key, 0, held[i], &answer), 0);
-		}
-		expect_fair(book, held, map);
-	}
-	for (uint32_t i = 0; i < HELD; i++) {
-		snprintf(key, sizeof(key), "%u", i);
-		cr_expect_eq(r3ring_book_ended(book, key), held[i] ? 0 : -ENOENT);
-		r3ring_demand_destroy(held[i]);
-	}
-	book_expect_empty(book, LAYERS, GPUS, EXPERTS);
 	r3ring_book_destroy(book);
 }

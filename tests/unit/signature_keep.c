@@ -89,3 +89,47 @@ Test(signature_keep, one_that_never_ended_or_never_ran_is_not)
 	cr_expect_eq(stats.added, 0);
 	cr_expect_eq(stats.refused, 0);
 }
+
+/* A prompt that another machine ran, of which the step runs so many rows more. */
+static void run_behind(uint64_t handle, const char *id, uint64_t step, uint32_t rows)
+{
+	const struct r3ring_span spans[] = {
+		{.request = handle, .rows = 2, .kind = R3RING_SPAN_EXTERNAL},
+		{.request = handle,
+		 .position = 2,
+		 .rows = rows,
+		 .accepted = R3RING_UNKNOWN_U32,
+		 .kind = R3RING_SPAN_COMPUTED}};
+
+	feed_begin(&from, handle, id, 2, 0);
+	feed_whole(&from, step, rows, spans, rows ? 2 : 1);
+	feed_end(&from, handle, R3RING_END_FINISHED, 0, 2 + rows);
+}
+
+static uint64_t added(void)
+{
+	struct r3ring_history_stats stats;
+
+	r3ring_history_get_stats(history, &stats);
+	return stats.added;
+}
+
+Test(signature_keep, one_whose_rows_are_all_missing_is_not_and_one_that_only_decoded_is)
+{
+	run_behind(1, "none", 1, 0);
+	cr_expect_eq(added(), 0);
+	run_behind(2, "decoded", 2, 1);
+	cr_expect_eq(added(), 1);
+}
+
+Test(signature_keep, the_history_that_was_named_last_has_them)
+{
+	struct r3ring_history *former = history;
+
+	cr_assert_eq(r3ring_history_create(&history, NULL, NULL), 0);
+	cr_assert_eq(r3ring_signatures_keep(from.signatures, history), 0);
+	r3ring_history_destroy(former);
+	run(1, "a", 1);
+	feed_end(&from, 1, R3RING_END_FINISHED, 0, 4);
+	cr_expect_eq(added(), 1);
+}
