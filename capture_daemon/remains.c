@@ -155,7 +155,6 @@ static void reopen_gap(struct remains *remains)
 		return;
 	remains->said.gap_records = gap->records;
 	remains->told_step = gap->from_step - 1;
-	remains->counted_step = remains->told_step;
 	remains->totals.steps -= steps;
 }
 

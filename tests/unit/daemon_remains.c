@@ -1,498 +1,335 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the next daemon finds out from a dead one's ring, and when it goes on in it. */
+/* What the next daemon finds out from a dead one's ring. */
 #include <criterion/criterion.h>
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "capture_daemon/channel.h"
-#include "capture_daemon/orphans.h"
-#include "capture_daemon/remains.h"
 #include "ring/internal.h"
+#include "tests/unit/dead_ring.h"
 
-#define LAYERS 3u
-#define TOP_K 2u
-#define ROWS 4u
-#define GENERATION 7u
-
-static struct publisher publisher;
-static struct r3ring_segment *segment;
-static struct remains remains;
-static struct r3ring_layer_entry layers[LAYERS] = {
-	{.layer_id = 1}, {.layer_id = 2}, {.layer_id = 3}};
-
-static struct r3ring_record schema_record(void)
-{
-	struct r3ring_record record = {.type = R3RING_SCHEMA};
-
-	record.u.schema.head = (struct r3ring_schema_record){
-		.layers = LAYERS,
-		.experts = 8,
-		.top_k = TOP_K,
-		.max_rows = 16,
-		.rows_per_record = 2,
-		.clock = 1,
-		.model = "unit",
-	};
-	record.u.schema.layers = layers;
-	return record;
-}
-
-static void start(void)
-{
-	char name[64];
-	const struct r3ring_segment_options options = {
-		.size = sizeof(options),
-		.name = name,
-		.label = "unit/0",
-		.arena_bytes = 65536,
-		.depth = 1024,
-		.generation = GENERATION,
-	};
-	struct r3ring_record schema = schema_record();
-
-	snprintf(name, sizeof(name), "/r3ring-unit-remains-%d", getpid());
-	cr_assert_eq(r3ring_segment_create(&segment, &options, NULL), 0);
-	r3ring_segment_unlink(segment);
-	cr_assert_eq(publisher_open(&publisher, segment, &schema), 0);
-	cr_assert_eq(publish_schema(&publisher, R3RING_DESC_BOUNDARY), 0);
-	remains_init(&remains);
-}
-
-static void finish(void)
-{
-	remains_free(&remains);
-	publisher_close(&publisher);
-	r3ring_segment_close(segment);
-}
-
-TestSuite(daemon_remains, .init = start, .fini = finish);
-
-/* ---- records ------------------------------------------------------------ */
-
-static void put(const struct r3ring_record *record)
-{
-	cr_assert_eq(publish_record(&publisher, record, 0), 0);
-}
-
-static void put_step_of_cause(uint64_t step, uint32_t flags, enum r3ring_cause cause)
-{
-	struct r3ring_record record = {.type = R3RING_STEP};
-
-	record.u.step.head = (struct r3ring_step_record){.step = step,
-							 .total_rows = ROWS,
-							 .row_end = ROWS,
-							 .valid_end = ROWS - 1,
-							 .flags = flags,
-							 .cause = (uint16_t)cause};
-	put(&record);
-}
-
-static void put_step(uint64_t step, uint32_t flags)
-{
-	put_step_of_cause(step, flags, R3RING_CAUSE_NONE);
-}
-
-static void put_drop(uint64_t step, enum r3ring_cause cause)
-{
-	put_step_of_cause(step, R3RING_STEP_DROPPED, cause);
-}
-
-/* A layer of four rows takes two records. */
-static void put_layer_part(uint64_t step, uint32_t layer, uint32_t part)
-{
-	const uint16_t ids[2 * TOP_K] = {0};
-	struct r3ring_record record = {.type = R3RING_LAYER};
-
-	record.u.layer.head = (struct r3ring_layer_record){
-		.step = step,
-		.layer_id = layers[layer].layer_id,
-		.layer_index = (uint16_t)layer,
-		.row = 2 * part,
-		.rows = 2,
-		.total_rows = ROWS,
-		.valid_rows = 2 - part,
-		.missing = 1,
-		.top_k = TOP_K,
-	};
-	record.u.layer.ids = ids;
-	put(&record);
-}
-
-static void put_end(uint64_t step)
-{
-	struct r3ring_record record = {.type = R3RING_STEP_END};
-
-	record.u.step_end.head =
-		(struct r3ring_step_end_record){.step = step, .status = R3RING_STEP_COMPLETE};
-	put(&record);
-}
-
-static void put_lost(uint64_t from, uint64_t to, enum r3ring_cause cause)
-{
-	struct r3ring_record record = {.type = R3RING_LOST};
-
-	record.u.lost = (struct r3ring_lost_record){
-		.from_step = from, .to_step = to, .steps = to - from + 1, .cause = cause};
-	put(&record);
-}
-
-static void read_back(void)
-{
-	cr_assert_eq(remains_read(&remains, segment), 0);
-}
-
-/* ---- what is found ------------------------------------------------------ */
+TestSuite(daemon_remains, .init = dead_open, .fini = dead_close);
 
 Test(daemon_remains, a_step_at_work_is_known_with_every_part_that_was_told)
 {
-	put_step(1, 0);
-	put_end(1);
-	put_step(2, 0);
-	put_layer_part(2, 1, 0);
-	put_layer_part(2, 1, 1);
-	put_layer_part(2, 0, 0);
-	read_back();
-	cr_expect_eq(remains.told_step, 1);
-	cr_expect_eq(remains.said.step.step, 2);
-	cr_expect_eq(remains.said.map_records, 1);
-	cr_expect_eq(remains.said.layer_parts[0], 1);
-	cr_expect_eq(remains.said.layer_parts[1], 2);
-	cr_expect_eq(remains.said.layer_parts[2], 0);
-	cr_expect_not(remains.said.unknown);
+	dead_step(1, 0);
+	dead_end(1);
+	dead_step(2, 0);
+	dead_layer_part(2, 1, 0);
+	dead_layer_part(2, 1, 1);
+	dead_layer_part(2, 0, 0);
+	dead_read();
+	cr_expect_eq(dead.remains.told_step, 1);
+	cr_expect_eq(dead.remains.said.step.step, 2);
+	cr_expect_eq(dead.remains.said.map_records, 1);
+	cr_expect_eq(dead.remains.said.layer_parts[0], 1);
+	cr_expect_eq(dead.remains.said.layer_parts[1], 2);
+	cr_expect_eq(dead.remains.said.layer_parts[2], 0);
+	cr_expect_not(dead.remains.said.unknown);
 }
 
 Test(daemon_remains, a_ring_that_claims_what_it_cannot_hold_is_refused_and_not_read_for_ever)
 {
-	for (uint64_t slot = 0; slot < segment->depth; slot++)
-		segment->descs[slot].seq = 1ull << 60;
-	segment->lines->tail_seq = ~0ull;
-	cr_expect_eq(remains_read(&remains, segment), -EBADMSG);
-	cr_expect_eq(remains_count_said(segment, 1), 0);
+	for (uint64_t slot = 0; slot < dead.segment->depth; slot++)
+		dead.segment->descs[slot].seq = 1ull << 60;
+	dead.segment->lines->tail_seq = ~0ull;
+	cr_expect_eq(remains_read(&dead.remains, dead.segment), -EBADMSG);
+	cr_expect_eq(remains_count_said(dead.segment, 1), 0);
 }
 
 Test(daemon_remains, a_step_that_was_told_as_lost_is_at_work_no_more)
 {
-	put_step(1, 0);
-	put_lost(1, 1, R3RING_CAUSE_COPY_FAILED);
-	read_back();
-	cr_expect_eq(remains.told_step, 1);
-	cr_expect_eq(remains.said.step.step, 0);
-	cr_expect_not(remains.said.unknown);
+	dead_step(1, 0);
+	dead_lost(1, 1, R3RING_CAUSE_COPY_FAILED);
+	dead_read();
+	cr_expect_eq(dead.remains.told_step, 1);
+	cr_expect_eq(dead.remains.said.step.step, 0);
+	cr_expect_not(dead.remains.said.unknown);
 }
 
 Test(daemon_remains, a_step_that_a_closing_daemon_left_to_the_next_generation_is_told_there)
 {
-	put_step(1, 0);
-	put_end(1);
-	put_step(2, 0);
-	put_lost(2, 2, R3RING_CAUSE_DAEMON_RESTART);
-	read_back();
-	cr_expect_eq(remains.told_step, 1);
-	cr_expect_eq(remains.said.step.step, 0);
-	cr_expect(remains.said.unknown);
+	dead_step(1, 0);
+	dead_end(1);
+	dead_step(2, 0);
+	dead_lost(2, 2, R3RING_CAUSE_DAEMON_RESTART);
+	dead_read();
+	cr_expect_eq(dead.remains.told_step, 1);
+	cr_expect_eq(dead.remains.said.step.step, 0);
+	cr_expect(dead.remains.said.unknown);
 }
 
 Test(daemon_remains, a_dropped_step_whose_loss_was_not_told_is_still_at_work)
 {
-	put_drop(1, R3RING_CAUSE_BUFFER_FULL);
-	read_back();
-	cr_expect_eq(remains.told_step, 0);
-	cr_expect_eq(remains.said.step.step, 1);
-	cr_expect_eq(remains.said.step.cause, R3RING_CAUSE_BUFFER_FULL);
+	dead_drop(1, R3RING_CAUSE_BUFFER_FULL);
+	dead_read();
+	cr_expect_eq(dead.remains.told_step, 0);
+	cr_expect_eq(dead.remains.said.step.step, 1);
+	cr_expect_eq(dead.remains.said.step.cause, R3RING_CAUSE_BUFFER_FULL);
 }
 
 Test(daemon_remains, a_dropped_step_whose_loss_was_told_is_told_for_good)
 {
-	put_drop(1, R3RING_CAUSE_DAEMON_RESTART);
-	put_lost(1, 1, R3RING_CAUSE_DAEMON_RESTART);
-	read_back();
-	cr_expect_eq(remains.told_step, 1);
-	cr_expect_not(remains.said.unknown);
+	dead_drop(1, R3RING_CAUSE_DAEMON_RESTART);
+	dead_lost(1, 1, R3RING_CAUSE_DAEMON_RESTART);
+	dead_read();
+	cr_expect_eq(dead.remains.told_step, 1);
+	cr_expect_not(dead.remains.said.unknown);
 }
 
 Test(daemon_remains, a_step_without_its_beginning_is_not_known_until_it_ends)
 {
-	put_layer_part(5, 0, 1);
-	read_back();
-	cr_expect(remains.said.unknown);
-	remains_free(&remains);
-	put_end(5);
-	read_back();
-	cr_expect_not(remains.said.unknown);
-	cr_expect_eq(remains.told_step, 5);
+	dead_layer_part(5, 0, 0);
+	dead_read();
+	cr_expect(dead.remains.said.unknown);
+	cr_expect_eq(dead.remains.said.layer_parts[0], 0);
+	cr_expect_eq(dead.remains.totals.ids_missing, 0);
+	remains_free(&dead.remains);
+	dead_end(5);
+	dead_read();
+	cr_expect_not(dead.remains.said.unknown);
+	cr_expect_eq(dead.remains.told_step, 5);
+	cr_expect_eq(dead.remains.totals.rows, 0);
+	cr_expect_eq(dead.remains.totals.layer_rows, 0);
+}
+
+Test(daemon_remains, what_is_not_known_stays_so_behind_a_record_that_was_too_big)
+{
+	dead_layer_part(5, 0, 1);
+	cr_assert_eq(publish_too_big(&dead.publisher), 0);
+	dead_read();
+	cr_expect(dead.remains.said.unknown);
+}
+
+Test(daemon_remains, a_record_of_a_step_that_was_told_as_lost_makes_nothing_unknown)
+{
+	dead_step(1, 0);
+	dead_end(1);
+	dead_lost(2, 4, R3RING_CAUSE_QUEUE_FULL);
+	dead_layer_part(4, 0, 0);
+	dead_read();
+	cr_expect_not(dead.remains.said.unknown);
+}
+
+Test(daemon_remains, the_next_step_begins_without_anything_of_the_one_before)
+{
+	dead_step(1, 0);
+	dead_layer_part(1, 1, 0);
+	dead_step(2, 0);
+	dead_read();
+	cr_expect_eq(dead.remains.said.step.step, 2);
+	cr_expect_eq(dead.remains.said.layer_parts[1], 0);
+}
+
+Test(daemon_remains, spans_and_rows_of_the_step_at_work_count_and_of_no_other)
+{
+	const struct r3ring_span span = {.request = 1, .rows = 1, .accepted = R3RING_UNKNOWN_U32};
+	const int32_t positions[2] = {0, 1};
+	struct r3ring_record spans = {.type = R3RING_SPANS}, rows = {.type = R3RING_ROWS};
+
+	spans.u.spans.head =
+		(struct r3ring_spans_record){.step = 2, .spans = 1, .flags = R3RING_SPANS_MORE};
+	spans.u.spans.spans = &span;
+	rows.u.rows.head =
+		(struct r3ring_rows_record){.step = 2, .rows = 2, .content = R3RING_ROWS_POSITIONS};
+	rows.u.rows.positions = positions;
+	dead_step(2, R3RING_STEP_MAP_CONTINUED);
+	dead_put(&spans);
+	dead_put(&rows);
+	rows.u.rows.head.row = 2;
+	dead_put(&rows);
+	spans.u.spans.head.step = rows.u.rows.head.step = 1;
+	dead_put(&spans);
+	dead_put(&rows);
+	dead_read();
+	cr_expect_eq(dead.remains.said.map_records, 2);
+	cr_expect_eq(dead.remains.said.rows, 4);
+}
+
+Test(daemon_remains, a_schema_that_is_said_again_takes_nothing_from_the_step_at_work)
+{
+	dead_step(1, 0);
+	dead_layer_part(1, 1, 0);
+	cr_assert_eq(publish_schema(&dead.publisher, 0), 0);
+	dead_read();
+	cr_expect_eq(dead.remains.said.step.step, 1);
+	cr_expect_eq(dead.remains.said.layer_parts[1], 1);
+	for (uint32_t i = 0; i < DEAD_LAYERS; i++) {
+		cr_expect_eq(dead.remains.layers[i].layer_id, dead_layer[i].layer_id);
+		cr_expect_eq(dead.remains.schema.u.schema.layers[i].layer_id,
+			     dead_layer[i].layer_id);
+	}
+}
+
+Test(daemon_remains, requests_and_maps_that_live_are_found)
+{
+	struct r3ring_record request = {.type = R3RING_REQUEST}, map = {.type = R3RING_EPLB};
+	const uint16_t places[DEAD_LAYERS * 8] = {0};
+
+	request.u.request.head = (struct r3ring_request_record){
+		.handle = 1, .event = R3RING_REQUEST_BEGIN, .id_len = 1};
+	request.u.request.id = "r";
+	map.u.eplb.head = (struct r3ring_eplb_record){.epoch = 1,
+						      .layers = DEAD_LAYERS,
+						      .experts = 8,
+						      .replicas = 1,
+						      .physical = 8,
+						      .gpus = 1};
+	map.u.eplb.map = places;
+	dead_put(&request);
+	dead_put(&map);
+	dead_read();
+	cr_expect_eq(HASH_COUNT(dead.remains.live.requests), 1);
+	cr_expect_eq(HASH_COUNT(dead.remains.live.maps), 1);
 }
 
 Test(daemon_remains, totals_count_steps_that_were_never_announced_once)
 {
-	put_step(1, 0);
-	for (uint32_t layer = 0; layer < LAYERS; layer++) {
-		put_layer_part(1, layer, 0);
-		put_layer_part(1, layer, 1);
+	dead_step(1, 0);
+	for (uint32_t layer = 0; layer < DEAD_LAYERS; layer++) {
+		dead_layer_part(1, layer, 0);
+		dead_layer_part(1, layer, 1);
 	}
-	put_end(1);
-	put_lost(2, 4, R3RING_CAUSE_QUEUE_FULL);
-	put_step(5, R3RING_STEP_DROPPED);
-	put_lost(5, 5, R3RING_CAUSE_BUFFER_FULL);
-	read_back();
-	cr_expect_eq(remains.totals.steps, 5);
-	cr_expect_eq(remains.totals.steps_complete, 1);
-	cr_expect_eq(remains.totals.rows, ROWS - 1);
-	cr_expect_eq(remains.totals.layer_rows, (ROWS - 1) * LAYERS);
-	cr_expect_eq(remains.totals.layer_records, 2 * LAYERS);
-	cr_expect_eq(remains.totals.ids_missing, LAYERS);
-	cr_expect_eq(remains.totals.lost_steps[R3RING_CAUSE_QUEUE_FULL], 3);
-	cr_expect_eq(remains.totals.lost_steps[R3RING_CAUSE_BUFFER_FULL], 1);
+	dead_end(1);
+	dead_lost(2, 4, R3RING_CAUSE_QUEUE_FULL);
+	dead_step(5, R3RING_STEP_DROPPED);
+	dead_lost(5, 5, R3RING_CAUSE_BUFFER_FULL);
+	dead_read();
+	cr_expect_eq(dead.remains.totals.steps, 5);
+	cr_expect_eq(dead.remains.totals.steps_complete, 1);
+	cr_expect_eq(dead.remains.totals.rows, DEAD_ROWS - 1);
+	cr_expect_eq(dead.remains.totals.layer_rows, (DEAD_ROWS - 1) * DEAD_LAYERS);
+	cr_expect_eq(dead.remains.totals.layer_records, 2 * DEAD_LAYERS);
+	/* Of the parts of a layer the first one tells. */
+	cr_expect_eq(dead.remains.totals.ids_missing, DEAD_LAYERS);
+	cr_expect_eq(dead.remains.totals.ids_out_of_range, 5 * DEAD_LAYERS);
+	cr_expect_eq(dead.remains.totals.lost_steps[R3RING_CAUSE_QUEUE_FULL], 3);
+	cr_expect_eq(dead.remains.totals.lost_steps[R3RING_CAUSE_BUFFER_FULL], 1);
+	cr_expect_eq(dead.remains.totals.lost_rows[R3RING_CAUSE_QUEUE_FULL], 30);
+	cr_expect_eq(dead.remains.newest_end_ns, 1000);
+}
+
+Test(daemon_remains, of_steps_that_are_lost_those_that_were_counted_are_not_counted_again)
+{
+	dead_step(1, 0);
+	dead_step(2, 0);
+	dead_end(2);
+	dead_lost(1, 5, R3RING_CAUSE_PRODUCER_DIED);
+	dead_lost(6, 6, R3RING_CAUSE_QUEUE_FULL);
+	dead_read();
+	cr_expect_eq(dead.remains.totals.steps, 6);
+}
+
+Test(daemon_remains, a_loss_of_some_steps_that_were_announced_is_no_gap_to_be_told_on)
+{
+	struct r3ring_record lost = {.type = R3RING_LOST};
+
+	dead_step(1, 0);
+	dead_step(2, 0);
+	dead_step(3, 0);
+	lost.u.lost = (struct r3ring_lost_record){
+		.from_step = 1, .to_step = 3, .steps = 2, .cause = R3RING_CAUSE_PRODUCER_DIED};
+	dead_put(&lost);
+	dead_read();
+	cr_expect_eq(dead.remains.told_step, 3);
+	cr_expect_eq(dead.remains.said.gap_records, 0);
 }
 
 Test(daemon_remains, a_gap_of_several_causes_is_told_on_behind_what_was_told_of_it)
 {
 	struct r3ring_record lost = {.type = R3RING_LOST};
 
-	put_step(1, 0);
-	put_end(1);
+	dead_step(1, 0);
+	dead_end(1);
 	lost.u.lost = (struct r3ring_lost_record){
 		.from_step = 2, .to_step = 9, .steps = 5, .cause = R3RING_CAUSE_DAEMON_RESTART};
-	put(&lost);
-	read_back();
-	cr_expect_eq(remains.told_step, 1);
-	cr_expect_eq(remains.said.gap_records, 1);
-	cr_expect_eq(remains.totals.steps, 1);
-	remains_free(&remains);
+	dead_put(&lost);
+	dead_read();
+	cr_expect_eq(dead.remains.told_step, 1);
+	cr_expect_eq(dead.remains.said.gap_records, 1);
+	cr_expect_eq(dead.remains.totals.steps, 1);
+	remains_free(&dead.remains);
 	lost.u.lost.steps = 3;
 	lost.u.lost.cause = R3RING_CAUSE_QUEUE_FULL;
-	put(&lost);
-	read_back();
-	cr_expect_eq(remains.told_step, 9);
-	cr_expect_eq(remains.said.gap_records, 0);
-	cr_expect_eq(remains.totals.steps, 9);
+	dead_put(&lost);
+	dead_read();
+	cr_expect_eq(dead.remains.told_step, 9);
+	cr_expect_eq(dead.remains.said.gap_records, 0);
+	cr_expect_eq(dead.remains.totals.steps, 9);
 }
 
 static void put_cut_end(uint64_t step)
 {
-	const struct r3ring_missing_layer missing = {.layer_id = layers[2].layer_id,
+	const struct r3ring_missing_layer missing = {.layer_id = dead_layer[2].layer_id,
 						     .cause = R3RING_CAUSE_PRODUCER_DIED};
 	struct r3ring_record record = {.type = R3RING_STEP_END};
 
 	record.u.step_end.head = (struct r3ring_step_end_record){
 		.step = step, .status = R3RING_STEP_PARTIAL, .missing = 1};
 	record.u.step_end.missing = &missing;
-	put(&record);
+	dead_put(&record);
 }
 
 Test(daemon_remains, what_a_producers_death_cut_is_known_until_it_was_told_as_lost)
 {
-	put_step(1, 0);
+	dead_step(1, 0);
 	put_cut_end(1);
-	put_step(2, 0);
+	dead_step(2, 0);
 	put_cut_end(2);
-	read_back();
-	cr_expect_eq(remains.totals.rows, 0);
-	cr_expect_eq(remains.cut_short.from_step, 1);
-	cr_expect_eq(remains.cut_short.to_step, 2);
-	cr_expect_eq(remains.cut_short.steps, 2);
-	cr_expect_eq(remains.cut_short.rows, 2 * (ROWS - 1));
-	cr_expect_eq(remains.cut_short.layer_rows, 2 * (ROWS - 1));
-	remains_free(&remains);
-	put_lost(1, 2, R3RING_CAUSE_PRODUCER_DIED);
-	read_back();
-	cr_expect_eq(remains.cut_short.steps, 0);
+	dead_read();
+	cr_expect_eq(dead.remains.totals.rows, 0);
+	cr_expect_eq(dead.remains.cut_short.from_step, 1);
+	cr_expect_eq(dead.remains.cut_short.to_step, 2);
+	cr_expect_eq(dead.remains.cut_short.steps, 2);
+	cr_expect_eq(dead.remains.cut_short.rows, 2 * (DEAD_ROWS - 1));
+	cr_expect_eq(dead.remains.cut_short.layer_rows, 2 * (DEAD_ROWS - 1));
+	remains_free(&dead.remains);
+	dead_lost(1, 2, R3RING_CAUSE_PRODUCER_DIED);
+	dead_read();
+	cr_expect_eq(dead.remains.cut_short.steps, 0);
+	cr_expect_eq(dead.remains.cut_short.from_step, 0);
 }
 
 Test(daemon_remains, totals_go_on_from_the_newest_keyframe)
 {
-	publisher.totals.steps = 41;
-	publisher.newest_step = 41;
-	cr_assert_eq(publish_keyframe(&publisher), 0);
-	put_step(42, 0);
-	read_back();
-	cr_expect_eq(remains.totals.steps, 42);
-	cr_expect_eq(remains.told_step, 41);
-	cr_expect_eq(remains.newest_step, 42);
+	dead.publisher.totals.steps = 41;
+	dead.publisher.newest_step = 41;
+	cr_assert_eq(publish_keyframe(&dead.publisher), 0);
+	dead_step(42, 0);
+	dead_read();
+	cr_expect_eq(dead.remains.totals.steps, 42);
+	cr_expect_eq(dead.remains.told_step, 41);
+	cr_expect_eq(dead.remains.newest_step, 42);
+	remains_free(&dead.remains);
+	dead_lost(40, 44, R3RING_CAUSE_PRODUCER_DIED);
+	dead_read();
+	cr_expect_eq(dead.remains.totals.steps, 44);
 }
 
 Test(daemon_remains, records_of_a_side_entry_are_counted_without_those_of_an_adoption)
 {
-	uint64_t begin = r3ring_writer_next_seq(publisher.writer);
+	uint64_t begin = r3ring_writer_next_seq(dead.publisher.writer);
 	struct r3ring_record request = {.type = R3RING_REQUEST};
 	const struct r3ring_lost_record restart = {.cause = R3RING_CAUSE_DAEMON_RESTART};
 
 	request.u.request.head = (struct r3ring_request_record){
 		.handle = 1, .event = R3RING_REQUEST_BEGIN, .id_len = 1};
 	request.u.request.id = "r";
-	cr_expect_eq(remains_count_said(segment, begin), 0);
-	put(&request);
-	cr_assert_eq(publish_lost(&publisher, &restart), 0);
-	cr_assert_eq(publish_keyframe(&publisher), 0);
-	cr_expect_eq(remains_count_said(segment, begin), 1);
-	cr_expect_eq(remains_count_said(segment, begin + 1), 0);
-	cr_expect_eq(remains_count_said(segment, UINT64_MAX), 0);
+	cr_expect_eq(remains_count_said(dead.segment, begin), 0);
+	dead_put(&request);
+	cr_assert_eq(publish_lost(&dead.publisher, &restart), 0);
+	cr_assert_eq(publish_keyframe(&dead.publisher), 0);
+	cr_expect_eq(remains_count_said(dead.segment, begin), 1);
+	cr_expect_eq(remains_count_said(dead.segment, begin + 1), 0);
+	cr_expect_eq(remains_count_said(dead.segment, UINT64_MAX), 0);
 }
 
 Test(daemon_remains, records_that_another_daemon_published_are_not_published_again)
 {
-	uint64_t before = r3ring_writer_next_seq(publisher.writer);
+	uint64_t before = r3ring_writer_next_seq(dead.publisher.writer);
 
-	publisher.said = 1;
-	put_step(1, 0);
-	cr_expect_eq(r3ring_writer_next_seq(publisher.writer), before);
-	put_end(1);
-	cr_expect_eq(r3ring_writer_next_seq(publisher.writer), before + 1);
-}
-
-/* ---- what of it is lost ----------------------------------------------------- */
-
-static struct channel orphan;
-
-/* The ring as a daemon finds it that adopts. */
-static void adopt_remains(void)
-{
-	read_back();
-	orphan.state = CHANNEL_ORPHAN;
-	orphan.segment = segment;
-	orphan.drain.publisher = publisher;
-	orphan_take(&orphan, &remains);
-}
-
-static void give_back(void)
-{
-	publisher = orphan.drain.publisher;
-	free(orphan.drain.said.layer_parts);
-}
-
-/* Reads what was lost of step 2 from the ring. */
-static struct r3ring_lost_record lost_of_step_2(void)
-{
-	struct r3ring_lost_record found = {0};
-	struct r3ring_record record;
-	struct r3ring_cursor *cursor;
-	struct r3ring_view view;
-
-	cr_assert_eq(r3ring_cursor_open(&cursor, segment, R3RING_LOSSY, R3RING_FROM_OLDEST, 0), 0);
-	while (r3ring_cursor_next(cursor, &view) == 1) {
-		cr_assert_eq(r3ring_record_decode(&record, view.type, view.data, view.len, NULL),
-			     0);
-		if (record.type == R3RING_LOST && record.u.lost.to_step == 2) {
-			cr_expect_eq(found.steps, 0);
-			found = record.u.lost;
-		}
-	}
-	r3ring_cursor_close(cursor);
-	return found;
-}
-
-Test(daemon_remains, a_dropped_step_is_lost_by_its_own_cause_though_its_ring_is_not_gone_on_with)
-{
-	struct r3ring_lost_record lost;
-
-	put_step(1, 0);
-	put_end(1);
-	put_drop(2, R3RING_CAUSE_BUFFER_FULL);
-	adopt_remains();
-	cr_expect_eq(orphan_told(&orphan).step, 2);
-	orphan_say_lost(&orphan);
-	cr_expect_eq(orphan_told(&orphan).step, 2);
-	lost = lost_of_step_2();
-	cr_expect_eq(lost.from_step, 2);
-	cr_expect_eq(lost.steps, 1);
-	cr_expect_eq(lost.cause, R3RING_CAUSE_BUFFER_FULL);
-	cr_expect_eq(lost.rows, ROWS - 1);
-	cr_expect_eq(lost.layer_rows, (ROWS - 1) * LAYERS);
-	give_back();
-}
-
-Test(daemon_remains, a_step_at_work_is_lost_in_its_ring_and_left_to_the_next_generation)
-{
-	struct r3ring_lost_record lost;
-
-	put_step(1, 0);
-	put_end(1);
-	put_step(2, 0);
-	adopt_remains();
-	cr_expect_eq(orphan_told(&orphan).step, 1);
-	orphan_say_lost(&orphan);
-	cr_expect_eq(orphan_told(&orphan).step, 1);
-	lost = lost_of_step_2();
-	cr_expect_eq(lost.steps, 1);
-	cr_expect_eq(lost.cause, R3RING_CAUSE_DAEMON_RESTART);
-	give_back();
-}
-
-/* ---- when it is gone on with -------------------------------------------- */
-
-static struct r3ring_hello_producer_message hello;
-
-static bool continues(const struct r3ring_record *schema)
-{
-	orphan.state = CHANNEL_ORPHAN;
-	orphan.segment = segment;
-	orphan.drain.publisher = publisher;
-	return orphan_continues(&orphan, &hello, schema);
-}
-
-static void say_hello(void)
-{
-	hello = (struct r3ring_hello_producer_message){
-		.buffer_kind = R3RING_BUFFER_HOST,
-		.reconnect = 1,
-		.last_generation = GENERATION,
-	};
-}
-
-Test(daemon_remains, a_ring_in_host_memory_is_gone_on_with)
-{
-	const struct r3ring_record schema = schema_record();
-
-	say_hello();
-	cr_expect(continues(&schema));
-}
-
-Test(daemon_remains, a_ring_that_a_device_may_still_write_is_never_gone_on_with)
-{
-	const struct r3ring_record schema = schema_record();
-
-	say_hello();
-	hello.buffer_kind = R3RING_BUFFER_CUDA_IPC;
-	cr_expect_not(continues(&schema));
-	hello.buffer_kind = R3RING_BUFFER_CUDA_VMM;
-	cr_expect_not(continues(&schema));
-}
-
-Test(daemon_remains, only_the_producer_of_that_generation_goes_on)
-{
-	const struct r3ring_record schema = schema_record();
-
-	say_hello();
-	hello.last_generation = GENERATION - 1;
-	cr_expect_not(continues(&schema));
-	say_hello();
-	hello.reconnect = 0;
-	cr_expect_not(continues(&schema));
-}
-
-Test(daemon_remains, a_producer_with_another_schema_does_not_go_on)
-{
-	struct r3ring_record schema = schema_record();
-	struct r3ring_layer_entry other[LAYERS];
-
-	say_hello();
-	memcpy(other, layers, sizeof(other));
-	other[2].layer_id = 9;
-	schema.u.schema.layers = other;
-	cr_expect_not(continues(&schema));
-	schema = schema_record();
-	schema.u.schema.head.rows_per_record = 4;
-	cr_expect_not(continues(&schema));
-}
-
-Test(daemon_remains, a_ring_without_the_beginning_of_its_step_is_not_gone_on_with)
-{
-	const struct r3ring_record schema = schema_record();
-
-	say_hello();
-	orphan.drain.said.unknown = true;
-	cr_expect_not(continues(&schema));
+	dead.publisher.said = 1;
+	dead_step(1, 0);
+	cr_expect_eq(r3ring_writer_next_seq(dead.publisher.writer), before);
+	dead_end(1);
+	cr_expect_eq(r3ring_writer_next_seq(dead.publisher.writer), before + 1);
 }
