@@ -21,10 +21,6 @@
  * the oldest record of the last search is taken, however close. */
 #define RESUME_TRIES 8
 
-/* After so many empty looks the tail is asked whether the slot tells the truth;
- * rarely, since asking draws the writer's line to this core. */
-#define EMPTY_LOOKS 256u
-
 /* How far a reader that is behind asks ahead: for descriptors, and for bytes of the
  * next payload; behind those the processor has seen where the reading goes. */
 #define PREFETCH_RECORDS 4u
@@ -237,7 +233,7 @@ static int nothing_new(struct r3ring_cursor *cursor)
 		look_away();
 	cursor->streak = 0;
 	prefetch_expected(cursor);
-	if (!closed && ++cursor->empty_looks < EMPTY_LOOKS)
+	if (!closed && ++cursor->empty_looks < RING_EMPTY_LOOKS)
 		return 0;
 	cursor->empty_looks = 0;
 	/* A record was there before `closed` and before the tail that covers it. */

@@ -24,6 +24,10 @@
 /* No honest sequence or position comes near it; sums below it never wrap. */
 #define RING_NUMBER_LIMIT (1ull << 62)
 
+/* After so many empty looks the tail is asked whether the slot tells the truth;
+ * rarely, since asking draws the writer's line to this core. */
+#define RING_EMPTY_LOOKS 256u
+
 /* On the path of every record: a call there, with what it passes through memory, costs
  * more than the work. */
 #define RING_HOT inline __attribute__((always_inline))

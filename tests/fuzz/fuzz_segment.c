@@ -2,7 +2,8 @@
 /*
  * Fuzzing the reader of a ring: one byte that says what is put right, then the
  * image of a segment (tests/support/segment_image.h), which ends anywhere. Nothing
- * may be read outside, accounts must add up, reading must end and tell what it did not give, whatever a segment says.
+ * may be read outside, accounts must add up, reading must end and tell what it did
+ * not give, whatever a segment says.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -5,14 +5,24 @@
 
 #include "tests/support/segment_image.h"
 
-enum lie { NONE, TAIL, TAIL_OF_A_CLOSED, INTENT, LIES };
+enum lie { NONE, TAIL, TAIL_OF_A_CLOSED, INTENT, INTENT_OF_A_HOLLOW, LIES };
+
+/* Of all its records only the newest is there. */
+static void hollow(struct segment_image *image)
+{
+	for (unsigned int i = 0; i < SEGMENT_IMAGE_DEPTH; i++)
+		if (image->descs[i].seq != image->lines.tail_seq)
+			image->descs[i] = (struct r3ring_desc){0};
+}
 
 static void tell_lie(struct segment_image *image, enum lie lie)
 {
 	if (lie == TAIL || lie == TAIL_OF_A_CLOSED)
 		image->lines.tail_seq = 1ull << 61;
-	if (lie == INTENT)
+	if (lie == INTENT || lie == INTENT_OF_A_HOLLOW)
 		image->lines.intent_pos = 1ull << 60;
+	if (lie == INTENT_OF_A_HOLLOW)
+		hollow(image);
 	image->lines.closed = lie == TAIL_OF_A_CLOSED;
 }
 

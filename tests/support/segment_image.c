@@ -199,9 +199,9 @@ static bool adds_up(const struct r3ring_cursor *cursor)
 	return stats.got + stats.lost + stats.skipped == stats.cursor - stats.start;
 }
 
-/* By turns in place and as a copy. Returns whether there may be more. */
-static bool read_one(const struct r3ring_segment *segment, struct r3ring_cursor *cursor,
-		     unsigned int call, struct segment_reading *reading)
+/* By turns in place and as a copy. Returns what the cursor said. */
+static int look(const struct r3ring_segment *segment, struct r3ring_cursor *cursor,
+		unsigned int call, struct segment_reading *reading)
 {
 	static uint8_t buffer[SEGMENT_IMAGE_ARENA];
 	struct r3ring_view view = {0};
@@ -211,14 +211,27 @@ static bool read_one(const struct r3ring_segment *segment, struct r3ring_cursor 
 		rc = r3ring_cursor_read(cursor, &view, buffer, sizeof(buffer));
 		if (rc == 1)
 			reading->sum += sum(&view);
-	} else {
-		rc = r3ring_cursor_next(cursor, &view);
-		if (rc == 1) {
-			reading->wrong += !inside(segment, &view);
-			reading->sum += sum(&view);
-			rc = r3ring_cursor_check(cursor) ? -EOVERFLOW : 1;
-		}
+		return rc;
 	}
+	rc = r3ring_cursor_next(cursor, &view);
+	if (rc != 1)
+		return rc;
+	reading->wrong += !inside(segment, &view);
+	reading->sum += sum(&view);
+	return r3ring_cursor_check(cursor) ? -EOVERFLOW : 1;
+}
+
+/* Returns whether there may be more: where nothing is, only after as many looks as it takes the
+ * cursor to ask for a lie. */
+static bool read_one(const struct r3ring_segment *segment, struct r3ring_cursor *cursor,
+		     unsigned int call, struct segment_reading *reading)
+{
+	unsigned int looks = 0;
+	int rc;
+
+	do
+		rc = look(segment, cursor, call, reading);
+	while (rc == 0 && ++looks < RING_EMPTY_LOOKS);
 	if (call % EVERY_SKIP == EVERY_SKIP - 1)
 		r3ring_cursor_skip(cursor);
 	reading->got += rc == 1;

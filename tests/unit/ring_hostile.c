@@ -241,6 +241,22 @@ Test(ring_hostile, an_intent_that_cannot_be_hides_no_record_untold)
 	r3ring_cursor_close(late);
 }
 
+Test(ring_hostile, an_intent_that_cannot_be_hides_none_behind_empty_slots_untold_either)
+{
+	struct r3ring_cursor *late;
+
+	for (int i = 0; i < 9; i++)
+		ring_fixture_put(&ring, 100, 1, 0);
+	for (uint64_t seq = 1; seq < 9; seq++)
+		*ring_desc(ring.segment, seq) = (struct r3ring_desc){0};
+	ring.segment->lines->intent_pos = 1ull << 60;
+	late = ring_fixture_cursor(&ring, R3RING_LOSSY, R3RING_FROM_OLDEST, 0);
+	for (unsigned int looks = 0; looks < 1000; looks++)
+		cr_assert_neq(r3ring_cursor_next(late, &view), 1);
+	cr_assert_eq(ring_fixture_account(late).lost, 9);
+	r3ring_cursor_close(late);
+}
+
 Test(ring_hostile, boundary_and_keyframe_words_that_lie_are_not_followed)
 {
 	static const uint64_t lies[] = {1, 199, 4000, ~0ull};
