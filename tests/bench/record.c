@@ -226,15 +226,18 @@ static int copy_records(struct r3ring_cursor *cursor, struct archive_writer *wri
 	while (!rc && count < STEPS * LAYERS) {
 		struct r3ring_view view;
 		size_t capacity;
-		void *room = archive_writer_room(writer, wanted, &capacity);
-		int got = room ? r3ring_cursor_read(cursor, &view, room, capacity) : -EIO;
+		void *room;
+		int got;
 
+		/* In front of that, for it may hand on the block that the place is in. */
 		rc = archive_writer_poll(writer);
+		room = archive_writer_room(writer, wanted, &capacity);
+		got = room ? r3ring_cursor_read(cursor, &view, room, capacity) : -EIO;
 		wanted = got == -EMSGSIZE ? view.len : 0;
 		if (!rc && got == 1)
 			rc = archive_writer_record(writer, (uint16_t)channel, &view);
 		count += got == 1;
-		if (got != 1 && got != -EMSGSIZE)
+		if (!rc && got != 1 && got != -EMSGSIZE)
 			rc = got < 0 ? got : -EIO;
 	}
 	return rc;
