@@ -19,6 +19,8 @@ extern struct story *const verify_stories[]; /* both */
 
 /* Begins a segment with both channels, and a request of the first. */
 void verify_begin(void);
+/* A gap of the first channel that swallows what a LOST says, of cause ring_full. */
+void verify_lose_unheard(uint64_t steps, uint64_t rows);
 /* Ends the segment, and makes the index. */
 void verify_finish(void);
 

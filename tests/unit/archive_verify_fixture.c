@@ -39,6 +39,17 @@ void verify_begin(void)
 	story_request(&verify_trial.story, 1, "a", 4);
 }
 
+void verify_lose_unheard(uint64_t steps, uint64_t rows)
+{
+	struct story *story = &verify_trial.story;
+	const uint64_t before = story->seq;
+
+	story->absent = true;
+	story_lost(story, steps, rows, R3RING_CAUSE_RING_FULL);
+	story->absent = false;
+	builder_gap(&verify_trial.builder, 0, before + 1, story->seq, ARCHIVE_GAP_OVERRUN);
+}
+
 void verify_finish(void)
 {
 	struct r3ring_error err = {0};
