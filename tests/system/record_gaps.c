@@ -134,6 +134,15 @@ Test(record_gaps, one_that_stood_still_for_too_long_is_told_that_nobody_waits_fo
 	expect_all_accounted(ARCHIVE_GAP_OVERRUN);
 }
 
+/* Steps that the channel loses while its daemon stands still: nobody empties the engine's
+ * buffer. */
+static void lose_steps(void)
+{
+	stand_still(stage.ranks.daemon.pid);
+	ranks_run(&stage.ranks, 0, 1000);
+	kill(stage.ranks.daemon.pid, SIGCONT);
+}
+
 /* Steps that the archive says the channels lost, of one cause. */
 static uint64_t told_as_lost(enum r3ring_cause cause)
 {
@@ -157,10 +166,7 @@ Test(record_gaps, what_the_channels_lost_is_told_by_its_cause)
 	json_t *summary, *cause;
 
 	ranks_open(&stage.ranks, 0);
-	/* Nobody empties the engine's buffer. */
-	stand_still(stage.ranks.daemon.pid);
-	ranks_run(&stage.ranks, 0, 1000);
-	kill(stage.ranks.daemon.pid, SIGCONT);
+	lose_steps();
 	record_stage_run_told(&stage, 0, 0, 1000);
 	cr_assert_eq(record_stage_run(&stage, ARGS(IDLE, "--json")), 0);
 	record_stage_check(&stage);
@@ -216,10 +222,7 @@ Test(record_gaps, what_the_channel_lost_counts_where_its_records_fell_into_the_r
 			  0;
 	}
 	cr_assert(demoted);
-	/* Nobody empties the engine's buffer. */
-	stand_still(stage.ranks.daemon.pid);
-	ranks_run(&stage.ranks, 0, 1000);
-	kill(stage.ranks.daemon.pid, SIGCONT);
+	lose_steps();
 	lap();
 	cr_assert_gt(told_by_daemon(), 0);
 	kill(stage.tool.pid, SIGCONT);
@@ -232,6 +235,53 @@ Test(record_gaps, what_the_channel_lost_counts_where_its_records_fell_into_the_r
 	cr_expect_gt(buffer_steps(json_object_get(summary, "lost_by_totals_only")), 0);
 	cr_expect_eq(json_integer_value(json_object_get(summary, "lost_gaps_unproved")), 0);
 	json_decref(summary);
+}
+
+/* What the whole archive says that its channels lost. */
+static json_int_t lost_in_archive(void)
+{
+	json_t *verified;
+	json_int_t steps;
+
+	command_free(&stage.tool);
+	cr_assert_eq(command_run(&stage.tool, stage.ranks.daemon.dir,
+				 ARGS("verify", stage.archive, "--json")),
+		     0, "%s", stage.tool.err);
+	verified = json_loads(stage.tool.out, 0, NULL);
+	steps = buffer_steps(json_object_get(verified, "lost"));
+	json_decref(verified);
+	return steps;
+}
+
+/* The losses whose records were overwritten, too, while none ran are of nobody's time, though the
+ * archive has them, by the next keyframe. */
+Test(record_gaps, what_was_lost_while_none_ran_is_not_of_the_next_recorders_time)
+{
+	uint64_t read;
+	json_t *summary;
+
+	ranks_open(&stage.ranks, 0);
+	record_stage_run_told(&stage, 0, 10, 10);
+	cr_assert_eq(record_stage_run(&stage, ARGS(IDLE)), 0);
+	lose_steps();
+	lap();
+	record_stage_record(&stage, ARGS("--json"));
+	cr_assert(command_tells(&stage.tool, "records are lost"));
+	lose_steps();
+	lap();
+	cr_assert(record_stage_reads(&stage, 0, 1));
+	cr_assert_eq(command_interrupt(&stage.tool), 0, "%s", stage.tool.err);
+	record_stage_check(&stage);
+	expect_all_accounted(ARCHIVE_GAP_STOPPED);
+	read = told_as_lost(R3RING_CAUSE_BUFFER_FULL);
+	cr_assert_gt(read, 0);
+	cr_assert_lt((json_int_t)read, told_by_daemon());
+	summary = json_loads(stage.tool.out, 0, NULL);
+	cr_expect_eq(buffer_steps(json_object_get(summary, "lost_by_channels")), (json_int_t)read);
+	cr_expect_eq(json_object_size(json_object_get(summary, "lost_by_totals_only")), 0);
+	cr_expect_eq(json_integer_value(json_object_get(summary, "lost_gaps_unproved")), 0);
+	json_decref(summary);
+	cr_expect_eq(lost_in_archive(), told_by_daemon());
 }
 
 /* A further generation of rank 0, and what it runs. */
@@ -274,6 +324,8 @@ Test(record_gaps, what_is_gone_with_its_ring_is_a_gap_of_unknown_size)
 	run_next();
 	run_next();
 	cr_assert_eq(record_stage_run(&stage, ARGS(IDLE)), 0, "%s", stage.tool.err);
+	cr_expect_null(strstr(stage.tool.out, "lost by the channels"), "not in its time: %s",
+		       stage.tool.out);
 	record_stage_check(&stage);
 	cr_expect_eq(archive_walk_kind(&stage.walk, ARCHIVE_GAP), 2);
 	at = expect_unsized(0, ARCHIVE_GAP_STOPPED, 1);
@@ -337,6 +389,8 @@ Test(record_gaps, a_generation_that_it_slept_through_is_missing_and_not_the_end_
 	kill(stage.tool.pid, SIGCONT);
 	cr_assert(record_stage_reads(&stage, 0, 10));
 	cr_assert_eq(command_interrupt(&stage.tool), 0, "%s", stage.tool.err);
+	cr_expect_not_null(strstr(stage.tool.out, "behind 1 gaps no keyframe came"), "%s",
+			   stage.tool.out);
 	record_stage_check(&stage);
 	cr_expect_eq(archive_walk_kind(&stage.walk, ARCHIVE_GAP), 1);
 	expect_unsized(0, ARCHIVE_GAP_OVERRUN, 2);
