@@ -100,7 +100,8 @@ static int open_reader(struct bed *bed)
 	return r3ring_reader_open(&bed->reader, &options, NULL);
 }
 
-/* It is on the channel once the daemon has two readers: it, and ours. */
+/* It is on the channel once all of its readers are, beside ours: those of serve are two, for
+ * load and for routes. */
 static int start_monitor(struct bed *bed, uint64_t which)
 {
 	const char *dir = bed->channel->daemon.dir;
@@ -116,7 +117,10 @@ static int start_monitor(struct bed *bed, uint64_t which)
 						    "--instance", instance, NULL});
 	else
 		return 0;
-	return status_becomes(dir, bed->channel->name, status_has_readers, 2) ? 0 : -ETIMEDOUT;
+	return status_becomes(dir, bed->channel->name, status_has_readers,
+			      which == SERVE ? 3 : 2)
+		       ? 0
+		       : -ETIMEDOUT;
 }
 
 static int measure(uint64_t which, double *value)
