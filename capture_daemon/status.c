@@ -15,6 +15,7 @@
 #include "capture_daemon/daemon.h"
 #include "capture_daemon/status.h"
 #include "channel/namespaces.h"
+#include "channel/reader_label.h"
 
 static json_t *number(uint64_t value)
 {
@@ -187,9 +188,12 @@ static void add_waits(json_t *object, const struct channel *channel)
 static json_t *reader_object(const struct gate_member_report *report)
 {
 	const struct session *session = report->owner;
+	char label[R3RING_READER_LABEL_BYTES];
 	json_t *object = json_object();
 
+	reader_label_load(session->registration.page, label);
 	json_object_set_new(object, "pid", json_integer(session->peer.pid));
+	json_object_set_new(object, "label", json_string(label));
 	json_object_set_new(object, "mode", json_string(report->lossless ? "lossless" : "lossy"));
 	json_object_set_new(object, "lag_records", number(report->lag_records));
 	json_object_set_new(object, "lag_bytes", number(report->lag_bytes));

@@ -12,6 +12,7 @@
 #include <r3ring/atomic.h>
 #include <test_point.h>
 
+#include "channel/reader_label.h"
 #include "channel/socket.h"
 #include "consumer/attach.h"
 #include "ring/presence.h"
@@ -144,6 +145,7 @@ static int map_page(const struct socket_inbox *inbox, const struct attach_target
 	if (base == MAP_FAILED)
 		return r3ring_error_set(err, -errno, "mapping the page of this reader: %m");
 	attachment->page = base;
+	reader_label_store(attachment->page, target->label);
 	/* By the daemon itself: another one may go on in the segment by now. */
 	if (attachment->page->known_to)
 		attachment->epoch = attachment->page->known_to - 1;

@@ -44,6 +44,7 @@ struct attach_target {
 	bool lossless; /* then it must be registered */
 	uint64_t limit_bytes;
 	uint32_t stall_ms;
+	char label[R3RING_READER_LABEL_BYTES]; /* empty: none */
 };
 
 /*

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "channel/reader_label.h"
 #include "consumer/instance_internal.h"
 
 #define LIST_TIMEOUT_MS 5000
@@ -53,6 +54,8 @@ static int check_options(const struct r3ring_instance_options *options, struct r
 		return r3ring_error_set(err, -EINVAL, "models %u is none of the known choices",
 					(unsigned int)options->models);
 	rc = check_starts(options, err);
+	if (rc == 0 && options->label)
+		rc = reader_label_check(options->label, err);
 	return rc ? rc : channel_instance_check(options->instance, err);
 }
 

@@ -132,6 +132,7 @@ static int open_reader(const struct r3ring_instance *instance, struct instance_c
 		.stay = instance->options.stay,
 		.limit_bytes = instance->options.limit_bytes,
 		.stall_ms = instance->options.stall_ms,
+		.label = instance->options.label,
 	};
 	int rc = start ? open_at_start(start, &options, &channel->reader, err) : -ENOENT;
 

@@ -9,6 +9,7 @@
 #include <r3ring/atomic.h>
 #include <test_point.h>
 
+#include "channel/reader_label.h"
 #include "channel/socket.h"
 #include "consumer/internal.h"
 
@@ -226,7 +227,7 @@ static int check_options(const struct r3ring_reader_options *options, struct r3r
 		return r3ring_error_set(err, -EINVAL,
 					"a lossless reader must be registered: the writer waits "
 					"only for those that it knows");
-	return 0;
+	return options->label ? reader_label_check(options->label, err) : 0;
 }
 
 static int fill_in(struct r3ring_reader *reader, const struct r3ring_reader_options *options,
@@ -244,6 +245,8 @@ static int fill_in(struct r3ring_reader *reader, const struct r3ring_reader_opti
 	reader->target.lossless = options->mode == R3RING_LOSSLESS;
 	reader->target.limit_bytes = options->limit_bytes;
 	reader->target.stall_ms = options->stall_ms;
+	if (options->label)
+		memcpy(reader->target.label, options->label, strlen(options->label));
 	reader->target.generation = options->generation;
 	if (!options->runtime_dir)
 		return 0;

@@ -84,6 +84,7 @@ static void read_reader(const json_t *object, uint64_t tail, struct picture_read
 		.demoted_from = number(object, "demoted_from"),
 		.demoted_to = number(object, "demoted_to"),
 	};
+	copy_text(reader->label, sizeof(reader->label), object, "label");
 	if (tail + 1 > reader->lag_records)
 		reader->cursor = tail + 1 - reader->lag_records;
 }

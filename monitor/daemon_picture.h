@@ -19,6 +19,7 @@
 #include <jansson.h>
 
 #include <r3ring/error.h>
+#include <r3ring/reader_page.h>
 #include <r3ring/record.h>
 
 #include "channel/socket.h"
@@ -32,7 +33,8 @@ enum picture_state {
 /* One that shares a page with the daemon; others cannot be seen. */
 struct picture_reader {
 	int64_t pid;
-	bool lossless; /* still */
+	char label[R3RING_READER_LABEL_BYTES]; /* what it reads for; "": it did not say */
+	bool lossless;                         /* still */
 	bool demoted;
 	uint64_t cursor; /* the sequence that it reads next, when the ring's tail was read */
 	uint64_t lag_records, lag_bytes;

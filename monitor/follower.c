@@ -218,6 +218,7 @@ int follower_open(struct follower **follower, const struct follower_options *opt
 	const struct tail_options tail = {
 		.instance = options->instance,
 		.runtime_dir = options->runtime_dir,
+		.label = options->label,
 		.look_ms = options->look_ms,
 		.watch = options->watch,
 		.hooks = {.context = made,

@@ -34,6 +34,7 @@ struct follower_hooks {
 struct follower_options {
 	const char *instance;
 	const char *runtime_dir; /* NULL: as readers find it */
+	const char *label;       /* of its readers, for status, which lives as long; NULL: none */
 	struct r3ring_load_options load;
 	/* How often it looks for records, in ms: then writers never have to wake it. 0: it is
 	 * woken by them, and has a record within microseconds. */

@@ -24,6 +24,7 @@
 struct tail {
 	char *name;
 	char *runtime_dir; /* NULL: as readers find it */
+	const char *label;
 	uint32_t look_ms;
 	uint64_t pid_namespace;     /* of this process; 0: not known */
 	struct daemon_watch *watch; /* NULL: ends are not noticed */
@@ -260,6 +261,7 @@ static int attach(struct tail *tail)
 		.size = sizeof(options),
 		.runtime_dir = tail->runtime_dir,
 		.instance = tail->name,
+		.label = tail->label,
 		.models = R3RING_TARGET_CHANNELS,
 		.mode = R3RING_LATEST,
 		.from = R3RING_FROM_KEYFRAME,
@@ -366,6 +368,7 @@ int tail_open(struct tail **tail, const struct tail_options *options, struct r3r
 	if (!made)
 		return r3ring_error_set(err, -ENOMEM, "no memory to follow %s", options->instance);
 	pthread_mutex_init(&made->lock, NULL);
+	made->label = options->label;
 	made->look_ms = options->look_ms;
 	made->pid_namespace = namespaces_of_this_process().pid;
 	made->watch = options->watch;

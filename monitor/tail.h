@@ -37,6 +37,7 @@ struct tail_hooks {
 struct tail_options {
 	const char *instance;
 	const char *runtime_dir; /* NULL: as readers find it */
+	const char *label;       /* of its readers, for status, which lives as long; NULL: none */
 	/* How often it looks for records, in ms: then writers never have to wake it. 0: it is
 	 * woken by them, and has a record within microseconds. */
 	uint32_t look_ms;

@@ -376,6 +376,7 @@ int routes_open(struct routes **routes, const struct routes_options *options,
 	const struct tail_options tail = {
 		.instance = options->instance,
 		.runtime_dir = options->runtime_dir,
+		.label = "serve:routes",
 		.look_ms = LOOK_MS,
 		.hooks = {.context = made,
 			  .channel = take_channel,

@@ -76,6 +76,7 @@ int dump_channel_open(struct dump_source *source, const struct dump_source_optio
 		.from = as->from,
 		.seq = as->seq,
 		.stay = as->stay,
+		.label = "dump",
 	};
 	struct r3ring_reader *reader;
 	int code = r3ring_reader_open(&reader, &options, err);

@@ -71,6 +71,7 @@ int dump_instance_open(struct dump_source *source, const struct dump_source_opti
 		.mode = as->lossless ? R3RING_LOSSLESS : R3RING_LOSSY,
 		.from = as->from,
 		.stay = as->stay,
+		.label = "dump",
 	};
 	struct r3ring_instance *instance;
 	int code = r3ring_instance_open(&instance, &options, err);

@@ -115,6 +115,7 @@ int plan_read_instance(const struct plan_options *options, struct r3ring_load *l
 		.instance = options->instance,
 		.from = R3RING_FROM_OLDEST,
 		.stay = !options->watch_ns,
+		.label = "plan",
 	};
 	struct reading reading = {.load = load, .err = err};
 	int r = r3ring_instance_open(&reading.instance, &open, err);

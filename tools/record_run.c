@@ -85,6 +85,7 @@ static struct r3ring_instance_options instance_options(const struct record_optio
 		.models = options->models,
 		.only = options->only,
 		.from = R3RING_FROM_FIRST,
+		.label = "record",
 	};
 }
 

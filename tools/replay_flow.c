@@ -28,6 +28,7 @@ int replay_flow_open(struct replay_flow **flow, const char *channel, struct r3ri
 		.mode = R3RING_LOSSY,
 		.from = R3RING_FROM_OLDEST,
 		.stay = 1,
+		.label = "replay",
 	};
 	struct replay_flow *opened = calloc(1, sizeof(*opened));
 	int code;

@@ -28,15 +28,16 @@ static json_t *readers_of(const struct picture_channel *channel)
 	for (size_t i = 0; i < channel->reader_count; i++) {
 		const struct picture_reader *reader = &channel->readers[i];
 
-		json_array_append_new(list, json_pack("{s:I, s:s, s:b, s:o, s:o, s:o, s:o, s:o}",
-						      "pid", (json_int_t)reader->pid, "mode",
-						      reader->lossless ? "lossless" : "lossy",
-						      "demoted", reader->demoted, "lag_records",
-						      json_u64(reader->lag_records), "lag_bytes",
-						      json_u64(reader->lag_bytes), "got",
-						      json_u64(reader->got), "lost",
-						      json_u64(reader->lost), "skipped",
-						      json_u64(reader->skipped)));
+		json_array_append_new(
+			list,
+			json_pack("{s:I, s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:o}", "pid",
+				  (json_int_t)reader->pid, "label",
+				  json_text(reader->label, strlen(reader->label)), "mode",
+				  reader->lossless ? "lossless" : "lossy", "demoted",
+				  reader->demoted, "lag_records", json_u64(reader->lag_records),
+				  "lag_bytes", json_u64(reader->lag_bytes), "got",
+				  json_u64(reader->got), "lost", json_u64(reader->lost), "skipped",
+				  json_u64(reader->skipped)));
 	}
 	return list;
 }

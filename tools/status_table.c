@@ -103,11 +103,19 @@ static void print_losses(FILE *out, const json_t *channel)
 
 static void print_reader(FILE *out, const json_t *reader)
 {
+	const char *label = string(reader, "label");
+	bool labelled = json_string_length(json_object_get(reader, "label")) > 0;
+
+	fprintf(out, "    reader %" JSON_INTEGER_FORMAT, integer(reader, "pid"));
+	if (labelled) {
+		putc(' ', out);
+		plain_text_print(out, label, strlen(label));
+	}
 	fprintf(out,
-		"    reader %" JSON_INTEGER_FORMAT ": %s, %" JSON_INTEGER_FORMAT
-		" records (%" JSON_INTEGER_FORMAT " bytes) behind, got %" JSON_INTEGER_FORMAT
-		", lost %" JSON_INTEGER_FORMAT ", skipped %" JSON_INTEGER_FORMAT,
-		integer(reader, "pid"), string(reader, "mode"), integer(reader, "lag_records"),
+		": %s, %" JSON_INTEGER_FORMAT " records (%" JSON_INTEGER_FORMAT
+		" bytes) behind, got %" JSON_INTEGER_FORMAT ", lost %" JSON_INTEGER_FORMAT
+		", skipped %" JSON_INTEGER_FORMAT,
+		string(reader, "mode"), integer(reader, "lag_records"),
 		integer(reader, "lag_bytes"), integer(reader, "got"), integer(reader, "lost"),
 		integer(reader, "skipped"));
 	if (json_is_true(json_object_get(reader, "demoted")))

@@ -226,7 +226,8 @@ static void draw_reader(const struct top_frame *frame, struct grid *grid, uint32
 {
 	enum grid_style style = reader_style(reader);
 	char bytes[QUANTITY_TEXT];
-	uint32_t column = grid_print(grid, row, 2, style, "reader %" PRId64, reader->pid);
+	uint32_t column = grid_print(grid, row, 2, style, "reader %" PRId64 "%s%s", reader->pid,
+				     reader->label[0] ? " " : "", reader->label);
 
 	/* What it lost stands where there is room on any terminal. */
 	if (reader->demoted)

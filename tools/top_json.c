@@ -40,12 +40,13 @@ static json_t *rates_object(const struct picture_rates *rates)
 
 static json_t *reader_object(const struct picture_reader *reader)
 {
-	return json_pack("{s:I, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "pid",
-			 (json_int_t)reader->pid, "mode", reader->lossless ? "lossless" : "lossy",
-			 "demoted", reader->demoted, "cursor", json_u64(reader->cursor),
-			 "lag_records", json_u64(reader->lag_records), "lag_bytes",
-			 json_u64(reader->lag_bytes), "got", json_u64(reader->got), "lost",
-			 json_u64(reader->lost), "skipped", json_u64(reader->skipped));
+	return json_pack("{s:I, s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "pid",
+			 (json_int_t)reader->pid, "label", text(reader->label), "mode",
+			 reader->lossless ? "lossless" : "lossy", "demoted", reader->demoted,
+			 "cursor", json_u64(reader->cursor), "lag_records",
+			 json_u64(reader->lag_records), "lag_bytes", json_u64(reader->lag_bytes),
+			 "got", json_u64(reader->got), "lost", json_u64(reader->lost), "skipped",
+			 json_u64(reader->skipped));
 }
 
 static json_t *readers_array(const struct picture_channel *channel)

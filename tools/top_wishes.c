@@ -23,6 +23,7 @@ int top_follow(struct top *top, const char *instance)
 {
 	const struct follower_options options = {
 		.instance = instance,
+		.label = "top",
 		.load = {.size = sizeof(options.load),
 			 .window_ns = top->options->window_ns,
 			 .window_steps = top->options->window_steps},

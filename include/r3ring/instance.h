@@ -55,6 +55,7 @@ struct r3ring_instance_options {
 	uint32_t start_count; /* of `starts` */
 	const struct r3ring_instance_start *starts; /* channels for which `from` does not count */
 	const char *const *only; /* channels that are read, up to NULL; NULL: all of `models` */
+	const char *label;       /* as in struct r3ring_reader_options */
 };
 
 /*
@@ -64,7 +65,7 @@ struct r3ring_instance_options {
  * is told.
  *
  * @instance: receives the handle; untouched on failure.
- * @options:  copied, but for `starts` and `only`, which must live as long as the handle.
+ * @options:  copied, but for `starts`, `only` and `label`, which must live as long as the handle.
  * @err:      receives the reason in words; may be NULL.
  *
  * Returns 0, -EINVAL (@instance or @options is NULL, or an option, named), -ENOENT (the

@@ -35,6 +35,9 @@ struct r3ring_reader_options {
 	uint64_t limit_bytes;  /* R3RING_LOSSLESS: arena bytes that it may leave unread; 0 or
 				* more than the daemon allows: what that allows */
 	uint32_t stall_ms;     /* R3RING_LOSSLESS: how long the channel waits; likewise */
+	const char *label;     /* what it reads for, which status, top and the page show beside its
+				* process: up to 15 letters, digits, ':', '.', '_', '-'; NULL: it
+				* does not say. Only of a registered reader */
 };
 
 /*

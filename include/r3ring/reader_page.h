@@ -18,6 +18,7 @@
 #include <r3ring/abi.h>
 
 #define R3RING_READER_PAGE_BYTES 4096u
+#define R3RING_READER_LABEL_BYTES 16u /* of its text, the NUL included */
 
 enum r3ring_reader_state {
 	R3RING_READER_ADMITTING = 0, /* the writer has not seen it yet */
@@ -36,7 +37,10 @@ struct r3ring_reader_page {
 	/* The reader's, changed when it is about to sleep. */
 	uint32_t waiting; /* 1: it sleeps on the writer's `wake`, or is about to */
 	uint32_t armed;   /* raised to ask for one message on its socket, for poll loops */
-	uint8_t pad1[R3RING_LINE - 8];
+	/* What it reads for, for people: letters, digits, ':', '.', '_', '-', and NULs behind
+	 * them. Stored once, before it reads; zeroes: it does not say. */
+	uint64_t label[R3RING_READER_LABEL_BYTES / 8];
+	uint8_t pad1[R3RING_LINE - 24];
 
 	/* The daemon's. */
 	uint32_t state;        /* enum r3ring_reader_state; stored after what goes with it */

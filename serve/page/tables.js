@@ -65,7 +65,7 @@ function fillChannels(daemon) {
 
 function fillReaders(daemon) {
 	fillTable('readers', daemon.channels.flatMap((channel) => channel.readers.map((reader) => {
-		const cells = [channel.channel, reader.pid ? String(reader.pid) : 'not known',
+		const cells = [channel.channel, `${reader.pid || 'not known'} ${reader.label}`.trim(),
 			reader.demoted ? 'was lossless, demoted' : reader.mode, asCount(reader.lag_records),
 			asBytes(reader.lag_bytes), asCount(reader.lost)];
 

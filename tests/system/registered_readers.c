@@ -396,6 +396,76 @@ Test(registered, failure_39_a_child_that_has_the_connection_keeps_nobody_registe
 	close(held[1]);
 }
 
+/* What status tells of the one reader there is: free it. */
+static char *told_label(void)
+{
+	json_t *object = channel_status(daemon_a.dir, channel);
+	const json_t *reader = json_array_get(json_object_get(object, "readers"), 0);
+	const char *label = json_string_value(json_object_get(reader, "label"));
+	char *copy = label ? strdup(label) : NULL;
+
+	json_decref(object);
+	return copy;
+}
+
+static void expect_label(const char *label)
+{
+	char *told = told_label();
+
+	cr_expect_str_eq(told, label);
+	free(told);
+}
+
+Test(registered, status_tells_what_a_reader_reads_for)
+{
+	struct r3ring_reader_options given = options();
+	struct r3ring_reader *reader;
+	struct r3ring_error err = {0};
+
+	given.label = "collector:7";
+	cr_assert_eq(r3ring_reader_open(&reader, &given, &err), 0, "%s", err.text);
+	expect_label("collector:7");
+	r3ring_reader_close(reader);
+	cr_assert(reader_worker_wait(no_readers, NULL, 5000));
+	given.label = "two words";
+	cr_expect_eq(r3ring_reader_open(&reader, &given, &err), -EINVAL);
+	cr_expect(strstr(err.text, "label"), "%s", err.text);
+}
+
+Test(registered, an_older_callers_reader_has_no_label)
+{
+	struct r3ring_reader_options given = options();
+	struct r3ring_reader *reader;
+
+	given.size = offsetof(struct r3ring_reader_options, label);
+	given.label = (const char *)1; /* behind what it knows of */
+	cr_assert_eq(r3ring_reader_open(&reader, &given, NULL), 0);
+	expect_label("");
+	r3ring_reader_close(reader);
+}
+
+Test(registered, a_page_with_a_label_that_is_none_has_none_in_status)
+{
+	static const char lie[R3RING_READER_LABEL_BYTES] = "\x1b]0;\xff\"<b>";
+	struct r3ring_hello_reader_message hello = {0};
+	struct r3ring_reader_page *page;
+	struct socket_inbox inbox;
+
+	cr_assert_eq(ask(&hello, sizeof(hello), -1, 0, &inbox), R3RING_MSG_SEGMENT);
+	cr_assert_eq(inbox.fd_count, 2);
+	expect_label("");
+	page = mmap(NULL, R3RING_READER_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
+		    inbox.fds[1], 0);
+	cr_assert_neq(page, MAP_FAILED);
+	memcpy(page->label, "older", 6);
+	expect_label("older");
+	memcpy(page->label, lie, sizeof(lie));
+	expect_label("");
+	memset(page->label, 'a', sizeof(lie));
+	expect_label("");
+	munmap(page, R3RING_READER_PAGE_BYTES);
+}
+
 Test(registered, status_tells_each_readers_place)
 {
 	struct r3ring_reader *reader = open_reader();

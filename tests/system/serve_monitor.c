@@ -147,6 +147,35 @@ Test(serve_monitor, a_sum_begins_with_its_stream)
 	close(heard.fd);
 }
 
+static bool has_reader(const json_t *channel, const char *label)
+{
+	const json_t *reader;
+	size_t i;
+
+	json_array_foreach (at(channel, "readers", NULL), i, reader) {
+		if (!strcmp(json_string_value(at(reader, "label", NULL)), label))
+			return true;
+	}
+	return false;
+}
+
+Test(serve_monitor, its_readers_say_what_they_read_for)
+{
+	const json_t *channel;
+	json_t *told = NULL;
+
+	serve_stage_serve((const char *[]){NULL});
+	listen_to("/v1/events?interval_ms=50");
+	do {
+		json_decref(told);
+		told = hear("daemon");
+		channel = json_array_get(at(told, "channels", NULL), 0);
+	} while (json_array_size(at(channel, "readers", NULL)) < 2);
+	cr_expect(has_reader(channel, "serve:load"));
+	cr_expect(has_reader(channel, "serve:routes"));
+	json_decref(told);
+}
+
 Test(serve_monitor, what_the_daemon_says_of_channels_and_readers_comes_along)
 {
 	const json_t *channel, *reader;

@@ -130,6 +130,7 @@ Test(top_print, a_line_of_json_names_the_channel_its_rates_and_its_readers)
 	cr_expect_str_eq(json_string_value(at(reader, "mode")), "lossy",
 			 "it never holds a writer up");
 	cr_expect_gt(json_integer_value(at(reader, "pid")), 1);
+	cr_expect_str_eq(json_string_value(at(reader, "label")), "top");
 	json_decref(line);
 }
 

@@ -52,7 +52,8 @@ Test(picture, a_channel_is_told_with_losses_layers_and_readers)
 		"\"bound_layers\":[3,4],\"unbound_layers\":[5],\"ring\":{\"tail_seq\":100},"
 		"\"lost\":{\"ring_full\":{\"steps\":2,\"rows\":8},"
 		"\"never_heard_of\":{\"steps\":5,\"rows\":20}},"
-		"\"readers\":[{\"pid\":8,\"mode\":\"lossless\",\"lag_records\":3,"
+		"\"readers\":[{\"pid\":8,\"label\":\"trainer\",\"mode\":\"lossless\",\"lag_"
+		"records\":3,"
 		"\"lag_bytes\":192,\"got\":90,\"lost\":4,\"skipped\":1}]},"
 		"{\"channel\":\"b/1\",\"lost\":{},\"last_step_age_ms\":null}]}");
 	const struct picture_channel *a = daemon_picture_find(picture, "a/0");
@@ -75,6 +76,7 @@ Test(picture, a_channel_is_told_with_losses_layers_and_readers)
 	cr_expect_eq(a->lost.all_rows, 28);
 	cr_expect_eq(a->reader_count, 1);
 	cr_expect_eq(a->readers[0].pid, 8);
+	cr_expect_str_eq(a->readers[0].label, "trainer");
 	cr_expect(a->readers[0].lossless);
 	cr_expect_eq(a->readers[0].cursor, 98, "98, 99 and 100 are not read yet");
 	cr_expect_eq(a->readers[0].lost, 4);

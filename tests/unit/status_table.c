@@ -48,14 +48,16 @@ Test(status_table, registered_readers_are_shown_with_their_place)
 	char *text = print("{\"daemon\":{},\"channels\":[{\"channel\":\"a/0\",\"readers\":["
 			   "{\"pid\":7,\"mode\":\"lossless\",\"lag_records\":3,\"lag_bytes\":192,"
 			   "\"got\":10,\"lost\":0,\"skipped\":0,\"demoted\":false},"
-			   "{\"pid\":8,\"mode\":\"lossy\",\"got\":5,\"lost\":4,\"skipped\":1,"
+			   "{\"pid\":8,\"label\":\"a\\u001b\",\"mode\":\"lossy\",\"got\":5,"
+			   "\"lost\":4,\"skipped\":1,"
 			   "\"demoted\":true,\"demoted_from\":11,\"demoted_to\":14}]}]}");
 
 	cr_expect(strstr(text, "reader 7: lossless, 3 records (192 bytes) behind, got 10, lost 0, "
 			       "skipped 0\n"),
 		  "%s", text);
-	cr_expect(strstr(text, "got 5, lost 4, skipped 1; DEMOTED with 11 to 14 unread\n"), "%s",
-		  text);
+	cr_expect(strstr(text, "reader 8 a\\x1b: lossy, 0 records (0 bytes) behind, got 5, lost 4, "
+			       "skipped 1; DEMOTED with 11 to 14 unread\n"),
+		  "%s", text);
 	free(text);
 }
 

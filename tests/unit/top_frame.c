@@ -99,12 +99,13 @@ Test(top_frame, readers_show_their_kind_place_and_lag)
 {
 	top_stage_make(&stage,
 		       "{\"daemon\":{},\"channels\":[{\"channel\":\"a/0\",\"ring\":{\"tail_seq\":"
-		       "100},\"readers\":[{\"pid\":7,\"mode\":\"lossless\",\"lag_records\":3,"
+		       "100},\"readers\":[{\"pid\":7,\"label\":\"serve:load\",\"mode\":"
+		       "\"lossless\",\"lag_records\":3,"
 		       "\"lag_bytes\":2048},{\"pid\":8,\"mode\":\"lossy\",\"lost\":4},"
 		       "{\"pid\":9,\"mode\":\"lossy\",\"demoted\":true}]}]}");
 	stage.frame.own_pid = 8;
 	top_stage_draw(&stage, 24, 80);
-	expect("reader 7 lossless, 3 records (2.0 KiB) behind, at 98\n");
+	expect("reader 7 serve:load lossless, 3 records (2.0 KiB) behind, at 98\n");
 	expect_not("reader 8");
 	expect("reader 9 DEMOTED lossy, 0 records (0 B) behind, at 101\n");
 	cr_expect_str_eq(top_stage_row(&stage, 0), "A LOSSLESS READER LOSES | no load yet");
