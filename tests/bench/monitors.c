@@ -117,8 +117,7 @@ static int start_monitor(struct bed *bed, uint64_t which)
 						    "--instance", instance, NULL});
 	else
 		return 0;
-	return status_becomes(dir, bed->channel->name, status_has_readers,
-			      which == SERVE ? 3 : 2)
+	return status_becomes(dir, bed->channel->name, status_has_readers, which == SERVE ? 3 : 2)
 		       ? 0
 		       : -ETIMEDOUT;
 }
