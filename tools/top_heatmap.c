@@ -131,19 +131,19 @@ static void draw_row(const struct heatmap *map, uint32_t row, uint32_t at)
 	draw_beside(map, row, at, column);
 }
 
-/* "2 layers a row, 13 experts a column, their max" */
+/* Of what a cell shows the largest, where it stands for several. Beside an age and a count of
+ * tokens there is no room for more at 80 columns. */
 static void say_fold(const struct heatmap *map, char *text, size_t size)
 {
 	const struct heat_fold *fold = &map->fold;
 
 	if (fold->experts_each > 1 && fold->layers_each > 1)
-		snprintf(text, size, "%u layers a row, %u experts a column, their max",
-			 fold->layers_each, fold->experts_each);
-	else if (fold->experts_each > 1)
-		snprintf(text, size, "layers by %u experts a column, their max",
+		snprintf(text, size, "max of %u layers x %u experts", fold->layers_each,
 			 fold->experts_each);
+	else if (fold->experts_each > 1)
+		snprintf(text, size, "layers by max of %u experts", fold->experts_each);
 	else if (fold->layers_each > 1)
-		snprintf(text, size, "%u layers a row, their max, by experts", fold->layers_each);
+		snprintf(text, size, "max of %u layers, by experts", fold->layers_each);
 	else
 		snprintf(text, size, "layers by experts");
 }

@@ -112,14 +112,21 @@ void top_draw_gpus(const struct top_frame *frame, struct grid *grid, uint32_t ro
 	char ratio[16];
 	uint32_t column = grid_print(grid, row, 0, gpus_uneven(gpus) ? GRID_WARN : GRID_PLAIN,
 				     "%" PRIu32 " GPUs, map %" PRIu64 ": worst layer %" PRId32
-				     " %s on GPU %" PRIu32 "; all layers:",
+				     " %s on GPU %" PRIu32 "; by GPU:",
 				     gpus->count, gpus->epoch, gpus->worst_layer,
 				     top_ratio(ratio, gpus->worst), gpus->worst_gpu);
 
 	for (uint32_t i = 0; i < gpus->count; i++) {
+		uint32_t left = gpus->count - i - 1;
+		char more[16] = "";
+
+		if (left)
+			snprintf(more, sizeof(more), " +%" PRIu32, left + 1);
 		top_ratio(ratio, gpus_to_mean(gpus, i));
-		if (column + 1 + strlen(ratio) > grid->columns)
+		if (column + 1 + strlen(ratio) + strlen(more) > grid->columns) {
+			grid_print(grid, row, column, GRID_FAINT, " +%" PRIu32, left + 1);
 			return;
+		}
 		column = grid_text(grid, row, column + 1, GRID_PLAIN, ratio);
 	}
 }
@@ -137,7 +144,7 @@ void top_draw_keys(const struct top_frame *frame, struct grid *grid, uint32_t ro
 		{"i", "engine"},
 		{"c", "channel"},
 		{"w", "window"},
-		{"l", frame->logarithmic ? "linear" : "log"},
+		{"l", frame->logarithmic ? "lin" : "log"},
 		{"p", frame->paused_ns ? "go on" : "pause"},
 		{"r", "reset"},
 	};

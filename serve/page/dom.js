@@ -110,3 +110,20 @@ function asAge(ms) {
 		return `${Math.round(ms / 1000)} s`;
 	return `${Math.round(ms / 60000)} min`;
 }
+
+/* "0 to 9, 21": whole numbers, in whatever order; of many runs the first eight. */
+function asRuns(numbers) {
+	const runs = [];
+
+	for (const number of [...numbers].sort((a, b) => a - b)) {
+		if (runs.at(-1)?.at(-1) === number - 1)
+			runs.at(-1).push(number);
+		else
+			runs.push([number]);
+	}
+	const words = runs.slice(0, 8).map((run) =>
+		(run.length > 1 ? `${run[0]} to ${run.at(-1)}` : `${run[0]}`));
+	const left = runs.slice(8).flat().length;
+
+	return words.join(', ') + (left ? ` and ${left} more` : '');
+}

@@ -64,6 +64,15 @@ function markUneven(shown) {
 	});
 }
 
+function number(shown) {
+	const canvas = byId('heat');
+
+	byId('layer-axis').style.height = `${canvas.offsetHeight}px`;
+	drawAxis(byId('layer-axis'), shown.layers, canvas.offsetHeight, 12, 'top');
+	drawAxis(byId('expert-axis'), Array.from({length: shown.experts}, (_, expert) => expert),
+		canvas.offsetWidth, 28, 'left');
+}
+
 /* ---- words and tables ---- */
 
 function describe(shown) {
@@ -93,6 +102,7 @@ function refresh() {
 		setNote('legend-max', `${asTokens(heat.picture?.max ?? 0)} tokens, ${scaleOf() === 'log' ? 'logarithmic' : 'linear'}`);
 		drawLegend(byId('legend'));
 		markUneven(shown);
+		number(shown);
 		judgeBalance(shown.balance, shown.experts, thresholdOf(), shown.gpus);
 		fillBalance(shown.balance, shown.experts, thresholdOf());
 		fillGpus(shown.gpus, state.past !== null);

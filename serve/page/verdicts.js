@@ -2,7 +2,7 @@
 // What somebody has to know at once: is a layer out of balance, is anything lost, is this now?
 
 const SILENT_MS = 3000; // without a step for so long an engine is called silent
-const NAMED = 3;        // so many layers are named
+const NAMED = 3;        // so many layers are named with their figures
 
 function judge(id, mark, word, more) {
 	const verdict = byId(id);
@@ -46,10 +46,11 @@ function judgeBalance(balance, experts, threshold, gpus) {
 	}
 	const named = uneven.slice(0, NAMED).map((layer) =>
 		`layer ${layer.number}: ${asTimes(layer.ratio)} its mean, expert ${layer.most}`);
+	const others = asRuns(uneven.slice(NAMED).map((layer) => layer.number));
 
 	return judge('verdict-balance', 'warn',
 		`${uneven.length} of ${balance.length} layers out of balance${gpus?.uneven ? ', and GPUs' : ''}`,
-		named.join('; ') + (uneven.length > NAMED ? `; and ${uneven.length - NAMED} more` : '') + onGpus);
+		named.join('; ') + (others ? `; also ${others}` : '') + onGpus);
 }
 
 /* Before the first frame of an engine. */

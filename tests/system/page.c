@@ -130,6 +130,54 @@ static void expect_words(const char *words, uint32_t layer, uint32_t expert)
 	cr_expect_str_eq(words, expected);
 }
 
+/* Where the middles of an axis' numbers lie, in cells of the heatmap, beside the numbers. */
+static json_t *marks_of(const char *axis, const char *middle, const char *cells)
+{
+	char script[640];
+
+	snprintf(script, sizeof(script),
+		 "const c = document.getElementById('heat'), b = c.getBoundingClientRect();"
+		 "return [...document.querySelectorAll('#%s span')].map((mark) => {"
+		 "const m = mark.getBoundingClientRect();"
+		 "return [Number(mark.textContent), %s / %s];});",
+		 axis, middle, cells);
+	return browser_run(&browser, script);
+}
+
+static void expect_marks(json_t *marks, size_t least, int first_number)
+{
+	const json_t *mark;
+	size_t i;
+
+	cr_expect_geq(json_array_size(marks), least);
+	json_array_foreach (marks, i, mark) {
+		double number = json_number_value(json_array_get(mark, 0));
+		double cell = json_number_value(json_array_get(mark, 1));
+
+		cr_expect_float_eq(cell, number - first_number + 0.5, 0.5, "%g at %g", number,
+				   cell);
+	}
+	json_decref(marks);
+}
+
+Test(page, numbers_of_layers_and_experts_stand_at_theirs)
+{
+	page_five_steps();
+	expect_becomes("document.querySelectorAll('#layer-axis span').length === 5");
+	expect_marks(
+		marks_of("layer-axis", "((m.top + m.bottom) / 2 - b.top)", "(b.height / c.height)"),
+		ENGINE_LAYERS, ENGINE_FIRST_LAYER);
+	expect_marks(
+		marks_of("expert-axis", "((m.left + m.right) / 2 - b.left)", "(b.width / 256)"), 8,
+		0);
+	browser_resize(&browser, 360, 740);
+	/* Fewer where there is less room, at their places all the same. */
+	expect_becomes("document.querySelectorAll('#expert-axis span').length <= 8");
+	expect_marks(
+		marks_of("expert-axis", "((m.left + m.right) / 2 - b.left)", "(b.width / 256)"), 4,
+		0);
+}
+
 /* From now on all that is said aloud is kept: what comes next may take its place at once. */
 static void listen(void)
 {

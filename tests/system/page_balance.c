@@ -36,6 +36,23 @@ Test(page_balance, a_layer_is_uneven_beyond_the_limit_and_beyond_chance)
 	cr_expect_eq(page_computes("counts.js", "isUneven({mean: 1, ratio: 2.01}, 256, 2)"), 0);
 }
 
+static void expect_runs(const char *numbers, const char *words)
+{
+	char call[256];
+
+	snprintf(call, sizeof(call), "asRuns([%s]) === '%s'", numbers, words);
+	cr_expect_eq(page_computes("dom.js", call), 1, "%s", call);
+}
+
+Test(page_balance, layers_in_a_row_are_named_as_one)
+{
+	expect_runs("", "");
+	expect_runs("7", "7");
+	expect_runs("21, 2, 0, 1, 12, 11", "0 to 2, 11 to 12, 21");
+	expect_runs("0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 19",
+		    "0, 2, 4, 6, 8, 10, 12, 14 and 3 more");
+}
+
 /* By the rule that the engine makes its ids by, in steps of four rows. */
 static bool is_visited(uint64_t steps, uint32_t layer, uint32_t expert)
 {

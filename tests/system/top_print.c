@@ -175,7 +175,7 @@ Test(top_print, one_frame_goes_into_a_pipe_as_plain_text)
 	cr_expect(strstr(stage.tool.out, "\nr3ring top "), "%s", stage.tool.out);
 	cr_expect(strstr(stage.tool.out, "nothing lost"), "%s", stage.tool.out);
 	cr_expect(strstr(stage.tool.out, tool_stage_channel(&stage, "seen")), "%s", stage.tool.out);
-	cr_expect(strstr(stage.tool.out, "experts a column, their max"), "%s", stage.tool.out);
+	cr_expect(strstr(stage.tool.out, "layers by max of "), "%s", stage.tool.out);
 	for (const char *c = stage.tool.out; *c; c++)
 		cr_assert(*c == '\n' || (unsigned char)*c >= 32);
 }

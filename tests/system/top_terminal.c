@@ -107,7 +107,7 @@ Test(top_terminal, a_frame_of_80_by_24_says_what_is_lost_and_what_is_uneven)
 	run_top(24, 80, "TERM=screen-256color", "--window 3600");
 	cr_expect(terminal_shows("nothing lost"));
 	cr_expect(terminal_shows("x e"), "%s", terminal_screen());
-	cr_expect(terminal_shows("experts a column, their max"), "%s", terminal_screen());
+	cr_expect(terminal_shows("layers by max of "), "%s", terminal_screen());
 	cr_expect(terminal_shows("? help"));
 	cr_expect(terminal_shows("0/5"), "this engine binds nothing");
 	terminal_key("q");
@@ -222,14 +222,14 @@ Test(top_terminal, arrows_scroll_a_page_that_is_longer_than_the_screen)
 Test(top_terminal, another_size_is_another_frame)
 {
 	run_top(24, 80, "TERM=screen-256color", "--window 3600");
-	cr_expect(terminal_shows("experts a column"));
+	cr_expect(terminal_shows("layers by max of "));
 	terminal_resize(40, 300);
 	cr_expect(terminal_shows("layers by experts;"), "%s", terminal_screen());
 	terminal_resize(6, 30);
 	cr_expect(terminal_hides("layers by experts;"));
 	cr_expect(terminal_shows("nothing lost"), "%s", terminal_screen());
 	terminal_resize(24, 80);
-	cr_expect(terminal_shows("experts a column"), "%s", terminal_screen());
+	cr_expect(terminal_shows("layers by max of "), "%s", terminal_screen());
 	terminal_key("q");
 	expect_restored(0);
 }

@@ -236,13 +236,73 @@ Test(top_frame, kimi_k3_fits_80_by_24_and_the_fold_is_said)
 	top_stage_load(&stage, 1, 92, 896, counts);
 	stage.frame.keys = true;
 	top_stage_draw(&stage, 24, 80);
-	expect("6 layers a row, 15 experts a column, their max; linear to");
+	expect("max of 6 layers x 15 experts; linear to");
 	cr_expect_eq(strncmp(top_stage_row(&stage, 5), "  1-6|", 6), 0, "%s", stage.text);
 	cr_expect(strstr(top_stage_row(&stage, 20), "91-92|"), "%s", stage.text);
 	cr_expect(strstr(top_stage_row(&stage, 20), "█|"), "the hot one is not folded away");
 	cr_expect_eq(strncmp(top_stage_row(&stage, 22), "hottest: layer 92 e895", 22), 0);
 	cr_expect_eq(strncmp(top_stage_row(&stage, 23), "q quit", 6), 0);
 	free(counts);
+}
+
+static void expect_head(const char *begin)
+{
+	const char *row, *tokens;
+
+	top_stage_draw(&stage, 24, 80);
+	row = strstr(stage.text, begin);
+	cr_assert(row, "no \"%s\" in\n%s", begin, stage.text);
+	tokens = strstr(row, " tokens\n");
+	cr_expect(tokens && tokens < strchr(row, '\n'), "%s", stage.text);
+}
+
+Test(top_frame, the_heatmaps_head_has_room_for_an_age_and_its_tokens_at_80_columns)
+{
+	double *counts = many(92, 896);
+
+	top_stage_make(&stage, QUIET);
+	top_stage_load(&stage, 1, 92, 896, counts);
+	stage.frame.now_ns += 720000000000ull;
+	expect_head("OLD: 12 min ago; max of 6 layers x ");
+	stage.frame.ended = true;
+	expect_head("ENDED: 12 min ago; max of 6 layers x ");
+	free(counts);
+}
+
+Test(top_frame, gpus_without_room_are_counted)
+{
+	double counts[32];
+
+	for (size_t i = 0; i < 32; i++)
+		counts[i] = 1000;
+	top_stage_make(&stage, QUIET);
+	top_stage_load(&stage, 3, 1, 32, counts);
+	top_stage_gpus(&stage, 8);
+	top_stage_draw(&stage, 24, 80);
+	expect("; by GPU: 1.00x 1.00x 1.00x 1.00x +4\n");
+	for (uint32_t columns = 70; columns < 120; columns++) {
+		unsigned int shown = 0, more = 0;
+
+		top_stage_draw(&stage, 24, columns);
+		for (const char *at = strstr(stage.text, "by GPU:"); *at != '\n'; at++) {
+			shown += *at == 'x';
+			if (*at == '+')
+				more = (unsigned int)atoi(at + 1);
+		}
+		cr_expect_eq(shown + more, 8, "%u columns:\n%s", columns, stage.text);
+	}
+}
+
+Test(top_frame, every_key_has_room_at_80_columns_whatever_the_scale)
+{
+	top_stage_make(&stage, QUIET);
+	stage.frame.keys = true;
+	top_stage_draw(&stage, 24, 80);
+	expect(" l log p pause r reset");
+	stage.frame.logarithmic = true;
+	stage.frame.paused_ns = stage.frame.now_ns;
+	top_stage_draw(&stage, 24, 80);
+	expect(" l lin p go on r reset");
 }
 
 Test(top_frame, wide_terminals_show_every_layer_and_expert)
