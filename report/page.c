@@ -39,7 +39,7 @@ static const char style[] =
 	"vertical-align:top}\n"
 	"th:first-child,td:first-child,.text{text-align:left}\n"
 	".id{overflow-wrap:anywhere;min-width:8rem;max-width:24rem}\n"
-	".ratio{white-space:nowrap}\n"
+	".ratio,.uneven>:first-child{white-space:nowrap}\n"
 	".uneven>.ratio:nth-child(3){color:var(--bad);font-weight:600}\n"
 	".bar{display:inline-block;height:.7em;background:var(--bar);margin-right:.4em}\n"
 	"dl{display:grid;grid-template-columns:max-content 1fr;gap:.1rem 1rem;margin:1rem 0}\n"
