@@ -169,6 +169,101 @@ Test(serve_routes, rows_that_are_missing_side_by_side_for_one_cause_are_told_as_
 	routes_excerpt_free(&excerpt);
 }
 
+/* Every second row was lost. */
+Test(serve_routes, runs_beyond_a_number_are_counted_and_not_told)
+{
+	struct r3ring_span one = {.request = 2, .rows = 1, .accepted = R3RING_UNKNOWN_U32};
+	const uint32_t runs = ROUTES_RUNS_TOLD + 1;
+	struct routes_excerpt excerpt;
+	json_t *told;
+
+	feed_begin(&feed, 2, "b", 2 * runs, 0);
+	for (uint32_t i = 0; i < runs; i++) {
+		one.position = 2 * i;
+		feed_whole(&feed, 10 + i, 1, &one, 1);
+	}
+	/* The last token, which nobody feeds, would be a run of its own. */
+	feed_end(&feed, 2, R3RING_END_FINISHED, 0, 2 * runs);
+	r3ring_assembled_free(assembled);
+	assembled = take(&feed, "b");
+	excerpt = excerpt_of(&all);
+	cr_expect_eq(excerpt.runs, runs, "%lu", excerpt.runs);
+	cr_expect_eq(excerpt.run[ROUTES_RUNS_TOLD - 1].from, 2 * ROUTES_RUNS_TOLD - 1);
+	cr_expect_eq(excerpt.run[ROUTES_RUNS_TOLD - 1].to, 2 * ROUTES_RUNS_TOLD);
+	told = routes_json("b", &excerpt);
+	cr_expect_eq(json_array_size(json_object_get(json_object_get(told, "coverage"), "missing")),
+		     ROUTES_RUNS_TOLD);
+	json_decref(told);
+	routes_excerpt_free(&excerpt);
+}
+
+Test(serve_routes, a_range_that_ends_before_it_begins_has_no_row_and_one_without_layers_one)
+{
+	const struct routes_range backwards = {.from = 3, .to = 1, .layer_to = INT_MAX};
+	const struct routes_range bare = {.to = UINT32_MAX, .layer_from = 90, .layer_to = 91};
+	struct routes_excerpt excerpt = excerpt_of(&backwards);
+
+	cr_expect_eq(excerpt.from, 3);
+	cr_expect_eq(excerpt.to, 3);
+	routes_excerpt_free(&excerpt);
+	excerpt = excerpt_of(&bare);
+	cr_expect_eq(excerpt.layers, 0);
+	cr_expect_eq(excerpt.to, 1);
+	routes_excerpt_free(&excerpt);
+}
+
+/* ---- in JSON --------------------------------------------------------------------------- */
+
+Test(serve_routes, beside_its_rows_an_answer_says_what_they_are_of)
+{
+	const struct routes_range some = {.from = 1, .to = 3, .layer_from = 4, .layer_to = 9};
+	struct routes_excerpt excerpt = excerpt_of(&some);
+	json_t *told, *expected;
+
+	excerpt.state = ROUTES_ENDED;
+	told = routes_json("a", &excerpt);
+	expected = json_loads("{\"request\": \"a\", \"state\": \"ended\", \"aborted\": false, "
+			      "\"length_known\": true, \"evicted_before\": false, "
+			      "\"mixed\": false, \"tokens\": 4, \"prompt_tokens\": 1, "
+			      "\"attempts\": 1, \"experts\": 100, \"top_k\": 2, "
+			      "\"from\": 1, \"to\": 3, \"layers\": ["
+			      "{\"layer\": 4, \"kind\": \"moe\"},"
+			      "{\"layer\": 5, \"kind\": \"moe\"}]}",
+			      0, NULL);
+	cr_expect_eq(json_array_size(json_object_get(told, "rows")), 2);
+	json_object_del(told, "rows");
+	json_object_del(told, "coverage");
+	cr_expect(expected && json_equal(told, expected));
+	json_decref(expected);
+	json_decref(told);
+	routes_excerpt_free(&excerpt);
+}
+
+/* Whether the answer of an excerpt with that flag says so, and what. */
+static bool says(uint32_t flag, const char *name)
+{
+	struct routes_excerpt excerpt = excerpt_of(&all);
+	json_t *told;
+	bool said;
+
+	excerpt.flags = flag;
+	told = routes_json("a", &excerpt);
+	said = json_is_true(json_object_get(told, name));
+	json_decref(told);
+	routes_excerpt_free(&excerpt);
+	return said;
+}
+
+Test(serve_routes, what_is_special_of_a_request_is_said_by_name)
+{
+	cr_expect(says(R3RING_ASSEMBLED_ABORTED, "aborted"));
+	cr_expect_not(says(R3RING_ASSEMBLED_MIXED, "aborted"));
+	cr_expect(says(R3RING_ASSEMBLED_MIXED, "mixed"));
+	cr_expect_not(says(R3RING_ASSEMBLED_ABORTED, "mixed"));
+	cr_expect(says(R3RING_ASSEMBLED_MIXED, "length_known"));
+	cr_expect_not(says(R3RING_ASSEMBLED_LENGTH_GUESSED, "length_known"));
+}
+
 /* ---- addresses ------------------------------------------------------------------------ */
 
 Test(serve_routes, an_id_of_any_bytes_has_an_address)
@@ -177,6 +272,8 @@ Test(serve_routes, an_id_of_any_bytes_has_an_address)
 
 	routes_path("a-B_9", path);
 	cr_expect_str_eq(path, "/v1/requests/a-B_9/routes");
+	routes_path("azAZ09", path);
+	cr_expect_str_eq(path, "/v1/requests/azAZ09/routes");
 	routes_path("\xff/ ?#%\n.\"<", path);
 	cr_expect_str_eq(path, "/v1/requests/%FF%2F%20%3F%23%25%0A%2E%22%3C/routes");
 	memset(id, 0xff, sizeof(id) - 1);
@@ -195,6 +292,8 @@ Test(serve_routes, a_range_is_two_numbers_of_which_either_may_be_left_out)
 	cr_expect(from == 3 && to == 9);
 	cr_expect(routes_parse_range("5:4294967295", &from, &to));
 	cr_expect(from == 5 && to == UINT32_MAX);
+	cr_expect(routes_parse_range("100:100", &from, &to));
+	cr_expect(from == 100 && to == 100);
 	for (const char *const *bad = (const char *const[]){"", "3", "4:3", "a:", ":b", "-1:2",
 							    "1:2:3", "0:4294967296", " 1:2", NULL};
 	     *bad; bad++)
