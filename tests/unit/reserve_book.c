@@ -99,6 +99,8 @@ Test(reserve_book, more_units_than_can_be_told_apart_are_refused)
 	cr_expect_eq(r3ring_book_update(book, made.reservation, none, &answer), 0);
 	cr_expect_eq(r3ring_book_ask(book, none, &answer), 0);
 	cr_expect_eq(book->stats.units, most);
+	book->stats.units += 2;
+	cr_expect_eq(r3ring_book_ask(book, none, &answer), -ENOBUFS);
 	book->stats.units = 0;
 	cr_expect_eq(r3ring_book_free(book, made.reservation), 0);
 	book_expect_empty(book, 2, 2, 4);
@@ -172,6 +174,8 @@ Test(reserve_book, a_map_moves_what_is_reserved_to_where_the_experts_are_now)
 	cr_expect_eq(book_make(book, "b", 0, demand, &answer), 0, "now there is room for two");
 	cr_expect_eq(answer.epoch, 3);
 	cr_expect_eq(answer.margin, 0);
+	cr_expect_eq(answer.gpu, 1);
+	cr_expect_eq(answer.expert, 2, "its second replica");
 	cr_expect_eq(r3ring_book_ended(book, "a"), 0);
 	cr_expect_eq(r3ring_book_ended(book, "b"), 0);
 	book_expect_empty(book, 2, 2, 4);

@@ -81,6 +81,21 @@ Test(reserve_list, a_page_begins_behind_a_number_that_is_gone_as_behind_one_that
 	r3ring_book_destroy(book);
 }
 
+Test(reserve_list, a_list_ends_though_the_newest_were_freed_and_forgotten, .timeout = 20)
+{
+	struct r3ring_book *book = book_open(&book_small, 2, 10);
+	struct r3ring_reservation_info info[2];
+	uint64_t ids[MANY];
+
+	make_many(book, ids);
+	for (uint32_t i = MANY - 1; i > 0; i--)
+		cr_assert_eq(r3ring_book_free(book, ids[i]), 0);
+	cr_expect_eq(r3ring_book_list(book, 0, info, 2), 1);
+	cr_expect_eq(info[0].reservation, ids[0]);
+	cr_expect_eq(r3ring_book_list(book, ids[0], info, 2), 0);
+	r3ring_book_destroy(book);
+}
+
 /* Three in four go, so that what is left is moved together. */
 Test(reserve_list, of_very_many_those_go_whose_owner_died_and_those_whose_time_is_over)
 {
