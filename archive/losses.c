@@ -11,7 +11,7 @@ static void take_generation(struct archive_losses *losses, const struct archive_
 	losses->said = true;
 	losses->generation = said->generation;
 	memcpy(losses->uuid, said->uuid, sizeof(losses->uuid));
-	channel_losses_generation(&losses->of, !said->seq);
+	channel_losses_generation(&losses->of, said->generation, !said->seq);
 }
 
 static void take_gap(struct archive_losses *losses, const struct archive_gap *gap, bool counts)

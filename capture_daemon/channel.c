@@ -242,18 +242,33 @@ static void tell_newest(const struct channel *channel)
 		drain_hold_on(&newest->drain);
 }
 
+/* Whether its engine may run on, whose later steps this generation will not tell: it lived
+ * when the drain thread looked last, was cut off, or never came back to this daemon. */
+static bool engine_lives(struct channel *channel)
+{
+	struct drain_report report;
+
+	drain_get_report(&channel->drain, &report);
+	return channel->crashed || channel->drain.left_alive || report.failed;
+}
+
+static void say_closed(struct channel *channel, enum r3ring_closed_reason reason)
+{
+	struct r3ring_closed_record closed = {
+		.reason = channel->crashed ? R3RING_CLOSED_CRASHED : reason,
+		.engine_lives = engine_lives(channel),
+		.next_generation = channel->next_generation,
+	};
+
+	memcpy(closed.next_name, channel->next_name, sizeof(channel->next_name));
+	drain_check(&channel->drain, publish_closed(&channel->drain.publisher, &closed), "CLOSED");
+}
+
 void channel_retire(struct channel *channel, enum r3ring_closed_reason reason)
 {
-	struct drain *drain = &channel->drain;
-
 	if (channel->state == CHANNEL_ORPHAN)
 		orphan_say_lost(channel);
-	if (channel->crashed)
-		reason = R3RING_CLOSED_CRASHED;
-	drain_check(drain,
-		    publish_closed(&drain->publisher, reason, channel->next_generation,
-				   channel->next_name),
-		    "CLOSED");
+	say_closed(channel, reason);
 	log_debug("channel %s: generation %" PRIu64 " closed", channel->text,
 		  r3ring_segment_get_header(channel->segment)->generation);
 	if (channel->producer)

@@ -118,11 +118,24 @@ int generation_make(struct channel *channel, const struct generation_options *op
 
 /* ---- begun ------------------------------------------------------------------ */
 
-static void fill_schema(struct r3ring_schema_record *schema, const struct channel *channel)
+/* How many generations ago the producer was welcomed last; 0: never, or nobody can tell. */
+static uint16_t continues(uint64_t generation, const struct hello *hello)
+{
+	uint64_t last = hello->message->last_generation;
+
+	if (!hello_comes_back(hello) || !last || last >= generation ||
+	    generation - last > UINT16_MAX)
+		return 0;
+	return (uint16_t)(generation - last);
+}
+
+static void fill_schema(struct hello *hello, const struct channel *channel)
 {
 	const struct r3ring_segment_header *header = r3ring_segment_get_header(channel->segment);
+	struct r3ring_schema_record *schema = &hello->schema.u.schema.head;
 
 	schema->generation = header->generation;
+	schema->continues = continues(header->generation, hello);
 	schema->clock = CLOCK_MONOTONIC;
 	schema->realtime_offset_ns = (int64_t)(clock_read_ns(CLOCK_REALTIME) - clock_now_ns());
 	memcpy(schema->uuid, header->uuid, sizeof(schema->uuid));
@@ -175,7 +188,7 @@ static int begin(struct channel *channel, struct hello *hello, struct live *carr
 {
 	int r;
 
-	fill_schema(&hello->schema.u.schema.head, channel);
+	fill_schema(hello, channel);
 	r = drain_begin(&channel->drain, channel->segment, &hello->schema, carried, err);
 	if (r < 0)
 		return r;

@@ -151,17 +151,11 @@ int publish_lost(struct publisher *publisher, const struct r3ring_lost_record *l
 	return publish_record(publisher, &record, 0);
 }
 
-int publish_closed(struct publisher *publisher, enum r3ring_closed_reason reason,
-		   uint64_t next_generation, const char *next_name)
+int publish_closed(struct publisher *publisher, const struct r3ring_closed_record *closed)
 {
-	struct r3ring_record record = {.type = R3RING_CLOSED};
-	int r;
+	const struct r3ring_record record = {.type = R3RING_CLOSED, .u.closed = *closed};
+	int r = publish_record(publisher, &record, 0);
 
-	record.u.closed.reason = reason;
-	record.u.closed.next_generation = next_generation;
-	memcpy(record.u.closed.next_name, next_name,
-	       strnlen(next_name, sizeof(record.u.closed.next_name) - 1));
-	r = publish_record(publisher, &record, 0);
 	r3ring_writer_finish(publisher->writer);
 	r3ring_writer_wake(publisher->writer);
 	return r;

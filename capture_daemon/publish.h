@@ -96,8 +96,7 @@ int publish_too_big(struct publisher *publisher);
 int publish_schema(struct publisher *publisher, uint16_t flags);
 
 /* Publishes the last record and finishes the ring. */
-int publish_closed(struct publisher *publisher, enum r3ring_closed_reason reason,
-		   uint64_t next_generation, const char *next_name);
+int publish_closed(struct publisher *publisher, const struct r3ring_closed_record *closed);
 
 /* Only between steps. */
 bool keyframe_due(const struct publisher *publisher);

@@ -11,9 +11,10 @@ static void begin_anew(struct channel_losses *losses)
 	losses->gaps = losses->gaps_counted = 0;
 }
 
-void channel_losses_generation(struct channel_losses *losses, bool whole)
+void channel_losses_generation(struct channel_losses *losses, uint64_t number, bool whole)
 {
 	begin_anew(losses);
+	losses->generation = losses->former = number;
 	memset(losses->base_steps, 0, sizeof(losses->base_steps));
 	memset(losses->base_rows, 0, sizeof(losses->base_rows));
 	losses->based = whole;
@@ -73,13 +74,51 @@ static void take_keyframe(struct channel_losses *losses, const struct r3ring_tot
 	losses->based = true;
 }
 
+/* A generation of whose engine that died before its welcome nothing came goes on from the
+ * same one as the next: both are behind what is open. */
+static void take_schema(struct channel_losses *losses, const struct r3ring_schema_record *schema)
+{
+	struct open_end *end = &losses->end;
+
+	if (!schema->continues || schema->continues >= losses->generation)
+		return;
+	losses->former = losses->generation - schema->continues;
+	if (end->generation == losses->generation ||
+	    (losses->former != end->generation && losses->former != end->former))
+		return;
+	losses->account.unfollowed -= end->counts;
+	*end = (struct open_end){0};
+}
+
+static void take_closed(struct channel_losses *losses, const struct r3ring_closed_record *closed,
+			bool counts)
+{
+	losses->end = (struct open_end){0};
+	if (closed->reason != R3RING_CLOSED_CRASHED && !closed->engine_lives)
+		return;
+	losses->end = (struct open_end){losses->generation, losses->former, counts};
+	losses->account.unfollowed += counts;
+}
+
 void channel_losses_record(struct channel_losses *losses, const struct r3ring_record *record,
 			   bool counts)
 {
-	if (record->type == R3RING_LOST)
+	switch (record->type) {
+	case R3RING_LOST:
 		take_lost(losses, &record->u.lost, counts);
-	else if (record->type == R3RING_KEYFRAME)
+		break;
+	case R3RING_KEYFRAME:
 		take_keyframe(losses, &record->u.keyframe.totals, counts);
+		break;
+	case R3RING_SCHEMA:
+		take_schema(losses, &record->u.schema.head);
+		break;
+	case R3RING_CLOSED:
+		take_closed(losses, &record->u.closed, counts);
+		break;
+	default:
+		break;
+	}
 }
 
 void lost_account_add(struct lost_account *to, const struct lost_account *from)
@@ -91,6 +130,7 @@ void lost_account_add(struct lost_account *to, const struct lost_account *from)
 		to->unheard_rows[cause] += from->unheard_rows[cause];
 	}
 	to->unproved += from->unproved;
+	to->unfollowed += from->unfollowed;
 }
 
 static uint64_t sum_of(const uint64_t counts[R3RING_CAUSE_COUNT])
@@ -110,4 +150,9 @@ uint64_t lost_account_steps(const struct lost_account *account)
 uint64_t lost_account_unheard(const struct lost_account *account)
 {
 	return sum_of(account->unheard_steps);
+}
+
+bool lost_account_more(const struct lost_account *account)
+{
+	return account->unproved || account->unfollowed;
 }

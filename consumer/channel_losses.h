@@ -16,7 +16,15 @@ struct lost_account {
 	uint64_t steps[R3RING_CAUSE_COUNT], rows[R3RING_CAUSE_COUNT];
 	/* Of these: by totals only, no LOST of them was read. */
 	uint64_t unheard_steps[R3RING_CAUSE_COUNT], unheard_rows[R3RING_CAUSE_COUNT];
-	uint64_t unproved; /* gaps whose losses no two keyframes tell: more may be lost */
+	uint64_t unproved;   /* gaps whose losses no two keyframes tell: more may be lost */
+	uint64_t unfollowed; /* ends of generations behind which an engine may have run on, and
+			      * no later generation tells what: more may be lost */
+};
+
+/* The end of a generation that its engine lived on behind. */
+struct open_end {
+	uint64_t generation, former; /* 0: there is none */
+	bool counts;
 };
 
 /* A channel's. Zeroed it is a new one, of which no generation has begun. */
@@ -28,6 +36,9 @@ struct channel_losses {
 	uint64_t told_steps[R3RING_CAUSE_COUNT], told_rows[R3RING_CAUSE_COUNT]; /* since then */
 	uint64_t gaps;                                                          /* since then */
 	uint64_t gaps_counted; /* of these, those that count */
+	uint64_t generation;
+	uint64_t former;     /* where its engine was last before; the same: it began anew */
+	struct open_end end; /* of the one before, and then its own */
 };
 
 /*
@@ -35,9 +46,9 @@ struct channel_losses {
  * counts where a gap in front of them does.
  */
 
-/* A generation begins. @whole: it is read from its beginning on; else what it lost before
+/* Generation @number begins. @whole: it is read from its beginning on; else what it lost before
  * its first keyframe is known by LOST records alone. */
-void channel_losses_generation(struct channel_losses *losses, bool whole);
+void channel_losses_generation(struct channel_losses *losses, uint64_t number, bool whole);
 
 /* Records are missing. */
 void channel_losses_gap(struct channel_losses *losses, bool counts);
@@ -55,5 +66,8 @@ void lost_account_add(struct lost_account *to, const struct lost_account *from);
 /* Steps of all causes, and those of them that are known by totals only. */
 uint64_t lost_account_steps(const struct lost_account *account);
 uint64_t lost_account_unheard(const struct lost_account *account);
+
+/* Whether more may be lost than it says. */
+bool lost_account_more(const struct lost_account *account);
 
 #endif

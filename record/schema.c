@@ -9,11 +9,6 @@
 
 /* ---- SCHEMA ---- */
 
-static void schema_clear(struct r3ring_record *record)
-{
-	record->u.schema.head.reserved = 0;
-}
-
 static int schema_check_sizes(const struct r3ring_schema_record *head, struct r3ring_error *err)
 {
 	if (head->layers == 0)
@@ -139,7 +134,7 @@ static void schema_clear_arrays(const struct r3ring_record *record, void *arrays
 
 const struct record_type record_schema = {
 	.head_bytes = sizeof(struct r3ring_schema_record),
-	.clear_reserved = schema_clear,
+	.clear_reserved = record_nothing_reserved,
 	.check_head = schema_check_head,
 	.arrays = schema_arrays,
 	.check_arrays = schema_check_arrays,

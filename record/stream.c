@@ -26,11 +26,6 @@ const struct record_type record_keyframe = {
 
 /* ---- CLOSED ---- */
 
-static void closed_clear(struct r3ring_record *record)
-{
-	record->u.closed.reserved = 0;
-}
-
 static int closed_check_head(const struct r3ring_record *record, struct r3ring_error *err)
 {
 	const struct r3ring_closed_record *closed = &record->u.closed;
@@ -51,7 +46,7 @@ static int closed_check_head(const struct r3ring_record *record, struct r3ring_e
 
 const struct record_type record_closed = {
 	.head_bytes = sizeof(struct r3ring_closed_record),
-	.clear_reserved = closed_clear,
+	.clear_reserved = record_nothing_reserved,
 	.check_head = closed_check_head,
 	.arrays = record_no_arrays,
 };

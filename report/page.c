@@ -90,7 +90,9 @@ static void state_of_losses(FILE *out, const struct report *report)
 	const uint64_t cells = page_lost_cells(&report->coverage),
 		       steps = lost_account_steps(&report->counts.lost);
 
-	if (!cells && !steps && !gaps(report) && !report->problems) {
+	const bool more = lost_account_more(&report->counts.lost);
+
+	if (!cells && !steps && !more && !gaps(report) && !report->problems) {
 		fprintf(out,
 			"<p class=\"state good\" id=\"losses-state\">Nothing was lost: every route "
 			"that was %s for %s requests is here.</p>\n",
@@ -103,7 +105,7 @@ static void state_of_losses(FILE *out, const struct report *report)
 	fputs(" of ", out);
 	html_number(out, page_run_cells(&report->coverage));
 	fputs(" cells (tokens × layers) of requests, ", out);
-	fputs(report->counts.lost.unproved ? "at least " : "", out);
+	fputs(more ? "at least " : "", out);
 	html_number(out, steps);
 	fputs(" steps by the channels, and ", out);
 	html_number(out, gaps(report));

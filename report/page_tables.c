@@ -110,12 +110,18 @@ static void lost_unheard(FILE *out, const struct lost_account *lost)
 		html_number(out, steps);
 		fputs(" steps told by totals only: their records fell into a gap)", out);
 	}
+	if (lost_account_more(lost) && !lost_account_steps(lost))
+		fputs("by the channel: nothing that is known", out);
 	if (lost->unproved)
 		fprintf(out,
-			"%s (at least: behind %" PRIu64
+			" (at least: behind %" PRIu64
 			" gaps no keyframe came that would tell more)",
-			lost_account_steps(lost) ? "" : "by the channel: nothing that is known",
 			lost->unproved);
+	if (lost->unfollowed)
+		fprintf(out,
+			" (at least: behind %" PRIu64
+			" ends of generations only the engine knows what it ran)",
+			lost->unfollowed);
 }
 
 static void lost_by_channel(FILE *out, const struct archive_verified *counts)
@@ -134,7 +140,7 @@ static void lost_by_channel(FILE *out, const struct archive_verified *counts)
 		separator = "; ";
 	}
 	lost_unheard(out, lost);
-	if (lost->unproved)
+	if (lost_account_more(lost))
 		separator = "; ";
 	for (uint32_t cause = ARCHIVE_GAP_LATE; cause < ARCHIVE_GAP_CAUSES; cause++) {
 		if (!counts->gaps[cause])

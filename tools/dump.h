@@ -132,7 +132,6 @@ struct dump_count {
 	uint64_t gaps, gap_records;
 	uint64_t missed; /* generations */
 	uint64_t unreadable;
-	uint64_t crashes; /* generations that ended with their daemon */
 };
 
 /* @count: a struct dump_count, zeroed but for `out` and `channel`. */

@@ -73,14 +73,8 @@ static void count_content(struct dump_count *count, const struct r3ring_record *
 	case R3RING_STEP_END:
 		count_step_end(count, record);
 		break;
-	case R3RING_LOST:
-	case R3RING_KEYFRAME:
-		channel_losses_record(&count->losses, record, true);
-		break;
-	case R3RING_CLOSED:
-		count->crashes += record->u.closed.reason == R3RING_CLOSED_CRASHED;
-		break;
 	default:
+		channel_losses_record(&count->losses, record, true);
 		break;
 	}
 }
@@ -92,7 +86,7 @@ static void count_sequence(struct dump_count *count, const struct r3ring_view *v
 	count->last_seq = view->seq;
 	if (!count->generations || count->generation != view->generation) {
 		count->generations++;
-		channel_losses_generation(&count->losses, view->seq == 1);
+		channel_losses_generation(&count->losses, view->generation, view->seq == 1);
 	}
 	count->generation = view->generation;
 }
@@ -212,10 +206,12 @@ static bool print_losses(const struct dump_count *count)
 			count->unreadable);
 		any = true;
 	}
-	/* No number: its engine had nobody to tell any more. */
-	if (count->crashes) {
-		fprintf(count->out, "  %-18s %s\n", "daemon_died",
-			"unknown: what the engine ran after that only the engine knows");
+	/* No number: the engine had nobody to tell any more. */
+	if (lost->unfollowed) {
+		fprintf(count->out,
+			"  %-18s unknown: what the engine ran behind %" PRIu64
+			" ends of generations only the engine knows\n",
+			"daemon_gone", lost->unfollowed);
 		any = true;
 	}
 	return any;

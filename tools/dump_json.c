@@ -170,9 +170,10 @@ static json_t *schema_body(const struct dump_item *item)
 		schema->id_space == R3RING_IDS_LOGICAL ? "logical" : "?", "max_rows",
 		json_u64(schema->max_rows), "rows_per_record", json_u64(schema->rows_per_record));
 	json_t *origin = json_pack(
-		"{s:o, s:o, s:o, s:o, s:i, s:b, s:o, s:o, s:s, s:I}", "generation",
-		json_u64(schema->generation), "uuid", json_hex(schema->uuid, sizeof(schema->uuid)),
-		"boot_id", json_hex(schema->boot_id, sizeof(schema->boot_id)), "rank",
+		"{s:o, s:i, s:o, s:o, s:o, s:i, s:b, s:o, s:o, s:s, s:I}", "generation",
+		json_u64(schema->generation), "continues", (int)schema->continues, "uuid",
+		json_hex(schema->uuid, sizeof(schema->uuid)), "boot_id",
+		json_hex(schema->boot_id, sizeof(schema->boot_id)), "rank",
 		coordinates(&schema->rank), "replica", (int)schema->replica, "captures_rows",
 		schema->captures_rows != 0, "weight_version", json_u64(schema->weight_version),
 		"bound_since_ns", json_u64(schema->bound_since_ns), "clock",
@@ -333,8 +334,9 @@ static json_t *closed_body(const struct dump_item *item)
 {
 	const struct r3ring_closed_record *closed = &item->record->u.closed;
 
-	return json_pack("{s:s, s:o, s:o}", "reason", word_closed_reason(closed->reason),
-			 "next_generation", json_u64(closed->next_generation), "next_segment",
+	return json_pack("{s:s, s:b, s:o, s:o}", "reason", word_closed_reason(closed->reason),
+			 "engine_lives", closed->engine_lives != 0, "next_generation",
+			 json_u64(closed->next_generation), "next_segment",
 			 json_text(closed->next_name,
 				   strnlen(closed->next_name, sizeof(closed->next_name))));
 }

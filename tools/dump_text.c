@@ -191,6 +191,8 @@ static void print_closed(FILE *out, const struct dump_item *item)
 	fputs(word_closed_reason(closed->reason), out);
 	if (closed->reason == R3RING_CLOSED_CRASHED)
 		fputs(": what its engine ran after its daemon died is not known here", out);
+	else if (closed->engine_lives)
+		fputs(": its engine lives, and what it runs from here on is not known here", out);
 	if (closed->next_generation)
 		fprintf(out, ", generation %" PRIu64 " follows", closed->next_generation);
 }

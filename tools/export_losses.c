@@ -197,13 +197,15 @@ json_t *export_json_losses(const struct export_losses *losses)
 
 	for (uint32_t i = 0; told && i < losses->told; i++)
 		json_array_append_new(told, json_gap(&losses->gap[i]));
-	return json_pack(
-		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "gaps", json_u64(losses->gaps),
-		"by_channels", json_lost(losses->channels.steps, losses->channels.rows, "none"),
-		"by_totals_only", lost_text_unheard_json(&losses->channels), "gaps_unproved",
-		json_u64(losses->channels.unproved), "records", json_u64(losses->records),
-		"gaps_of_unknown_size", json_u64(losses->unsized), "told", told, "rotated_out",
-		json_rotated(&losses->rotated), "damage", json_damage(&losses->damage));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "gaps",
+			 json_u64(losses->gaps), "by_channels",
+			 json_lost(losses->channels.steps, losses->channels.rows, "none"),
+			 "by_totals_only", lost_text_unheard_json(&losses->channels),
+			 "gaps_unproved", json_u64(losses->channels.unproved), "ends_unfollowed",
+			 json_u64(losses->channels.unfollowed), "records",
+			 json_u64(losses->records), "gaps_of_unknown_size",
+			 json_u64(losses->unsized), "told", told, "rotated_out",
+			 json_rotated(&losses->rotated), "damage", json_damage(&losses->damage));
 }
 
 static json_t *json_channel(const char *name)

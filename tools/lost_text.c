@@ -20,14 +20,22 @@ static void print_causes(FILE *out, const char *separator, const uint64_t *steps
 bool lost_text_print(FILE *out, const char *indent, const struct lost_account *lost)
 {
 	const bool any = lost_account_steps(lost) > 0;
+	const bool more = lost_account_more(lost);
 
-	if (!any && !lost->unproved)
+	if (!any && !more)
 		return false;
 	fprintf(out, "%slost by the channels: ", indent);
-	print_causes(out, lost->unproved ? "at least " : "", lost->steps, lost->rows);
+	print_causes(out, more ? "at least " : "", lost->steps, lost->rows);
+	if (!any)
+		fputs("nothing that is known", out);
 	if (lost->unproved)
-		fprintf(out, "%s: behind %" PRIu64 " gaps no keyframe came that would tell more",
-			any ? "" : "nothing that is known", lost->unproved);
+		fprintf(out, ": behind %" PRIu64 " gaps no keyframe came that would tell more",
+			lost->unproved);
+	if (lost->unfollowed)
+		fprintf(out,
+			"%s behind %" PRIu64 " ends of generations only the engine knows what it "
+			"ran",
+			lost->unproved ? ", and" : ":", lost->unfollowed);
 	fputc('\n', out);
 	if (lost_account_unheard(lost)) {
 		fprintf(out, "%sof these told by totals only: ", indent);

@@ -78,6 +78,9 @@ int record_print_json(const struct record_options *options, const struct record_
 
 /* ---- record_content.c ------------------------------------------------------ */
 
+/* Whether records of its type are of what channels themselves lose. */
+bool record_content_tells(const struct r3ring_view *view);
+
 /* Counts what a record says of losses; @losses: its channel's. */
 void record_content_note(struct record_report *report, struct channel_losses *losses,
 			 const struct r3ring_view *view);

@@ -209,7 +209,7 @@ static int begin_generation(struct record_channels *channels, struct record_chan
 	memcpy(channel->uuid, stats->uuid, sizeof(channel->uuid));
 	channel->seq = 0;
 	channel->lost = 0;
-	channel_losses_generation(&channel->losses, true);
+	channel_losses_generation(&channel->losses, stats->generation, true);
 	return r;
 }
 
@@ -281,7 +281,7 @@ static void note_content(struct record_channels *channels, struct record_channel
 			 const struct r3ring_view *view)
 {
 	record_content_note(channels->report, &channel->losses, view);
-	if (view->type == R3RING_LOST || view->type == R3RING_KEYFRAME || view->seq == 1)
+	if (record_content_tells(view))
 		sum_losses(channels);
 	note_layers(channels, channel, view);
 }

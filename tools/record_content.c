@@ -8,14 +8,19 @@
 #include "tools/record.h"
 #include "tools/status_table.h"
 
+bool record_content_tells(const struct r3ring_view *view)
+{
+	return view->type == R3RING_LOST || view->type == R3RING_KEYFRAME ||
+	       view->type == R3RING_SCHEMA || view->type == R3RING_CLOSED;
+}
+
 void record_content_note(struct record_report *report, struct channel_losses *losses,
 			 const struct r3ring_view *view)
 {
 	struct r3ring_record record;
 
 	if (view->flags & R3RING_DESC_REPEATED ||
-	    (view->type != R3RING_LOST && view->type != R3RING_KEYFRAME &&
-	     view->type != R3RING_STEP_END))
+	    (!record_content_tells(view) && view->type != R3RING_STEP_END))
 		return;
 	if (r3ring_record_decode(&record, view->type, view->data, view->len, NULL))
 		return;

@@ -128,7 +128,7 @@ int record_print_json(const struct record_options *options, const struct record_
 		json_pack(
 			"{s:s, s:s, s:b, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
 			"s:o, s:o, s:o, s:o, s:o, s:o, "
-			"s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:f}",
+			"s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:f}",
 			"directory", report->dir, "instance", options->instance, "resumed",
 			report->resumed, "cut_bytes", json_u64(report->cut_bytes), "channels",
 			(int)report->channels, "records", json_u64(report->records),
@@ -140,6 +140,7 @@ int record_print_json(const struct record_options *options, const struct record_
 			json_lost(report->channels_lost.steps, report->channels_lost.rows, "none"),
 			"lost_by_totals_only", lost_text_unheard_json(&report->channels_lost),
 			"lost_gaps_unproved", json_u64(report->channels_lost.unproved),
+			"lost_ends_unfollowed", json_u64(report->channels_lost.unfollowed),
 			"partial_steps", json_u64(report->partial_steps), "entry_bytes",
 			json_u64(stats->entry_bytes), "stored_bytes", json_u64(stats->stored_bytes),
 			"archive_bytes", json_u64(stats->archive_bytes), "newest_segment",

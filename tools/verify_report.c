@@ -182,7 +182,7 @@ json_t *verify_json(const char *dir, const struct archive_verified *v, json_t *p
 {
 	return json_pack(
 		"{s:o, s:b, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-		"s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+		"s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"archive", json_text(dir, strlen(dir)), "true", v->problems == 0, "problems",
 		json_u64(v->problems), "told", problems, "uuid", json_hex(v->uuid, 16),
 		"being_written", v->being_written, "first_segment", json_u64(v->first_segment),
@@ -196,7 +196,8 @@ json_t *verify_json(const char *dir, const struct archive_verified *v, json_t *p
 		json_u64(v->requests_begun), "requests_ended", json_u64(v->requests_ended), "lost",
 		json_lost(v->lost.steps, v->lost.rows, "none"), "lost_by_totals_only",
 		lost_text_unheard_json(&v->lost), "lost_gaps_unproved", json_u64(v->lost.unproved),
-		"gaps", gaps_json(v), "gaps_unsized", json_u64(v->gaps_unsized), "unread",
+		"lost_ends_unfollowed", json_u64(v->lost.unfollowed), "gaps", gaps_json(v),
+		"gaps_unsized", json_u64(v->gaps_unsized), "unread",
 		json_pack("{s:o, s:o, s:b}", "bytes", json_u64(v->unread.bytes), "records",
 			  json_u64(v->unread.records), "more", v->unread.unsized != 0),
 		"resumed",

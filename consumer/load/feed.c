@@ -61,7 +61,8 @@ static void note_place(struct r3ring_load *load, struct load_channel *channel,
 
 	if (view->generation != channel->generation) {
 		new_generation(load, channel, view);
-		channel_losses_generation(&channel->losses, !first || view->seq == 1);
+		channel_losses_generation(&channel->losses, view->generation,
+					  !first || view->seq == 1);
 	}
 	/* A reader that comes late has lost nothing. */
 	if (!first && view->seq != channel->seq + 1)

@@ -104,7 +104,9 @@ struct r3ring_schema_record {
 	uint32_t clock;           /* clock of all *_ns fields: CLOCK_MONOTONIC (1) */
 	struct r3ring_coordinates rank;
 	uint16_t replica; /* 0: primary; else a copy of a primary's rows, left out of load */
-	uint16_t reserved;
+	/* The engine goes on from where it was in the generation that is so many before this
+	 * one: its steps from there on are told here. 0: it begins anew. */
+	uint16_t continues;
 	uint32_t captures_rows; /* 1 when ROWS records follow the steps */
 	uint64_t weight_version;
 	uint64_t generation;
@@ -372,7 +374,9 @@ enum r3ring_closed_reason {
 
 struct r3ring_closed_record {
 	uint32_t reason;
-	uint32_t reserved;
+	/* 1: as far as is known its engine lived on: what that ran afterwards is told by the
+	 * generation that continues this one, and else nobody knows it. CRASHED: the same. */
+	uint32_t engine_lives;
 	uint64_t next_generation; /* 0 when none */
 	char next_name[128];      /* shm name of the next segment, "" when none */
 };

@@ -3,7 +3,9 @@
  * An engine runs on after its daemon has ended, and the next one dies before it has told
  * any step of its generation. Where a third daemon comes to the engine's steps they are
  * told, though the engine dies as it is welcomed; where the engine is dead before that
- * nobody knows of them, and the generation between says that it crashed.
+ * nobody knows of them, and the generation between says that it crashed. Where it dies before
+ * any next daemon the end of its own generation says that it lived on; else the account of
+ * all steps, in which none may be untold, is wrong.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -87,12 +89,28 @@ static void engine_dies_without_a_daemon(void)
 	must(told < steps_of_both(), "somebody knew of the steps that nobody saw");
 }
 
+static void engine_dies_behind_an_end_in_good_order(void)
+{
+	uint64_t told;
+
+	kill_stage_begin(&stage);
+	kill_stage_steps(&stage, STEPS_ALONE);
+	must(test_daemon_stop(&stage.daemon) == 0, "the daemon does not end in good order");
+	kill_stage_steps(&stage, STEPS_ALONE);
+	end_engine();
+	kill_stage_restart(&stage);
+	next_engine();
+	kill_stage_end(&stage, &told);
+	must(told < steps_of_both(), "somebody knew of the steps that nobody saw");
+}
+
 int main(void)
 {
 	if (!kill_stage_make(&stage, "untold_died"))
 		return 77;
 	engine_dies_as_it_is_welcomed();
 	engine_dies_without_a_daemon();
+	engine_dies_behind_an_end_in_good_order();
 	kill_stage_free(&stage);
 	return 0;
 }

@@ -78,6 +78,7 @@ static struct r3ring_record schema_of(const struct story *story)
 		.rows_per_record = 64,
 		.clock = 1,
 		.generation = story->generation,
+		.continues = story->continues,
 		.model = "a small model",
 	};
 	memcpy(record.u.schema.head.uuid, uuid_of(story), 16);
@@ -318,8 +319,14 @@ void story_keyframe(struct story *story)
 
 void story_closed(struct story *story)
 {
+	story_closed_for(story, R3RING_CLOSED_SHUTDOWN, false);
+}
+
+void story_closed_for(struct story *story, enum r3ring_closed_reason reason, bool engine_lives)
+{
 	struct r3ring_record record = {.type = R3RING_CLOSED};
 
-	record.u.closed.reason = R3RING_CLOSED_SHUTDOWN;
+	record.u.closed.reason = reason;
+	record.u.closed.engine_lives = engine_lives;
 	story_record(story, &record, 0, 0, 0);
 }

@@ -29,7 +29,8 @@ struct story {
 	uint64_t generation;
 	uint64_t seq, units, step; /* the newest */
 	uint64_t weight_version;
-	bool absent; /* what is said now is not recorded */
+	uint16_t continues; /* of the SCHEMA that is said */
+	bool absent;        /* what is said now is not recorded */
 	struct r3ring_totals totals;
 	struct story_request live[STORY_LIVE_MAX];
 };
@@ -62,6 +63,9 @@ void story_step_end(struct story *story, uint32_t rows);
 void story_lost(struct story *story, uint64_t steps, uint64_t rows, enum r3ring_cause cause);
 void story_keyframe(struct story *story);
 void story_closed(struct story *story);
+
+/* CLOSED of an engine that lived, and CRASHED. */
+void story_closed_for(struct story *story, enum r3ring_closed_reason reason, bool engine_lives);
 
 /* Any record. */
 void story_record(struct story *story, const struct r3ring_record *record, uint64_t step,

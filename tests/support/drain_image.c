@@ -333,6 +333,8 @@ static void work_off(struct drain_image_rig *rig, const struct drain_image *imag
 		     const struct drain_image_run *run, struct drain *drain,
 		     void (*meanwhile)(void *ctx), void *ctx)
 {
+	const struct r3ring_closed_record closed = {.reason = R3RING_CLOSED_SHUTDOWN};
+
 	/* Read when the thread begins. */
 	drain->producer = run->late ? DRAIN_PRODUCER_ALIVE : run->producer;
 	launch(rig, drain);
@@ -342,7 +344,7 @@ static void work_off(struct drain_image_rig *rig, const struct drain_image *imag
 		meanwhile(ctx);
 	drain_join(drain);
 	drain_abort_requests(drain);
-	publish_closed(&drain->publisher, R3RING_CLOSED_SHUTDOWN, 0, "");
+	publish_closed(&drain->publisher, &closed);
 }
 
 void drain_image_work(struct drain_image_rig *rig, const struct drain_image *image,

@@ -217,9 +217,11 @@ static void note(struct listener *listener, const struct r3ring_record *record)
 		break;
 	case R3RING_SCHEMA:
 		listener->newest_generation = record->u.schema.head.generation;
+		listener->continues = record->u.schema.head.continues;
 		break;
 	case R3RING_CLOSED:
 		listener->closed_reason = record->u.closed.reason;
+		listener->engine_lived = record->u.closed.engine_lives;
 		break;
 	default:
 		break;

@@ -74,7 +74,9 @@ struct listener {
 	uint64_t missing_layers[R3RING_CAUSE_COUNT];
 	uint64_t newest_step_end;
 	uint64_t newest_generation;
+	uint32_t continues;               /* of the newest SCHEMA */
 	uint32_t closed_reason;           /* of the newest CLOSED, 0 when none */
+	uint32_t engine_lived;            /* likewise */
 	struct r3ring_reader_stats stats; /* as of the newest record or loss */
 };
 

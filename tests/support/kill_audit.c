@@ -56,11 +56,12 @@ static uint64_t last_generation(const struct kill_audit *audit, const struct led
 	return last;
 }
 
-/* Steps that it announced, and that a daemon which closed its last generation knew of. */
+/* Steps that it announced, and that a daemon which closed its last generation knew of; all,
+ * unless its end says that more may have been run. */
 static uint64_t announced(const struct ledger *ledger, const struct kill_life *life, uint64_t last)
 {
 	uint64_t newest = 0;
-	bool crashed = false;
+	bool unknown = false; /* what the engine ran behind the end */
 
 	for (unsigned int i = 0; i < ledger->count; i++) {
 		const struct ledger_generation *generation = &ledger->generations[i];
@@ -69,9 +70,9 @@ static uint64_t announced(const struct ledger *ledger, const struct kill_life *l
 			continue;
 		if (generation->newest_step > newest)
 			newest = generation->newest_step;
-		crashed = generation->closed == R3RING_CLOSED_CRASHED;
+		unknown = generation->closed == R3RING_CLOSED_CRASHED || generation->engine_lived;
 	}
-	return crashed || life->steps < newest ? newest : life->steps;
+	return unknown || life->steps < newest ? newest : life->steps;
 }
 
 static uint64_t told_for(const struct ledger *ledger, const struct kill_life *life, uint64_t last,

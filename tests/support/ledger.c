@@ -259,6 +259,7 @@ static void note(struct ledger *ledger, struct ledger_generation *generation,
 		break;
 	case R3RING_CLOSED:
 		generation->closed = record->u.closed.reason;
+		generation->engine_lived = record->u.closed.engine_lives;
 		generation->next = record->u.closed.next_generation;
 		break;
 	default:

@@ -42,8 +42,9 @@ struct ledger_generation {
 	uint64_t vague_steps; /* lost in a range of more: which ones is not known */
 	uint64_t vague_rows;
 	uint64_t missing_layers[R3RING_CAUSE_COUNT];
-	uint32_t closed; /* reason, 0: not closed */
-	uint64_t next;   /* generation that CLOSED names */
+	uint32_t closed;       /* reason, 0: not closed */
+	uint32_t engine_lived; /* then, as CLOSED says */
+	uint64_t next;         /* generation that CLOSED names */
 };
 
 /* Whether what was delivered, lost and skipped is what the writer says it published. */

@@ -153,6 +153,8 @@ Test(daemon_restart, a_daemon_that_ended_in_good_order_is_followed_too)
 	cr_assert(listener_read_until(&listener_a, listener_has_generation, 2));
 	cr_assert(listener_read_until(&listener_a, listener_has_step, 2));
 	cr_expect_eq(listener_a.closed_reason, R3RING_CLOSED_SHUTDOWN);
+	cr_expect_eq(listener_a.engine_lived, 1);
+	cr_expect_eq(listener_a.continues, 1);
 	cr_expect_eq(listener_a.complete, 2);
 	engine_close(&engine_a);
 }

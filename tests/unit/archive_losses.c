@@ -107,6 +107,71 @@ Test(archive_losses, the_next_generations_totals_prove_nothing_of_the_one_before
 	expect_account(12, 7, 1);
 }
 
+/* The next generation, which goes on from one that is @back before it; 0: from none. */
+static void go_on(uint16_t back)
+{
+	story->continues = back;
+	story_generation(story, story->generation + 1);
+}
+
+static void expect_unfollowed(uint64_t ends)
+{
+	struct lost_account lost = account();
+
+	cr_expect_eq(lost.unfollowed, ends, "%lu", lost.unfollowed);
+	cr_expect_eq(lost_account_more(&lost), ends > 0);
+	builder_close(&verify_trial.builder);
+}
+
+Test(archive_losses, what_an_engine_ran_behind_its_daemons_end_is_told_by_who_goes_on_from_there)
+{
+	verify_begin();
+	story_closed_for(story, R3RING_CLOSED_SHUTDOWN, true);
+	go_on(1);
+	story_closed(story);
+	go_on(0);
+	expect_unfollowed(0);
+}
+
+Test(archive_losses, what_it_ran_before_it_died_without_a_daemon_nobody_knows)
+{
+	verify_begin();
+	story_closed_for(story, R3RING_CLOSED_SHUTDOWN, true);
+	go_on(0);
+	story_closed_for(story, R3RING_CLOSED_CRASHED, true);
+	go_on(0);
+	expect_unfollowed(2);
+}
+
+Test(archive_losses, behind_the_newest_end_more_may_be_lost_until_a_generation_goes_on)
+{
+	verify_begin();
+	story_closed_for(story, R3RING_CLOSED_SHUTDOWN, true);
+	expect_unfollowed(1);
+}
+
+Test(archive_losses, a_generation_that_its_engine_never_knew_of_is_gone_on_with_from_the_one_before)
+{
+	verify_begin();
+	story_closed_for(story, R3RING_CLOSED_SHUTDOWN, true);
+	go_on(1);
+	story_closed_for(story, R3RING_CLOSED_CRASHED, true);
+	go_on(2);
+	story_closed(story);
+	expect_unfollowed(0);
+}
+
+Test(archive_losses, an_engine_that_goes_on_says_nothing_of_another_that_came_between)
+{
+	verify_begin();
+	story_closed_for(story, R3RING_CLOSED_SHUTDOWN, true);
+	go_on(0);
+	story_closed_for(story, R3RING_CLOSED_SHUTDOWN, true);
+	go_on(2);
+	story_closed(story);
+	expect_unfollowed(2);
+}
+
 Test(archive_losses, a_generation_whose_beginning_fell_into_a_gap_lost_what_its_totals_say)
 {
 	verify_begin();
@@ -367,5 +432,20 @@ Test(archive_losses, a_report_says_at_least_where_no_keyframe_came)
 	lose_unheard(3, 33);
 	verify_finish();
 	expect_words(page_words(), "of requests, at least ");
+	builder_close(&verify_trial.builder);
+}
+
+Test(archive_losses, of_an_end_that_nobody_followed_verify_and_report_say_that_more_may_be_lost)
+{
+	verify_begin();
+	story_step(story, 1, 0, 1);
+	story_closed_for(story, R3RING_CLOSED_SHUTDOWN, true);
+	go_on(0);
+	verify_finish();
+	expect_words(verify_words(),
+		     "lost by the channels: nothing that is known: behind 1 ends of generations "
+		     "only the engine knows what it ran\n");
+	expect_words(page_words(), "of requests, at least ");
+	expect_words(page_words(), "behind 1 ends of generations only the engine knows");
 	builder_close(&verify_trial.builder);
 }

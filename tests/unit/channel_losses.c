@@ -10,7 +10,7 @@ static struct channel_losses losses;
 
 static void begin(void)
 {
-	channel_losses_generation(&losses, true);
+	channel_losses_generation(&losses, losses.generation + 1, true);
 }
 
 TestSuite(channel_losses, .init = begin);
@@ -63,7 +63,7 @@ Test(channel_losses, the_next_generations_totals_begin_at_nothing)
 {
 	lose(9, 90, true);
 	total(9, 90, true);
-	channel_losses_generation(&losses, true);
+	channel_losses_generation(&losses, losses.generation + 1, true);
 	channel_losses_gap(&losses, true);
 	total(3, 33, true);
 	expect(12, 123);
@@ -72,7 +72,7 @@ Test(channel_losses, the_next_generations_totals_begin_at_nothing)
 
 Test(channel_losses, of_a_generation_that_is_not_read_whole_the_first_keyframe_proves_nothing)
 {
-	channel_losses_generation(&losses, false);
+	channel_losses_generation(&losses, losses.generation + 1, false);
 	channel_losses_gap(&losses, true);
 	total(5, 50, true);
 	expect(0, 0);
@@ -128,7 +128,7 @@ Test(channel_losses, accounts_of_several_channels_are_added_for_every_cause)
 	struct lost_account sum = {0};
 
 	for (uint32_t cause = 1; cause < R3RING_CAUSE_COUNT; cause++) {
-		struct lost_account one = {.unproved = 1};
+		struct lost_account one = {.unproved = 1, .unfollowed = 2};
 
 		one.steps[cause] = cause;
 		one.rows[cause] = 10 * cause;
@@ -141,6 +141,7 @@ Test(channel_losses, accounts_of_several_channels_are_added_for_every_cause)
 		cr_expect_eq(sum.unheard_rows[cause], 4);
 	}
 	cr_expect_eq(sum.unproved, 2 * 11);
+	cr_expect_eq(sum.unfollowed, 2 * 22);
 	cr_expect_eq(lost_account_steps(&sum), 2 * 66);
 	cr_expect_eq(lost_account_unheard(&sum), 2 * 11);
 }

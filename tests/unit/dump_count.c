@@ -195,10 +195,17 @@ Test(dump_count, failure_20_a_daemon_s_death_leaves_a_loss_of_unknown_size)
 	text = print_counts(&count);
 	cr_expect(strstr(text, "losses\n  none\n"), "%s", text);
 	free(text);
+	closed.u.closed.engine_lives = 1;
+	count_one(&count, &closed, 0);
+	text = print_counts(&count);
+	cr_expect(strstr(text, "  daemon_gone        unknown"), "%s", text);
+	free(text);
+	count = (struct dump_count){0};
+	closed.u.closed.engine_lives = 0;
 	closed.u.closed.reason = R3RING_CLOSED_CRASHED;
 	count_one(&count, &closed, 0);
 	text = print_counts(&count);
-	cr_expect(strstr(text, "  daemon_died        unknown"), "%s", text);
+	cr_expect(strstr(text, "  daemon_gone        unknown"), "%s", text);
 	free(text);
 }
 
