@@ -11,7 +11,7 @@
 #include "capture_daemon/carried.h"
 #include "channel/generations.h"
 
-#define MAGIC 0x325641454c523352ull
+#define MAGIC 0x335641454c523352ull
 
 /* The file: this, and behind each entry's head its payload. */
 struct carried_head {
@@ -19,6 +19,7 @@ struct carried_head {
 	uint64_t generation;
 	uint64_t told_step;
 	uint64_t gap_records;
+	uint64_t former;
 	uint64_t entries;
 };
 
@@ -49,6 +50,7 @@ static bool write_all(FILE *file, uint64_t generation, const struct live *live,
 		.generation = generation,
 		.told_step = told->step,
 		.gap_records = told->gap_records,
+		.former = told->former,
 		.entries = HASH_COUNT(live->maps) + HASH_COUNT(live->requests),
 	};
 
@@ -146,11 +148,11 @@ static int read_all(FILE *file, uint64_t generation, struct live *live, struct c
 
 	if (fread(&head, sizeof(head), 1, file) != 1 || head.magic != MAGIC)
 		return -EBADMSG;
-	if (head.generation != generation)
+	if (head.generation != generation && (!head.former || head.former != generation))
 		return 0;
 	if (head.gap_records >= R3RING_CAUSE_COUNT)
 		return -EBADMSG;
-	*told = (struct carried_told){head.told_step, head.gap_records};
+	*told = (struct carried_told){.step = head.told_step, .gap_records = head.gap_records};
 	for (uint64_t i = 0; r == 0 && i < head.entries; i++)
 		r = read_entry(file, live);
 	return r;

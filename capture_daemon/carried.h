@@ -13,6 +13,8 @@
 struct carried_told {
 	uint64_t step;        /* where that is more than the producer's pages say; else 0 */
 	uint64_t gap_records; /* LOST of the steps behind it, not yet all */
+	uint64_t former;      /* generation that the producer may have known last in place of
+			       * this one, of which it need never have heard; 0: none */
 };
 
 /*
@@ -23,7 +25,8 @@ int carried_store(struct runtime_dir *dir, const struct r3ring_channel_name *cha
 		  uint64_t generation, const struct live *live, const struct carried_told *told);
 
 /*
- * Adds what was left of a channel, if it is of @generation, to @live, and sets @told.
+ * Adds what was left of a channel, if it is of @generation, or of one that the producer may
+ * not have heard of behind that, to @live, and sets @told.
  * Returns 0, also when nothing was left; or an errno, and then a part may be missing.
  */
 int carried_read(struct runtime_dir *dir, const struct r3ring_channel_name *channel,

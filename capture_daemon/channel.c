@@ -212,11 +212,15 @@ static void channel_free(struct channel *channel)
 void channel_leave(const struct channel *channel)
 {
 	const struct drain *drain = &channel->drain;
-	struct carried_told told = {drain->told_step, drain->said.gap_records};
+	const struct r3ring_schema_record *schema = &drain->publisher.schema;
+	struct carried_told told = {.step = drain->told_step,
+				    .gap_records = drain->said.gap_records};
 	int r;
 
 	if (channel->state == CHANNEL_ORPHAN)
 		told = orphan_told(channel);
+	if (schema->continues < schema->generation && schema->continues)
+		told.former = schema->generation - schema->continues;
 	r = carried_store(&channel->daemon->dir, &channel->name,
 			  r3ring_segment_get_header(channel->segment)->generation,
 			  &drain->publisher.live, &told);

@@ -208,9 +208,11 @@ static int go_on(struct opening *opening, struct channel *orphan, struct r3ring_
 	struct channel *channel = opening->channel;
 	int r = attach(opening, err);
 
-	if (r == 0)
-		r = drain_take_place(&channel->drain, orphan->drain.told_step,
-				     channel_policy(channel), err);
+	if (r < 0)
+		return r;
+	channel->drain.said.gap_records = orphan->drain.said.gap_records;
+	r = drain_take_place(&channel->drain, orphan->drain.told_step, channel_policy(channel),
+			     err);
 	if (r < 0)
 		return r;
 	/* Left by a daemon that was killed while it ended: the ring has all. */

@@ -9,12 +9,23 @@
 #include <unistd.h>
 
 #include <r3ring/atomic.h>
+#include <test_point.h>
 
 #include "capture_daemon/drain.h"
 #include "capture_daemon/remains.h"
 
 #define PAGES_BYTES_MAX (512ull << 20)
 #define PARTS_MAX 1024u /* in flight; the ring's own bound may be lower */
+
+/* The pages say that all up to their newest step was told: also the gap of which the ring,
+ * that has only a part of it, could not know. */
+static void pass_gap(struct drain *drain)
+{
+	if (drain->said.gap_records)
+		drain->gap_passed = drain->last_step - drain->told_step;
+	drain->told_step = drain->last_step;
+	drain->said.gap_records = 0;
+}
 
 static int lanes_attach(struct drain *drain, struct r3ring_error *err)
 {
@@ -34,10 +45,8 @@ static int lanes_attach(struct drain *drain, struct r3ring_error *err)
 		/* All that was taken had been told; what was told may not yet be taken. */
 		if (drain->told_step > drain->last_step)
 			drain->told_ahead = drain->told_step;
-		if (drain->told_step < drain->last_step) {
-			drain->told_step = drain->last_step;
-			drain->said.gap_records = 0;
-		}
+		if (drain->told_step < drain->last_step)
+			pass_gap(drain);
 		drain->last_step = drain->told_step;
 		drain_take_untold(drain);
 	}
@@ -166,14 +175,25 @@ int drain_launch(struct drain *drain, struct r3ring_error *err)
 
 /*
  * Of a step that was told in the ring before only this one says so, until its entry is
- * given back: what was left for it is removed.
+ * given back: what was left for it is removed. Likewise of a gap behind it how many causes
+ * were told: by as many LOST of no steps.
  */
 static int say_told_ahead(struct drain *drain)
 {
-	if (!drain->told_ahead)
+	static const struct r3ring_lost_record told_before = {.cause = R3RING_CAUSE_QUEUE_FULL};
+	struct publisher *publisher = &drain->publisher;
+	uint64_t told = drain->untold_steps ? drain->untold_from - 1 : drain->told_step;
+	int r;
+
+	if (!drain->told_ahead && !drain->said.gap_records)
 		return 0;
-	drain->publisher.newest_step = drain->told_ahead;
-	return publish_keyframe(&drain->publisher);
+	publisher->newest_step = told;
+	r = publish_keyframe(publisher);
+	for (uint32_t i = 0; r == 0 && i < drain->said.gap_records; i++) {
+		r = publish_lost(publisher, &told_before);
+		R3RING_TEST_POINT("drain gap carried");
+	}
+	return r;
 }
 
 int drain_begin(struct drain *drain, struct r3ring_segment *segment,

@@ -76,6 +76,7 @@ struct drain {
 	uint64_t rows_seen;  /* valid rows of all steps up to it */
 	bool resumed;        /* another daemon drained these pages before */
 	uint64_t told_step;  /* newest that it told its readers all of; 0: not to come again */
+	uint64_t gap_passed; /* steps of a gap that its ring counts as not yet told; all is */
 	uint64_t told_ahead; /* the same, where only its ring said so; 0: the pages do */
 	bool step_waits;     /* the next step, for an announcement not yet in the side lane */
 	struct drain_said said;

@@ -163,7 +163,8 @@ static void find_carried(const struct channel *channel, const struct hello *hell
 		return;
 	r = carried_read(&channel->daemon->dir, &channel->name, hello->message->last_generation,
 			 carried, &left);
-	if (left.step > told->step || (left.step == told->step && !told->gap_records))
+	if (left.step > told->step ||
+	    (left.step == told->step && left.gap_records > told->gap_records))
 		*told = left;
 	if (r < 0)
 		log_warn("channel %s: what the daemon before left of its live requests is not "

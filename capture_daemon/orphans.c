@@ -72,7 +72,8 @@ struct carried_told orphan_told(const struct channel *orphan)
 
 	if (at_a_drop(drain))
 		return (struct carried_told){.step = drain->said.step.step};
-	return (struct carried_told){drain->told_step, drain->said.gap_records};
+	return (struct carried_told){.step = drain->told_step,
+				     .gap_records = drain->said.gap_records};
 }
 
 static void say_dropped(struct drain *drain)
@@ -385,14 +386,19 @@ bool orphan_continues(const struct channel *orphan,
 	       same_schema(&orphan->drain.publisher, schema);
 }
 
+/* All but how much of a gap is told: of that the one that has the producer's pages knows more. */
 static void move_ring(struct channel *from, struct channel *to)
 {
+	struct drain_said *said = &to->drain.said;
+	uint32_t gap_records = said->gap_records;
+
 	to->segment = from->segment;
 	to->drain.publisher = from->drain.publisher;
-	to->drain.said = from->drain.said;
+	*said = from->drain.said;
+	said->gap_records = gap_records;
 	from->segment = NULL;
 	from->drain.publisher = (struct publisher){0};
-	from->drain.said = (struct drain_said){0};
+	from->drain.said = (struct drain_said){.gap_records = from->drain.said.gap_records};
 	registrations_move(from, to);
 }
 
@@ -401,10 +407,12 @@ int orphan_resume(struct channel *orphan, struct channel *channel, struct r3ring
 	int r;
 
 	move_ring(orphan, channel);
+	channel->drain.publisher.totals.steps += channel->drain.gap_passed;
 	r = drain_resume(&channel->drain, err);
 	if (r == 0)
 		r = drain_launch(&channel->drain, err);
 	if (r < 0) {
+		channel->drain.publisher.totals.steps -= channel->drain.gap_passed;
 		move_ring(channel, orphan);
 		stall_end(&orphan->drain.publisher.stall);
 		return r;

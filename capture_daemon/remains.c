@@ -144,16 +144,35 @@ static void note_gap(struct remains *remains, const struct r3ring_lost_record *l
 	gap->records++;
 }
 
+/* Says in the ring's beginning that of the gap behind the newest step a cause was told in
+ * the ring before. */
+static bool is_carried(const struct r3ring_lost_record *lost)
+{
+	return lost->cause == R3RING_CAUSE_QUEUE_FULL && !lost->steps && !lost->from_step;
+}
+
+static void note_carried(struct remains *remains)
+{
+	remains->carried_from = remains->told_step + 1;
+	remains->carried_records++;
+}
+
 /* The dead daemon had more to tell of the gap: it is told on by the next. */
 static void reopen_gap(struct remains *remains)
 {
 	const struct remains_gap *gap = &remains->gap;
 	uint64_t steps = gap->to_step - gap->from_step + 1;
+	bool carried = remains->carried_records && gap->from_step == remains->carried_from;
 
+	if (remains->carried_records && remains->told_step < remains->carried_from &&
+	    remains->newest_step < remains->carried_from) {
+		remains->said.gap_records = remains->carried_records;
+		return;
+	}
 	if (!gap->records || gap->to_step != remains->told_step || gap->steps >= steps ||
 	    remains->newest_step > gap->to_step)
 		return;
-	remains->said.gap_records = gap->records;
+	remains->said.gap_records = gap->records + (carried ? remains->carried_records : 0);
 	remains->told_step = gap->from_step - 1;
 	remains->totals.steps -= steps;
 }
@@ -185,6 +204,8 @@ static void note_lost(struct remains *remains, const struct r3ring_lost_record *
 		remains->totals.steps += lost->to_step - first + 1;
 		remains->counted_step = lost->to_step;
 	}
+	if (is_carried(lost))
+		note_carried(remains);
 	if (!lost->steps)
 		return;
 	if (leaves_step(remains, lost)) {

@@ -28,10 +28,12 @@ struct remains {
 	struct live live;
 	struct r3ring_totals totals;
 	uint64_t newest_step;
-	uint64_t counted_step;               /* newest of the steps that totals.steps counts */
-	uint64_t told_step;                  /* newest of which the end, or the loss, was told */
-	uint64_t newest_end_ns;              /* when the newest one that ended did */
-	struct remains_gap gap;              /* the newest */
+	uint64_t counted_step;    /* newest of the steps that totals.steps counts */
+	uint64_t told_step;       /* newest of which the end, or the loss, was told */
+	uint64_t newest_end_ns;   /* when the newest one that ended did */
+	struct remains_gap gap;   /* the newest */
+	uint32_t carried_records; /* of a gap behind told_step, told in the ring before */
+	uint64_t carried_from;    /* its first step */
 	struct r3ring_lost_record cut_short; /* by a producer's death, its LOST not yet told */
 	struct drain_said said;
 	bool closed; /* its end was told: nothing may follow */

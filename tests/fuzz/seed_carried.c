@@ -64,7 +64,8 @@ static void write_seeds(struct runtime_dir *dir, const char *what, const struct 
 	ssize_t len;
 	int fd;
 
-	if (carried_store(dir, &channel, GENERATION, live, &(struct carried_told){17, 1}) < 0)
+	if (carried_store(dir, &channel, GENERATION, live,
+			  &(struct carried_told){.step = 17, .gap_records = 1}) < 0)
 		exit(1);
 	fd = openat(dir->generations_fd, "seed.0.live", O_RDONLY | O_CLOEXEC);
 	len = read(fd, bytes, sizeof(bytes));

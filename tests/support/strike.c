@@ -35,6 +35,7 @@ static const char *const daemon_labels[] = {
 	"ring checked",
 	"ring wake",
 	"ring keyframe",
+	"drain gap carried",
 	"drain gap told",
 	"drain drop announced",
 	"drain rows noted",

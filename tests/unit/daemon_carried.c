@@ -75,7 +75,7 @@ Test(carried, requests_are_found_again_by_who_is_of_their_generation)
 
 Test(carried, what_was_told_is_found_again_though_nothing_lives)
 {
-	const struct carried_told before = {17, 2};
+	const struct carried_told before = {.step = 17, .gap_records = 2};
 
 	cr_assert_eq(carried_store(&dir, &channel, GENERATION, &left, &before), 0);
 	cr_expect_eq(find(GENERATION + 1), 0);
@@ -83,6 +83,20 @@ Test(carried, what_was_told_is_found_again_though_nothing_lives)
 	cr_expect_eq(find(GENERATION), 0);
 	cr_expect_eq(told.step, 17);
 	cr_expect_eq(told.gap_records, 2);
+}
+
+Test(carried, what_is_of_a_generation_that_the_producer_never_heard_of_is_found_by_the_one_before)
+{
+	const struct carried_told before = {.step = 17, .gap_records = 2, .former = GENERATION - 2};
+
+	begin_request(&left, 1);
+	cr_assert_eq(carried_store(&dir, &channel, GENERATION, &left, &before), 0);
+	cr_expect_eq(find(GENERATION - 1), 0);
+	cr_expect_eq(find(0), 0);
+	cr_expect_eq(find(GENERATION - 2), 1);
+	cr_expect_eq(told.step, 17);
+	cr_expect_eq(told.gap_records, 2);
+	cr_expect_eq(find(GENERATION), 1);
 }
 
 Test(carried, they_stay_until_they_are_removed)
