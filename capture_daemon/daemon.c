@@ -130,18 +130,14 @@ static int watch(struct daemon *daemon, struct r3ring_error *err)
 
 int daemon_open(struct daemon *daemon, struct r3ring_error *err)
 {
-	int r = 0;
+	int r;
 
 	daemon->started_ns = clock_now_ns();
 	daemon->dir.lock_fd = -1;
 	daemon->signals.fd = -1;
-	daemon->gid = PEERS_NO_GROUP;
 	daemon->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	raise_descriptor_limit();
-	if (daemon->options.group[0])
-		r = peers_find_group(daemon->options.group, &daemon->gid, err);
-	if (r == 0)
-		r = signals_open(daemon, err);
+	r = signals_open(daemon, err);
 	if (r == 0)
 		r = runtime_dir_open(&daemon->dir, daemon->options.runtime_dir, daemon->gid, err);
 	if (r == 0)

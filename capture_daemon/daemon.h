@@ -35,7 +35,7 @@ struct daemon {
 };
 
 /* Opens everything; on failure nothing stays behind. Returns 0 or a negative
- * errno with a message. daemon->options must be filled in. */
+ * errno with a message. daemon->options and gid must be filled in. */
 int daemon_open(struct daemon *daemon, struct r3ring_error *err);
 
 /* Runs until a signal ends it and all channels are drained. Returns 0, DAEMON_ANEW when

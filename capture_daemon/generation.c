@@ -30,9 +30,11 @@ static int make_segment(struct channel *channel, const struct r3ring_segment_opt
 	struct runtime_dir *dir = &channel->daemon->dir;
 	int r = leftover_list(dir->segments_fd, options->name, options->uuid, channel->user);
 
-	if (r < 0)
-		return r3ring_error_set(err, r, "%s/segments%s: %s", dir->path, options->name,
-					strerror(-r));
+	if (r < 0) {
+		leftover_unlist(dir->segments_fd, options->name);
+		return r3ring_error_set(err, r, "%s/segments%s: %s%s", dir->path, options->name,
+					strerror(-r), runtime_dir_remedy(r));
+	}
 	R3RING_TEST_POINT("channel listed");
 	r = r3ring_segment_create(&channel->segment, options, err);
 	R3RING_TEST_POINT("channel made");
@@ -69,7 +71,9 @@ static int store(const struct channel *channel, struct r3ring_error *err)
 	int r = runtime_dir_store_generation(
 		dir, &channel->name, r3ring_segment_get_header(channel->segment)->generation);
 
-	return r < 0 ? r3ring_error_set(err, r, "%s/generations: %s", dir->path, strerror(-r)) : 0;
+	return r < 0 ? r3ring_error_set(err, r, "%s/generations: %s%s", dir->path, strerror(-r),
+					runtime_dir_remedy(r))
+		     : 0;
 }
 
 static int share_with_group(const struct channel *channel, struct r3ring_error *err)

@@ -12,6 +12,7 @@
 #include "capture_daemon/anew.h"
 #include "capture_daemon/daemon.h"
 #include "capture_daemon/log.h"
+#include "capture_daemon/peers.h"
 
 enum exit_code {
 	EXIT_CLEAN = 0,
@@ -63,6 +64,18 @@ static int say(const char *text)
 	return EXIT_FAILED;
 }
 
+static int parse(struct daemon *daemon, struct r3ring_error *err)
+{
+	const struct options *options = &daemon->options;
+	int r = options_parse(&daemon->options, daemon->argc, daemon->argv, err);
+
+	daemon->gid = PEERS_NO_GROUP;
+	if (r != OPTIONS_RUN || !options->group[0])
+		return r;
+	r = peers_find_group(options->group, &daemon->gid, err);
+	return r < 0 ? r : OPTIONS_RUN;
+}
+
 int main(int argc, char *argv[])
 {
 	static struct daemon daemon;
@@ -72,7 +85,7 @@ int main(int argc, char *argv[])
 		return EXIT_FAILED;
 	daemon.argc = argc;
 	daemon.argv = argv;
-	switch (options_parse(&daemon.options, argc, argv, &err)) {
+	switch (parse(&daemon, &err)) {
 	case OPTIONS_RUN:
 		return run(&daemon);
 	case OPTIONS_HELP:

@@ -16,6 +16,7 @@
 #include "capture_daemon/options.h"
 #include "channel/size_text.h"
 #include "channel/socket.h"
+#include "channel/utf8.h"
 
 #define CONFIG_LINE_MAX 4096
 
@@ -63,7 +64,7 @@ enum setting_kind {
 	SETTING_SWITCH,
 };
 
-#define RING_SIZE_MIN (UINT64_C(64) << 10)
+#define RING_SIZE_MIN (UINT64_C(256) << 10) /* what the smallest model's takes */
 #define RING_SIZE_MAX (UINT64_C(64) << 30)
 
 struct setting {
@@ -211,7 +212,7 @@ static const char *setting_allowed(const struct setting *setting)
 		[SETTING_TEXT] = "a text that is not empty and not that long",
 		[SETTING_PATTERNS] = PATTERNS_ALLOWED,
 		[SETTING_SIZE] = "a size such as 33554432, 32M or 1G",
-		[SETTING_RING_SIZE] = "a size from 64K to 64G, such as 32M",
+		[SETTING_RING_SIZE] = "a size from 256K to 64G, such as 32M",
 		[SETTING_COUNT] = "a number from 1 to 1000000",
 		[SETTING_LEVEL] = "error, warn, info or debug",
 		[SETTING_POLICY] = "demote or drop",
@@ -259,6 +260,26 @@ static char *trim(char *text)
 	return text;
 }
 
+/* What is no text is not repeated to a terminal. */
+static int check_text(const char *file, unsigned int number, const char *line, size_t bytes,
+		      struct r3ring_error *err)
+{
+	size_t at = 0;
+
+	while (at < bytes) {
+		size_t next = utf8_bytes((const uint8_t *)line + at);
+		bool space = strchr(" \t\r\n", line[at]) && line[at];
+
+		if (!next || (!space && utf8_steers((const uint8_t *)line + at, next)))
+			return r3ring_error_set(err, -EINVAL,
+						"%s:%u: byte 0x%02x in column %zu is no text: name "
+						"a file of `name = value` lines",
+						file, number, (unsigned char)line[at], at + 1);
+		at += next;
+	}
+	return 0;
+}
+
 static int config_line(struct options *options, const char *file, unsigned int number, char *line,
 		       struct r3ring_error *err)
 {
@@ -300,10 +321,22 @@ static FILE *config_open(const char *path)
 	return file;
 }
 
+/* @bytes: of the line, in which there may be zeros. */
+static bool next_line(char line[CONFIG_LINE_MAX], size_t *bytes, FILE *file)
+{
+	/* The last zero is then the one behind the line. */
+	memset(line, '\n', CONFIG_LINE_MAX);
+	if (!fgets(line, CONFIG_LINE_MAX, file))
+		return false;
+	*bytes = (size_t)((char *)memrchr(line, '\0', CONFIG_LINE_MAX) - line);
+	return true;
+}
+
 static int config_read(struct options *options, struct r3ring_error *err)
 {
 	char line[CONFIG_LINE_MAX];
 	unsigned int number = 0;
+	size_t bytes;
 	FILE *file;
 	int r = 0;
 
@@ -312,12 +345,14 @@ static int config_read(struct options *options, struct r3ring_error *err)
 		return r3ring_error_set(err, -EINVAL,
 					"--config %s: %s: name a file of `name = value` lines",
 					options->config, strerror(errno));
-	while (r == 0 && fgets(line, sizeof(line), file)) {
+	while (r == 0 && next_line(line, &bytes, file)) {
 		number++;
-		if (!strchr(line, '\n') && !feof(file))
+		if (line[bytes - 1] != '\n' && !feof(file))
 			r = r3ring_error_set(err, -EINVAL, "%s:%u: line longer than %d bytes",
 					     options->config, number, CONFIG_LINE_MAX - 2);
 		else
+			r = check_text(options->config, number, line, bytes, err);
+		if (r == 0)
 			r = config_line(options, options->config, number, line, err);
 	}
 	if (r == 0 && ferror(file))

@@ -40,15 +40,41 @@ static int socket_path_write(struct runtime_dir *dir, const char *path, struct r
 	return 0;
 }
 
+const char *runtime_dir_remedy(int error)
+{
+	switch (error) {
+	case -ENOSPC:
+	case -EDQUOT:
+		return ": its file system is full (see df -h and df -i): make room there, or "
+		       "choose another directory with --runtime-dir";
+	case -EROFS:
+	case -EACCES:
+	case -EPERM:
+		return ": choose a directory that this user may write with --runtime-dir";
+	default:
+		return "";
+	}
+}
+
+/* Sets that what is at @name of the directory has failed with @error. */
+static int failed_at(const struct runtime_dir *dir, const char *what, const char *name, int error,
+		     struct r3ring_error *err)
+{
+	return r3ring_error_set(err, error, "%s %s/%s: %s%s", what, dir->path, name,
+				strerror(-error), runtime_dir_remedy(error));
+}
+
 static int directory_make(const char *path, struct r3ring_error *err)
 {
 	if (mkdir(path, DIR_MODE) == 0 || errno == EEXIST)
 		return 0;
-	return r3ring_error_set(err, -errno, "runtime directory %s cannot be made: %s: %s", path,
+	return r3ring_error_set(err, -errno, "runtime directory %s cannot be made: %s%s", path,
 				strerror(errno),
-				errno == ENOENT ? "make the one above it first, or choose another "
-						  "with --runtime-dir"
-						: "choose another with --runtime-dir");
+				errno == ENOENT ? ": make the one above it first, or choose "
+						  "another with --runtime-dir"
+				: *runtime_dir_remedy(-errno) ? runtime_dir_remedy(-errno)
+							      : ": choose another with "
+								"--runtime-dir");
 }
 
 static int directory_open(struct runtime_dir *dir, gid_t gid, struct r3ring_error *err)
@@ -112,8 +138,7 @@ static int lock_take(struct runtime_dir *dir, struct r3ring_error *err)
 	dir->lock_fd = openat(dir->fd, R3RING_LOCK_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
 			      LOCK_MODE);
 	if (dir->lock_fd < 0 || fchmod(dir->lock_fd, LOCK_MODE) < 0)
-		return r3ring_error_set(err, -errno, "lock %s/%s: %s", dir->path, R3RING_LOCK_NAME,
-					strerror(errno));
+		return failed_at(dir, "lock", R3RING_LOCK_NAME, -errno, err);
 	r = lock_wait(dir->lock_fd);
 	if (r == -EWOULDBLOCK)
 		return r3ring_error_set(err, -EBUSY,
@@ -121,12 +146,11 @@ static int lock_take(struct runtime_dir *dir, struct r3ring_error *err)
 					"another --runtime-dir",
 					lock_owner(dir->lock_fd), dir->path);
 	if (r < 0)
-		return r3ring_error_set(err, r, "lock %s/%s: %s", dir->path, R3RING_LOCK_NAME,
-					strerror(-r));
+		return failed_at(dir, "lock", R3RING_LOCK_NAME, r, err);
 	len = snprintf(text, sizeof(text), "%d\n", getpid());
+	errno = 0; /* what a short write leaves it at */
 	if (ftruncate(dir->lock_fd, 0) < 0 || pwrite(dir->lock_fd, text, (size_t)len, 0) != len)
-		return r3ring_error_set(err, -EIO, "lock %s/%s cannot be written: %s", dir->path,
-					R3RING_LOCK_NAME, strerror(errno));
+		return failed_at(dir, "lock", R3RING_LOCK_NAME, errno ? -errno : -ENOSPC, err);
 	return 0;
 }
 
@@ -138,7 +162,7 @@ static int list_open(struct runtime_dir *dir, const char *name, int *fd, struct 
 	if (*fd >= 0)
 		return 0;
 failed:
-	return r3ring_error_set(err, -errno, "%s/%s: %s", dir->path, name, strerror(errno));
+	return failed_at(dir, "directory", name, -errno, err);
 }
 
 /* The lock is held: a socket that lies there belongs to a dead daemon. Nothing else does. */
@@ -179,7 +203,7 @@ static int listen_open(struct runtime_dir *dir, gid_t gid, struct r3ring_error *
 	if (listen(dir->listen_fd, BACKLOG) == 0)
 		return 0;
 failed:
-	return r3ring_error_set(err, -errno, "socket %s: %s", dir->socket_path, strerror(errno));
+	return failed_at(dir, "socket", R3RING_SOCKET_NAME, -errno, err);
 }
 
 static void descriptor_close(int *fd)
@@ -251,8 +275,9 @@ int runtime_dir_store_generation(struct runtime_dir *dir, const struct r3ring_ch
 	if (fd < 0)
 		return -errno;
 	len = snprintf(text, sizeof(text), "%" PRIu64 "\n", generation);
+	errno = 0; /* what a short write leaves it at */
 	if (write(fd, text, (size_t)len) != len)
-		r = -EIO;
+		r = errno ? -errno : -ENOSPC;
 	close(fd);
 	R3RING_TEST_POINT("generation written");
 	if (r == 0 && renameat(dir->generations_fd, fresh, dir->generations_fd, file) < 0)

@@ -43,6 +43,10 @@ struct runtime_dir {
 int runtime_dir_open(struct runtime_dir *dir, const char *path, gid_t gid,
 		     struct r3ring_error *err);
 
+/* What to do about a negative errno of writing there, with ": " in front; "" where that is
+ * not known. */
+const char *runtime_dir_remedy(int error);
+
 /* Removes the socket and gives the lock back; the directory stays. */
 void runtime_dir_close(struct runtime_dir *dir);
 

@@ -38,15 +38,15 @@ static void uuid_write(const uint8_t uuid[16], char text[UUID_TEXT])
 static int line_write(int list_fd, const char *name, int flags, const char *text)
 {
 	int fd = openat(list_fd, name + 1, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | flags, 0640);
-	ssize_t len = (ssize_t)strlen(text);
-	int r = 0;
+	ssize_t len = (ssize_t)strlen(text), written;
 
 	if (fd < 0)
 		return -errno;
-	if (write(fd, text, (size_t)len) != len)
-		r = -EIO;
+	written = write(fd, text, (size_t)len);
+	if (written != len)
+		len = written < 0 ? -errno : -ENOSPC;
 	close(fd);
-	return r;
+	return len < 0 ? (int)len : 0;
 }
 
 /* "" where there is none. */

@@ -1,8 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Capturing: one launch a layer, which finds the step in the control block. */
 #include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
 
 #include "producer/producer.h"
+
+/* Whether all rows lie within what an address can reach. */
+static bool rows_fit(const struct r3ring_topk *topk, uint32_t id_bytes)
+{
+	uint64_t rows = topk->rows ? topk->rows : 1, bytes;
+
+	return !__builtin_mul_overflow(topk->row_stride, rows * id_bytes, &bytes) &&
+	       bytes <= PTRDIFF_MAX && bytes <= UINTPTR_MAX - (uintptr_t)topk->ids;
+}
 
 static const char *topk_fault(const struct r3ring_producer *producer,
 			      const struct r3ring_topk *topk)
@@ -18,6 +29,9 @@ static const char *topk_fault(const struct r3ring_producer *producer,
 		return "columns is less than top_k";
 	if (topk->row_stride < topk->columns)
 		return "row_stride is less than columns";
+	if (!rows_fit(topk, id_bytes[topk->type]))
+		return "rows of this row_stride are more than any memory holds: give the distance "
+		       "of two rows, in elements";
 	if (!topk->ids && topk->rows)
 		return "ids is NULL";
 	if ((uintptr_t)topk->ids % id_bytes[topk->type])

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "capture_daemon/daemon.h"
+#include "capture_daemon/peers.h"
 #include "tests/fuzz/session_input.h"
 #include "tests/support/raw_message.h"
 
@@ -66,6 +67,7 @@ static void open_daemon(void)
 	must(options_parse(&rig.daemon.options, sizeof(argv) / sizeof(argv[0]) - 1, argv, &err) ==
 		     OPTIONS_RUN,
 	     err.text);
+	rig.daemon.gid = PEERS_NO_GROUP;
 	must(daemon_open(&rig.daemon, &err) == 0, err.text);
 	/* Those that end the daemon end the fuzzer. */
 	sigemptyset(&set);

@@ -15,6 +15,7 @@
 #include "tests/support/container.h"
 #include "tests/support/daemon.h"
 #include "tests/support/engine.h"
+#include "tests/support/raw_producer.h"
 #include "tests/support/stand_still.h"
 
 static struct test_daemon daemon_a;
@@ -172,8 +173,26 @@ Test(daemon_limits, readers_per_user)
 
 Test(daemon_limits, a_ring_too_small_for_a_record_of_64_rows_names_the_size_it_needs)
 {
-	test_daemon_start(&daemon_a, (const char *[]){"--ring-size", "128K", NULL});
-	expect_refused("small", 4096, -EMSGSIZE, "need at least 262144");
+	struct raw_producer raw;
+	struct r3ring_schema_record *schema = (void *)raw.schema;
+
+	/* 64 + 64 x 256 x 2 bytes are more than an eighth of an arena of 256 KiB. */
+	test_daemon_start(&daemon_a, (const char *[]){"--ring-size", "256K", NULL});
+	raw_producer_prepare(&raw, daemon_a.dir, engine_instance(daemon_a.dir, "small"));
+	schema->max_rows = 64;
+	schema->experts = 256;
+	schema->top_k = 256;
+	cr_expect_eq(raw_producer_hello(&raw), -EMSGSIZE);
+	cr_expect(strstr(raw.err.text, "need at least 720896 (r3ringd --ring-size 704K)"), "%s",
+		  raw.err.text);
+	raw_producer_close(&raw);
+}
+
+Test(daemon_limits, the_smallest_ring_that_is_taken_serves_a_small_model)
+{
+	test_daemon_start(&daemon_a, (const char *[]){"--ring-size", "256K", NULL});
+	open_engine("least", 16);
+	engine_close(&engine_a);
 }
 
 /* The daemon gets a /dev/shm of 1 MiB. */

@@ -44,7 +44,7 @@ Test(daemon_options, an_option_without_its_value_is_named)
 Test(daemon_options, a_size_that_is_none_is_named_with_what_is_allowed)
 {
 	expect_usage((const char *[]){"--ring-size", "32Q", NULL},
-		     "--ring-size '32Q': must be a size from 64K to 64G");
+		     "--ring-size '32Q': must be a size from 256K to 64G");
 	expect_usage((const char *[]){"--buffer-size", "32Q", NULL},
 		     "--buffer-size '32Q': must be a size such as");
 }
@@ -57,6 +57,7 @@ Test(daemon_options, a_size_beyond_64_bits_is_refused)
 Test(daemon_options, a_ring_that_no_model_can_have_is_refused_at_the_start)
 {
 	expect_usage((const char *[]){"--ring-size", "1K", NULL}, "--ring-size '1K'");
+	expect_usage((const char *[]){"--ring-size", "255K", NULL}, "--ring-size '255K'");
 	expect_usage((const char *[]){"--ring-size", "99T", NULL}, "--ring-size '99T'");
 }
 
@@ -104,33 +105,55 @@ Test(daemon_options, help_that_cannot_be_written_is_an_error)
 
 Test(daemon_options, an_unknown_group_is_named)
 {
-	const char *const args[] = {"--group", "no-such-group-here", NULL};
-
-	cr_expect_eq(test_daemon_run(&daemon_a, args), 1);
-	cr_expect(strstr(daemon_a.log, "no-such-group-here"));
+	expect_usage((const char *[]){"--group", "no-such-group-here", NULL},
+		     "--group no-such-group-here: there is no such group on this machine");
 }
 
 /* ---- configuration file ------------------------------------------------- */
 
-static void write_config(char path[64], const char *text)
+static void write_config_bytes(char path[64], const char *text, size_t bytes)
 {
 	FILE *file;
 
 	snprintf(path, 64, "/tmp/r3ring-test-config.%d", getpid());
 	file = fopen(path, "we");
 	cr_assert(file);
-	fputs(text, file);
+	cr_assert_eq(fwrite(text, 1, bytes, file), bytes);
 	fclose(file);
+}
+
+static void write_config(char path[64], const char *text)
+{
+	write_config_bytes(path, text, strlen(text));
+}
+
+static void expect_bytes_error(const char *text, size_t bytes, const char *expected)
+{
+	char path[64];
+
+	write_config_bytes(path, text, bytes);
+	cr_expect_eq(test_daemon_run(&daemon_a, (const char *[]){"--config", path, NULL}), 2);
+	cr_expect(strstr(daemon_a.log, expected), "\"%s\" is not in: %s", expected, daemon_a.log);
+	for (const char *c = daemon_a.log; *c; c++)
+		cr_expect(*c == '\n' || (*c >= ' ' && *c <= '~'), "byte %#x is shown", *c);
+	unlink(path);
 }
 
 static void expect_config_error(const char *text, const char *expected)
 {
-	char path[64];
+	expect_bytes_error(text, strlen(text), expected);
+}
 
-	write_config(path, text);
-	cr_expect_eq(test_daemon_run(&daemon_a, (const char *[]){"--config", path, NULL}), 2);
-	cr_expect(strstr(daemon_a.log, expected), "\"%s\" is not in: %s", expected, daemon_a.log);
-	unlink(path);
+Test(daemon_config, bytes_that_are_no_text_are_named_and_not_shown)
+{
+	static const char zero[] = "log-level = info\nring-size\0 = 32M\n";
+	static const char only[] = "\0\0\0\0";
+
+	expect_config_error("log-level = \033[31minfo\n", ":1: byte 0x1b in column 13 is no text");
+	expect_config_error("log-level = info\nx\377\376 = 1\n", ":2: byte 0xff in column 2");
+	expect_config_error("\177ELF\2\1\1", ":1: byte 0x7f in column 1 is no text");
+	expect_bytes_error(zero, sizeof(zero) - 1, ":2: byte 0x00 in column 10 is no text");
+	expect_bytes_error(only, sizeof(only) - 1, ":1: byte 0x00 in column 1 is no text");
 }
 
 Test(daemon_config, an_unknown_name_is_told_with_its_line)
@@ -178,6 +201,18 @@ Test(daemon_config, a_switch_has_a_value_in_the_file_only)
 	expect_usage((const char *[]){"--release-gpu", "yes", NULL}, "unexpected argument 'yes'");
 }
 
+/* Of the ring of channel "hangup/0". */
+static void expect_ring_bytes(long bytes)
+{
+	char path[160];
+	struct stat ring;
+
+	snprintf(path, sizeof(path), "/dev/shm/r3ring.%u.%s.0.1", geteuid(),
+		 engine_instance(daemon_a.dir, "hangup"));
+	cr_assert_eq(stat(path, &ring), 0, "%s", path);
+	cr_expect_eq(ring.st_size, bytes, "%ld", (long)ring.st_size);
+}
+
 Test(daemon_config, hangup_reads_the_file_again)
 {
 	struct r3ring_error err = {0};
@@ -187,12 +222,14 @@ Test(daemon_config, hangup_reads_the_file_again)
 	write_config(path, "log-level = warn # quiet\n");
 	test_daemon_start(&daemon_a,
 			  (const char *[]){"--config", path, "--log-level", "info", NULL});
-	write_config(path, "max-readers = 7\nring-size = 128K\n");
+	write_config(path, "max-readers = 7\nring-size = 256K\n");
 	kill(daemon_a.pid, SIGHUP);
 	cr_expect(test_daemon_said(&daemon_a, "configuration read again"));
 	cr_expect_eq(engine_open(&engine_a, daemon_a.dir, engine_instance(daemon_a.dir, "hangup"),
 				 4096, &err),
-		     -EMSGSIZE, "a new ring is of the new size: %s", err.text);
+		     0, "%s", err.text);
+	expect_ring_bytes(262144);
+	engine_close(&engine_a);
 	write_config(path, "max-readers = none\n");
 	kill(daemon_a.pid, SIGHUP);
 	cr_expect(test_daemon_said(&daemon_a, "the old one holds"));
@@ -297,6 +334,36 @@ Test(daemon_dir, one_whose_parent_is_missing_is_refused_with_the_remedy)
 			 "/tmp/r3ring-not-there/r3ring cannot be made: No such file or "
 			 "directory: make the one above it first"),
 		  "%s", daemon_a.log);
+}
+
+/* What its file system has room for: itself, the directory above, and so many files. */
+static void expect_full(unsigned int files, const char *what)
+{
+	static const char *const args[] = {"--runtime-dir", "/dev/shm/r3ring", NULL};
+	char size[48], why[128];
+	struct container full = {.shm_size = size};
+
+	snprintf(size, sizeof(size), "64k,nr_inodes=%u", files + 1);
+	if (container_make(&full, why, sizeof(why)))
+		cr_skip_test("%s", why);
+	daemon_a.prepare = container_join;
+	daemon_a.prepare_ctx = &full;
+	cr_expect_eq(test_daemon_run(&daemon_a, args), 1);
+	cr_expect(strstr(daemon_a.log, what), "\"%s\" is not in: %s", what, daemon_a.log);
+	cr_expect(strstr(daemon_a.log,
+			 ": No space left on device: its file system is full (see df -h and "
+			 "df -i): make room there, or choose another directory with "
+			 "--runtime-dir"),
+		  "%s", daemon_a.log);
+}
+
+Test(daemon_dir, one_that_is_full_is_told_with_what_had_no_room)
+{
+	expect_full(0, "runtime directory /dev/shm/r3ring cannot be made");
+	expect_full(1, "lock /dev/shm/r3ring/r3ringd.lock");
+	expect_full(2, "directory /dev/shm/r3ring/segments");
+	expect_full(3, "directory /dev/shm/r3ring/generations");
+	expect_full(4, "socket /dev/shm/r3ring/r3ringd.sock");
 }
 
 Test(daemon_dir, a_path_too_long_for_a_socket_is_refused_with_the_limit)

@@ -261,3 +261,31 @@ Test(gc, nobody_but_its_owner_can_open_the_daemons_lock)
 	cr_assert_eq(stat(path, &status), 0);
 	cr_expect_eq(status.st_mode & 07777, 0600);
 }
+
+/* ---- two daemons of one user --------------------------------------------- */
+
+static struct test_daemon daemon_b;
+
+Test(gc, what_a_daemon_of_another_directory_serves_is_kept_whatever_its_channels_are_called)
+{
+	struct engine other = {0};
+	struct r3ring_error err = {0};
+	char theirs[128];
+
+	test_daemon_start(&daemon_b, NULL);
+	cr_assert_eq(engine_open(&other, daemon_b.dir, instance, 16, &err), 0, "%s", err.text);
+	snprintf(theirs, sizeof(theirs), "/r3ring.%u.%s.0.2", geteuid(), instance);
+	cr_assert_eq(test_shm_names(instance), 2, "it took the name of the first one's ring");
+	cr_expect_eq(command_run(&tool, daemon_a.dir, ARGS("gc")), 0, "%s", tool.err);
+	cr_expect(strstr(tool.out, name), "%s", tool.out);
+	cr_expect_null(strstr(tool.out, theirs), "%s", tool.out);
+	cr_expect_eq(test_shm_names(theirs + 1), 1);
+	engine_step(&other, 0, 4);
+	engine_close(&other);
+	/* Nor does the first one's next daemon touch it. */
+	test_daemon_restart(&daemon_a, NULL);
+	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+	cr_expect_eq(test_shm_names(theirs + 1), 1);
+	cr_expect_eq(test_daemon_stop(&daemon_b), 0);
+	test_daemon_close(&daemon_b);
+}

@@ -189,6 +189,19 @@ Test(producer_capture, a_matrix_that_does_not_fit_is_refused)
 	topk.row_stride = 1;
 	assert_refused(&topk, "row_stride is less than columns");
 	topk = topk_of_ids();
+	/* With 8 bytes an id and ROWS rows some of these come around to a few bytes. */
+	for (int shift = 0; shift < 4; shift++) {
+		topk.row_stride = UINT64_MAX >> shift;
+		assert_refused(&topk, "more than any memory holds");
+		topk.row_stride = (UINT64_MAX >> shift) / ROWS + 1;
+		assert_refused(&topk, "more than any memory holds");
+		topk.row_stride = (UINT64_C(1) << (61 - shift)) + TOP_K;
+		assert_refused(&topk, "more than any memory holds");
+	}
+	topk.rows = 0;
+	topk.row_stride = UINT64_MAX;
+	assert_refused(&topk, "more than any memory holds");
+	topk = topk_of_ids();
 	topk.ids = NULL;
 	assert_refused(&topk, "ids is NULL");
 	topk.ids = (const uint8_t *)ids + 4;
