@@ -102,6 +102,5 @@ int main(void)
 		kill_stage_end(&stage, &told);
 		check_once(deaths[i], told);
 	}
-	kill_stage_free(&stage);
 	return 0;
 }

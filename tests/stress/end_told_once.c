@@ -59,6 +59,5 @@ int main(void)
 		fprintf(stderr, "end_told_once: of %" PRIu64 " steps %" PRIu64 " fates were told\n",
 			steps, told);
 	must(told == steps, "a step has two fates, or none");
-	kill_stage_free(&stage);
 	return 0;
 }

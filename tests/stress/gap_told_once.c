@@ -123,6 +123,5 @@ int main(void)
 		return 77;
 	for (size_t i = 0; i < sizeof(deaths) / sizeof(deaths[0]); i++)
 		run(&deaths[i]);
-	kill_stage_free(&stage);
 	return 0;
 }

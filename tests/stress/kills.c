@@ -54,7 +54,7 @@ static const char *const daemons[][7] = {
 static struct test_daemon daemon_a;
 static const char *const *daemon_args;
 static struct test_points *daemon_page;
-static char daemon_page_path[64];
+static char daemon_page_path[TEST_POINTS_PATH];
 static struct kill_reader readers[KILL_KINDS], auditor;
 static struct kill_audit *audit;
 static char instance[R3RING_INSTANCE_MAX + 1], channel[R3RING_INSTANCE_MAX + 3];
@@ -405,26 +405,12 @@ static uint64_t number_of(const char *variable, uint64_t otherwise)
 	return text && *text ? strtoull(text, NULL, 0) : otherwise;
 }
 
-static struct test_points *make_page(const char *whose, char *path, size_t bytes)
-{
-	struct test_points *points;
-
-	snprintf(path, bytes, "/tmp/r3ring-kills.%d.%s", getpid(), whose);
-	points = test_points_map(path);
-	return points;
-}
-
 static void make_pages(void)
 {
-	char path[64];
-
-	daemon_page = make_page("daemon", daemon_page_path, sizeof(daemon_page_path));
-	engine_a.points = make_page("engine", path, sizeof(path));
-	unlink(path);
-	for (int i = 0; i < KILL_KINDS; i++) {
-		readers[i].points = make_page("reader", path, sizeof(path));
-		unlink(path);
-	}
+	daemon_page = test_points_make(daemon_page_path);
+	engine_a.points = test_points_make(NULL);
+	for (int i = 0; i < KILL_KINDS; i++)
+		readers[i].points = test_points_make(NULL);
 	audit = kill_audit_make();
 }
 
@@ -472,7 +458,6 @@ int main(void)
 	make_pages();
 	for (uint64_t done = 0; done < kills && !faults;)
 		done += run_round(kills - done < KILLS_A_ROUND ? kills - done : KILLS_A_ROUND);
-	unlink(daemon_page_path);
 	report();
 	return faults ? 1 : 0;
 }

@@ -111,6 +111,5 @@ int main(void)
 	engine_dies_as_it_is_welcomed();
 	engine_dies_without_a_daemon();
 	engine_dies_behind_an_end_in_good_order();
-	kill_stage_free(&stage);
 	return 0;
 }

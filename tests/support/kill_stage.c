@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <r3ring/atomic.h>
 
@@ -23,18 +22,6 @@ void kill_stage_must(const struct kill_stage *stage, bool holds, const char *wha
 	exit(1);
 }
 
-/* For a process that is forked. */
-static struct test_points *map_unnamed(const char *name)
-{
-	struct test_points *points;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/tmp/r3ring-%s.%d.engine", name, getpid());
-	points = test_points_map(path);
-	unlink(path);
-	return points;
-}
-
 bool kill_stage_make(struct kill_stage *stage, const char *name)
 {
 	if (!strike_has_points()) {
@@ -42,17 +29,10 @@ bool kill_stage_make(struct kill_stage *stage, const char *name)
 		return false;
 	}
 	*stage = (struct kill_stage){.name = name};
-	snprintf(stage->daemon_page_path, sizeof(stage->daemon_page_path), "/tmp/r3ring-%s.%d",
-		 name, getpid());
-	stage->daemon_page = test_points_map(stage->daemon_page_path);
-	stage->engine.points = map_unnamed(name);
+	stage->daemon_page = test_points_make(stage->daemon_page_path);
+	stage->engine.points = test_points_make(NULL);
 	stage->audit = kill_audit_make();
 	return true;
-}
-
-void kill_stage_free(const struct kill_stage *stage)
-{
-	unlink(stage->daemon_page_path);
 }
 
 static bool name_page(void *ctx)

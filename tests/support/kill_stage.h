@@ -17,7 +17,7 @@ struct kill_stage {
 	const char *name; /* of the program */
 	struct test_daemon daemon;
 	struct test_points *daemon_page;
-	char daemon_page_path[64];
+	char daemon_page_path[TEST_POINTS_PATH];
 	char instance[R3RING_INSTANCE_MAX + 1], channel[R3RING_INSTANCE_MAX + 3];
 	struct kill_engine engine;
 	struct kill_reader auditor;
@@ -29,7 +29,6 @@ void kill_stage_must(const struct kill_stage *stage, bool holds, const char *wha
 
 /* Once, before all; @name is the program's. Returns false in a build without points. */
 bool kill_stage_make(struct kill_stage *stage, const char *name);
-void kill_stage_free(const struct kill_stage *stage);
 
 /* A daemon, an engine that steps, an auditor that reads. */
 void kill_stage_begin(struct kill_stage *stage);

@@ -16,18 +16,33 @@ void r3ring_test_point(const char *label);
 
 static struct test_points *used;
 
-struct test_points *test_points_map(const char *path)
+static struct test_points *map(int fd, const char *what)
 {
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	struct test_points *points = MAP_FAILED;
 
-	if (fd >= 0 && ftruncate(fd, sizeof(*points)) == 0)
+	if (fd >= 0)
 		points = mmap(NULL, sizeof(*points), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (points == MAP_FAILED) {
-		perror(path);
+		perror(what);
 		exit(1);
 	}
-	close(fd);
+	return points;
+}
+
+struct test_points *test_points_make(char path[TEST_POINTS_PATH])
+{
+	int fd = memfd_create("test points", MFD_CLOEXEC);
+	struct test_points *points;
+
+	if (fd >= 0 && ftruncate(fd, sizeof(*points)) < 0) {
+		perror("a page of test points");
+		exit(1);
+	}
+	points = map(fd, "a page of test points");
+	if (path)
+		snprintf(path, TEST_POINTS_PATH, "/proc/%d/fd/%d", getpid(), fd);
+	else
+		close(fd);
 	return points;
 }
 
@@ -52,9 +67,13 @@ void test_points_disarm(struct test_points *points)
 __attribute__((constructor)) static void use_named_page(void)
 {
 	const char *path = getenv(TEST_POINTS_VARIABLE);
+	int fd;
 
-	if (path && *path)
-		used = test_points_map(path);
+	if (!path || !*path)
+		return;
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	used = map(fd, path);
+	close(fd);
 }
 
 void r3ring_test_point(const char *label)

@@ -18,9 +18,14 @@ struct test_points {
 	uint64_t passed;               /* all points together. Atomic */
 };
 
-/* Maps the page of that file, which is made if it is not there; ends the process when
- * it cannot. */
-struct test_points *test_points_map(const char *path);
+#define TEST_POINTS_PATH 48
+
+/*
+ * Makes a page that goes with this process, however it ends, and says in @path where others
+ * find it meanwhile; NULL: nowhere, it is for those that are forked. Ends the process when
+ * it cannot.
+ */
+struct test_points *test_points_make(char path[TEST_POINTS_PATH]);
 
 /* For a process that was forked: from here on it is killed by this page; NULL: by none. */
 void test_points_use(struct test_points *points);
