@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <linux/futex.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -14,12 +13,8 @@
 
 #include <r3ring/atomic.h>
 
+#include "ring/cursor.h"
 #include "ring/descriptor.h"
-#include "ring/internal.h"
-
-/* How often a search is begun again when the writer overtakes it; after that
- * the oldest record of the last search is taken, however close. */
-#define RESUME_TRIES 8
 
 /* How far a reader that is behind asks ahead: for descriptors, and for bytes of the
  * next payload; behind those the processor has seen where the reading goes. */
@@ -31,18 +26,6 @@
  * is about to write, and costs both more than the time. */
 #define STREAM_RECORDS 4u
 #define LOOK_AWAY_NS 4000u
-
-struct r3ring_cursor {
-	const struct r3ring_segment *segment;
-	enum r3ring_cursor_mode mode;
-	bool view_open;
-	bool total_known; /* whether `total` is */
-	uint64_t total;   /* running total of units in front of the cursor */
-	unsigned int empty_looks;
-	unsigned int streak; /* records that were there without waiting for them */
-	struct r3ring_cursor_stats stats;
-	struct r3ring_desc desc; /* of the open view; holds its inline payload */
-};
 
 /* ---- accounts ---------------------------------------------------------- */
 
@@ -410,104 +393,6 @@ int r3ring_cursor_wait(const struct r3ring_cursor *cursor, uint64_t timeout_ns)
 		return 1;
 	syscall(SYS_futex, wake, FUTEX_WAIT, before, &timeout, NULL, 0);
 	return something_to_tell(cursor);
-}
-
-/* ---- opening ----------------------------------------------------------- */
-
-static int begin_at(struct r3ring_cursor *cursor, uint64_t seq)
-{
-	cursor->stats.start = seq;
-	cursor->stats.cursor = seq;
-	cursor->total_known = window_units_before(cursor->segment, seq, &cursor->total);
-	return 0;
-}
-
-static int begin_at_seq(struct r3ring_cursor *cursor, uint64_t seq)
-{
-	uint64_t first = cursor->segment->header.first_seq;
-	struct r3ring_desc before;
-
-	if (seq < first)
-		seq = first;
-	/* The tail may lag behind a record that this caller has read already. */
-	if (seq - 1 > r3ring_segment_tail(cursor->segment) &&
-	    desc_copy(cursor->segment, seq - 1, &before) != DESC_INTACT)
-		return -ERANGE;
-	return begin_at(cursor, seq);
-}
-
-static int begin_at_window(struct r3ring_cursor *cursor, bool keyframe)
-{
-	const struct r3ring_segment *segment = cursor->segment;
-	uint64_t seq, total;
-	struct window window;
-	int rc = -EAGAIN;
-
-	for (int tries = 0; rc == -EAGAIN && tries < RESUME_TRIES; tries++)
-		rc = window_find(segment, segment->header.first_seq, &window);
-	if (rc)
-		return begin_at(cursor, segment->header.first_seq);
-	seq = window.oldest;
-	total = window.units_before;
-	if (keyframe) {
-		uint64_t newest = r3ring_load_relaxed_u64(&segment->lines->keyframe_seq);
-		uint64_t before;
-
-		if (window_flagged_record(segment, newest, R3RING_DESC_KEYFRAME, &window,
-					  &before)) {
-			seq = newest;
-			total = before;
-		}
-	}
-	cursor->stats.start = seq;
-	cursor->stats.cursor = seq;
-	cursor->total = total;
-	cursor->total_known = true;
-	return 0;
-}
-
-static int begin(struct r3ring_cursor *cursor, enum r3ring_cursor_start from, uint64_t seq)
-{
-	switch (from) {
-	case R3RING_FROM_OLDEST:
-		return begin_at_window(cursor, false);
-	case R3RING_FROM_KEYFRAME:
-		return begin_at_window(cursor, true);
-	case R3RING_FROM_LATEST:
-		return begin_at(cursor, r3ring_segment_tail(cursor->segment) + 1);
-	case R3RING_FROM_SEQ:
-		return begin_at_seq(cursor, seq);
-	case R3RING_FROM_FIRST:
-		return begin_at_seq(cursor, 0);
-	}
-	return -EINVAL;
-}
-
-int r3ring_cursor_open(struct r3ring_cursor **cursor, const struct r3ring_segment *segment,
-		       enum r3ring_cursor_mode mode, enum r3ring_cursor_start from, uint64_t seq)
-{
-	struct r3ring_cursor *opened;
-	int rc;
-
-	if (mode != R3RING_LOSSY && mode != R3RING_LATEST)
-		return -EINVAL;
-	opened = calloc(1, sizeof(*opened));
-	if (!opened)
-		return -ENOMEM;
-	opened->segment = segment;
-	opened->mode = mode;
-	rc = begin(opened, from, seq);
-	if (rc) {
-		free(opened);
-		return rc;
-	}
-	*cursor = opened;
-	return 0;
-}
-
-void r3ring_cursor_close(struct r3ring_cursor *cursor)
-{
-	free(cursor);
 }
 
 void r3ring_cursor_get_stats(const struct r3ring_cursor *cursor, struct r3ring_cursor_stats *stats)

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A cursor from inside. */
+#ifndef RING_CURSOR_H
+#define RING_CURSOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ring/internal.h"
+
+/* How often a search is begun again when the writer overtakes it; after that
+ * the oldest record of the last search is taken, however close. */
+#define RESUME_TRIES 8
+
+struct r3ring_cursor {
+	const struct r3ring_segment *segment;
+	enum r3ring_cursor_mode mode;
+	bool view_open;
+	bool total_known; /* whether `total` is */
+	uint64_t total;   /* running total of units in front of the cursor */
+	unsigned int empty_looks;
+	unsigned int streak; /* records that were there without waiting for them */
+	struct r3ring_cursor_stats stats;
+	struct r3ring_desc desc; /* of the open view; holds its inline payload */
+};
+
+#endif
