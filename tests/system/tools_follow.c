@@ -4,7 +4,11 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include <jansson.h>
+
+#include "tests/support/channel_status.h"
 #include "tests/support/dump_tally.h"
 #include "tests/support/stand_still.h"
 
@@ -76,6 +80,55 @@ Test(tools_dump, failure_50_following_goes_on_with_the_next_generation)
 	cr_expect_eq(tally.attributed, 7);
 	cr_expect_eq(tally.last_generation, 2);
 	cr_expect_eq(tally.wrong_ids, 0);
+	tool_stage_close(&stage);
+}
+
+/* Its reader, the only one, has got something. */
+static bool has_begun(const json_t *channel, long unused)
+{
+	const json_t *reader = json_array_get(json_object_get(channel, "readers"), 0);
+
+	(void)unused;
+	return json_integer_value(json_object_get(reader, "got")) > 0;
+}
+
+static void expect_reading(const char *base)
+{
+	cr_assert(status_becomes(stage.daemon.dir, tool_stage_channel(&stage, base), has_begun, 0),
+		  "%s", stage.daemon.log);
+}
+
+/* The daemon ends in good order, and the engine comes to the next. */
+static void next_daemon(void)
+{
+	cr_assert_eq(test_daemon_stop(&stage.daemon), 0);
+	test_daemon_restart(&stage.daemon, NULL);
+	cr_assert(test_daemon_said(&stage.daemon, "(came back)"), "%s", stage.daemon.log);
+}
+
+Test(tools_dump, a_generation_that_came_and_went_between_two_looks_is_told)
+{
+	tool_stage_start(&stage, NULL);
+	tool_stage_open(&stage, "short");
+	tool_stage_run(&stage, "short", 4);
+	command_start(&stage.tool, stage.daemon.dir,
+		      ARGS("dump", tool_stage_channel(&stage, "short"), "--follow", "--count"));
+	expect_reading("short");
+	stand_still(stage.tool.pid);
+	next_daemon();
+	tool_stage_run(&stage, "short", 3);
+	next_daemon();
+	tool_stage_run(&stage, "short", 2);
+	kill(stage.tool.pid, SIGCONT);
+	expect_reading("short");
+	cr_expect_eq(command_interrupt(&stage.tool), 0, "%s", stage.tool.err);
+	cr_expect(strstr(stage.tool.out, "records of 2 generations"), "%s", stage.tool.out);
+	cr_expect(strstr(stage.tool.out, "  missed             generations 1, gone before"), "%s",
+		  stage.tool.out);
+	/* What the third goes on from is the second, of which nothing is known here. */
+	cr_expect(strstr(stage.tool.out, "  daemon_gone        unknown: what the engine ran behind "
+					 "1 ends"),
+		  "%s", stage.tool.out);
 	tool_stage_close(&stage);
 }
 

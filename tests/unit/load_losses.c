@@ -55,6 +55,24 @@ Test(load_losses, a_layer_that_the_steps_end_takes_back_is_not_load)
 	cr_assert_eq(read_load(0)->accounts.lost[R3RING_CAUSE_OVERLAP], 4);
 }
 
+/* The reader's gap takes the last layer and STEP_END. */
+Test(load_losses, of_a_step_whose_end_was_lost_the_layers_that_came_are_load)
+{
+	struct expected expected = {0};
+
+	feed_step(&load_feed, 1, 4, NULL, 0, NULL, 0);
+	feed_layers(&load_feed, 1, 4, 0, FEED_LAYERS - 1);
+	load_feed.seq += 2;
+	load_feed.units += 4;
+	feed_whole(&load_feed, 2, 3, NULL, 0);
+	expect_rows(&expected, 1, 0, 4);
+	memset(expected.counts[FEED_LAYERS - 1], 0, sizeof(expected.counts[FEED_LAYERS - 1]));
+	expected.rows[FEED_LAYERS - 1] = 0;
+	expect_rows(&expected, 2, 0, 3);
+	expect_load(&expected, 0);
+	cr_assert_eq(read_load(0)->accounts.lost[R3RING_MISSING_GAP], 4);
+}
+
 static void leave_out(uint64_t seq, uint64_t units)
 {
 	const struct r3ring_view view = {

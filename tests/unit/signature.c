@@ -47,6 +47,25 @@ Test(signature, a_layer_that_the_steps_end_takes_back_is_in_none)
 	signature_expect("a", &expected);
 }
 
+/* The reader's gap takes the last layer and STEP_END. */
+Test(signature, of_a_step_whose_end_was_lost_the_layers_that_came_count)
+{
+	const struct r3ring_span first = keyed_span(1, R3RING_SPAN_COMPUTED, 0, 0, 2, 0);
+	const struct r3ring_span second = keyed_span(1, R3RING_SPAN_COMPUTED, 2, 0, 2, 0);
+	struct signature_expected expected = {0};
+
+	feed_begin(&signature_feed, 1, "a", 6, 0);
+	feed_step(&signature_feed, 1, 2, &first, 1, NULL, 0);
+	feed_layers(&signature_feed, 1, 2, 0, FEED_LAYERS - 1);
+	signature_feed.seq += 2;
+	signature_count(&expected, R3RING_SIGNATURE_PREFILL, 1, 0, 2);
+	memset(&expected.counts[R3RING_SIGNATURE_PREFILL][(FEED_LAYERS - 1) * SIGNATURE_EXPERTS], 0,
+	       SIGNATURE_EXPERTS * sizeof(uint16_t));
+	feed_whole(&signature_feed, 2, 2, &second, 1);
+	signature_count(&expected, R3RING_SIGNATURE_PREFILL, 2, 0, 2);
+	signature_expect("a", &expected);
+}
+
 Test(signature, failure_10_rows_are_those_of_their_request_however_a_step_mixes_them)
 {
 	const struct r3ring_span spans[] = {keyed_span(2, R3RING_SPAN_COMPUTED, 0, 3, 2, 0),
