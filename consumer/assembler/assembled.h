@@ -55,8 +55,7 @@ struct r3ring_assembled *assembled_make(struct r3ring_assembler *assembler, stru
 					uint32_t flags);
 
 /* mixed.c */
-/* Notes two channels of those that were joined that cannot have run one request by what they say
- * of it; the first two that are noted stay. */
+/* Notes them; the first two that are noted stay. */
 void strangers_find(const struct r3ring_assembler *assembler, struct r3ring_assembled *assembled);
 void strangers_note(struct r3ring_assembled *assembled, uint32_t channel, uint32_t other);
 

@@ -278,6 +278,11 @@ static inline bool row_is_of(const struct row *row, const struct step *step, uin
 void spans_place_again(struct r3ring_assembler *assembler, struct channel *channel,
 		       const struct r3ring_record *record);
 
+/* mixed.c: whether two of the channels that were joined, @by, cannot have run one request by what
+ * they say of it; the first two that are found. */
+bool strangers_in(const struct r3ring_assembler *assembler, const struct request *request,
+		  uint32_t by[2]);
+
 /* ends.c */
 /* How much the ranks of the part's instance told to be kept of the attempt; unknown where
  * none did. Another instance (one that only prefills) ends it at a length of its own. */

@@ -81,16 +81,30 @@ void strangers_note(struct r3ring_assembled *assembled, uint32_t channel, uint32
 	assembled->mixed_by[1] = other;
 }
 
-void strangers_find(const struct r3ring_assembler *assembler, struct r3ring_assembled *assembled)
+bool strangers_in(const struct r3ring_assembler *assembler, const struct request *request,
+		  uint32_t by[2])
 {
-	const struct request *request = assembled->request;
-
-	if (request->has_twin && request->part && request->part->next)
-		strangers_note(assembled, request->twin[0], request->twin[1]);
+	if (request->has_twin && request->part && request->part->next) {
+		by[0] = request->twin[0];
+		by[1] = request->twin[1];
+		return true;
+	}
 	for (const struct part *part = request->part; part; part = part->next)
 		for (const struct part *other = part->next; other; other = other->next)
-			if (are_strangers(assembler, part, other))
-				strangers_note(assembled, part->channel, other->channel);
+			if (are_strangers(assembler, part, other)) {
+				by[0] = part->channel;
+				by[1] = other->channel;
+				return true;
+			}
+	return false;
+}
+
+void strangers_find(const struct r3ring_assembler *assembler, struct r3ring_assembled *assembled)
+{
+	uint32_t by[2];
+
+	if (strangers_in(assembler, assembled->request, by))
+		strangers_note(assembled, by[0], by[1]);
 }
 
 /* Whether an expert of @ids is none of @others. */

@@ -147,6 +147,13 @@ static void count_row(struct r3ring_signatures *signatures, struct slot *slot,
 	signatures->stats.rows_inherited += placed->cached;
 }
 
+/* What else tells of strangers is known at the end. */
+static void note_mixed(struct slot *slot, const struct request *request)
+{
+	if (request->has_twin && request->part->next)
+		r3ring_store_relaxed_u32(&slot->flags, slot->flags | R3RING_SIGNATURE_MIXED);
+}
+
 /* Those of one text id have a slot each from now on, though nothing of them was run yet: whoever
  * asks for one is told of the others. */
 void signature_begun(void *ctx, struct request *first)
@@ -172,6 +179,7 @@ void signature_row(void *ctx, const struct placed_row *placed)
 	if (slot->prompt == R3RING_UNKNOWN_U32)
 		r3ring_store_relaxed_u32(&slot->prompt, placed->part->attempt[0]->prompt);
 	r3ring_store_relaxed_u64(&slot->updated_ns, signatures->now_ns);
+	note_mixed(slot, placed->part->request);
 	if (placed->row->empty)
 		count_missing(signatures, slot, placed);
 	else
@@ -182,10 +190,12 @@ void signature_over(void *ctx, struct request *request, uint32_t flags)
 {
 	struct r3ring_signatures *signatures = ctx;
 	struct slot *slot = request->seen ? slot_of(signatures, request) : NULL;
-	uint32_t said = 0;
+	uint32_t said = 0, by[2];
 
 	if (!slot)
 		return;
+	if (strangers_in(signatures->assembler, request, by))
+		said |= R3RING_SIGNATURE_MIXED;
 	if (flags & R3RING_ASSEMBLED_ABORTED)
 		said |= R3RING_SIGNATURE_ABORTED;
 	if (flags & R3RING_ASSEMBLED_UNFINISHED)

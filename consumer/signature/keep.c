@@ -37,7 +37,9 @@ void slot_keep(struct r3ring_signatures *signatures, const struct slot *slot)
 	struct r3ring_finished finished;
 	uint16_t *sum;
 
-	if (!signatures->history || (slot->flags & R3RING_SIGNATURE_UNFINISHED) ||
+	const uint32_t no_request = R3RING_SIGNATURE_UNFINISHED | R3RING_SIGNATURE_MIXED;
+
+	if (!signatures->history || (slot->flags & no_request) ||
 	    slot_read(signatures, slot, signatures->ended) < 0)
 		return;
 	info = r3ring_signature_get_info(signatures->ended);

@@ -64,7 +64,7 @@ struct r3ring_history;
 
 /*
  * Has what requests did added to a history (r3ring/predict.h) when they end, but for those that
- * were given up before an end was seen. Before the first record is fed.
+ * were given up before an end was seen, or are mixed. Before the first record is fed.
  *
  * @history: used until the signatures are destroyed.
  *
@@ -116,6 +116,9 @@ enum r3ring_signature_flags {
 	R3RING_SIGNATURE_ENDED = 1u << 0,
 	R3RING_SIGNATURE_ABORTED = 1u << 1,
 	R3RING_SIGNATURE_UNFINISHED = 1u << 2, /* it was given up before an end was seen */
+	R3RING_SIGNATURE_MIXED = 1u << 3, /* channels that share it ran requests of their own under
+					       * the id, or it is not known which of them belong
+					       * together: they say to be the same ranks */
 };
 
 struct r3ring_signature_info {

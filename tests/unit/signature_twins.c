@@ -143,6 +143,67 @@ Test(signature_twins, data_parallel_ranks_have_one_each)
 	expect(20, 0, 1);
 }
 
+/* ---- stages of two engines -------------------------------------------------------- */
+
+static void feed_stage(struct feed *stage, uint16_t index)
+{
+	stage->rank.pp.index = index;
+	stage->rank.pp.size = 2;
+	stage->first_layer = index * (int32_t)FEED_LAYERS;
+	feed_schema(stage);
+	feed_begin(stage, 1, "a", 3, 0);
+}
+
+static uint32_t flags_of_a(void)
+{
+	cr_assert_eq(r3ring_signatures_get(one.signatures, "a", signature), 0);
+	return r3ring_signature_get_info(signature)->flags;
+}
+
+Test(signature_twins, stages_of_one_engine_are_not_mixed)
+{
+	feed_stage(&one, 0);
+	feed_stage(&other, 1);
+	run(&one, 10, 0, 3);
+	run(&other, 10, 0, 3);
+	cr_expect_eq(flags_of_a(), 0);
+	end(&one, 3);
+	end(&other, 3);
+	cr_expect_eq(flags_of_a(), R3RING_SIGNATURE_ENDED);
+}
+
+Test(signature_twins, stages_of_two_engines_that_say_to_be_the_same_ranks_are_told_to_be_mixed)
+{
+	struct feed twin = feed_signatures_channel(&one, "test/2");
+	struct feed its_other = feed_signatures_channel(&one, "test/3");
+	struct r3ring_history *history;
+	struct r3ring_history_stats stats;
+
+	cr_assert_eq(r3ring_history_create(&history, NULL, NULL), 0);
+	cr_assert_eq(r3ring_signatures_keep(one.signatures, history), 0);
+	twin.experts = its_other.experts = EXPERTS;
+	feed_stage(&one, 0);
+	feed_stage(&other, 1);
+	run(&one, 10, 0, 3);
+	cr_expect_eq(flags_of_a(), 0);
+	feed_stage(&twin, 0);
+	feed_stage(&its_other, 1);
+	run(&twin, 30, 0, 3);
+	run(&its_other, 30, 0, 3);
+	cr_expect_eq(flags_of_a(), R3RING_SIGNATURE_MIXED);
+	end(&twin, 3);
+	end(&its_other, 3);
+	cr_expect_eq(flags_of_a(), 0, "of the first no row came since");
+	run(&other, 10, 0, 3);
+	cr_expect_eq(flags_of_a(), R3RING_SIGNATURE_MIXED);
+	end(&one, 3);
+	end(&other, 3);
+	cr_expect_eq(flags_of_a(), R3RING_SIGNATURE_MIXED | R3RING_SIGNATURE_ENDED);
+	r3ring_history_get_stats(history, &stats);
+	cr_expect_eq(stats.requests, 0, "%u", stats.requests);
+	r3ring_history_destroy(history);
+}
+
 Test(signature_twins, each_is_kept_when_it_ends)
 {
 	struct r3ring_history *history;
