@@ -12,39 +12,214 @@
 struct follower {
 	struct follower_hooks hooks;
 	struct tail *tail;
-	struct r3ring_load *load;
-	struct r3ring_signatures *signatures;
+	struct engine_model_options model;
 
 	/* The tail's thread's own. */
 	struct heard *heard; /* [named] of each channel */
 	uint32_t named;
+	struct engine_model *next; /* of an engine that has come back with it, while there are
+				    * channels of the one before; NULL: none */
 
-	pthread_mutex_t lock; /* of what follows */
-	uint32_t expert_ranks;
-	struct r3ring_signatures_stats signatures_stats;
+	pthread_mutex_t lock;     /* of what follows */
+	struct engine_model *now; /* the thread alone sets it, and reads it as it likes */
+	struct r3ring_signatures_stats signatures_stats, signatures_before;
 	struct followed *channel; /* [channels] */
 	uint32_t channels;
+};
+
+/* Which model a channel is of. */
+enum counts_in {
+	COUNTS_NOW,
+	COUNTS_NEXT,
+	COUNTS_NOWHERE, /* of a third, or without memory */
 };
 
 struct heard {
 	struct r3ring_requests *names; /* what its handles mean */
 	uint64_t generation;           /* of its newest record; 0: none yet */
 	bool follows;                  /* of a draft model, or a copy */
+	enum counts_in counts;
 };
 
 struct followed {
 	char name[128];
 	int load; /* its index there, or why it has none */
 	bool ended;
-	bool other_model; /* as its newest schema says */
+	bool other_model; /* than the one that is counted now */
 };
+
+/* ---- models --------------------------------------------------------------- */
+
+static struct engine_model *model_of(const struct follower *follower, const struct heard *heard)
+{
+	if (heard->counts == COUNTS_NOW)
+		return follower->now;
+	return heard->counts == COUNTS_NEXT ? follower->next : NULL;
+}
+
+static void end_load(struct follower *follower, uint32_t channel)
+{
+	struct engine_model *model = model_of(follower, &follower->heard[channel]);
+	int load = follower->channel[channel].load;
+
+	if (model && load >= 0)
+		r3ring_load_end(model->load, (uint32_t)load);
+}
+
+static void count_in(struct follower *follower, uint32_t channel, enum counts_in counts)
+{
+	follower->heard[channel].counts = counts;
+	pthread_mutex_lock(&follower->lock);
+	if (channel < follower->channels)
+		follower->channel[channel].other_model = counts != COUNTS_NOW;
+	pthread_mutex_unlock(&follower->lock);
+}
+
+static void drop_next(struct follower *follower)
+{
+	for (uint32_t i = 0; i < follower->named; i++)
+		if (follower->heard[i].counts == COUNTS_NEXT)
+			count_in(follower, i, COUNTS_NOWHERE);
+	engine_model_put(follower->next);
+	follower->next = NULL;
+}
+
+/* Whether any channel but this one is of the next model. */
+static bool others_have_next(const struct follower *follower, uint32_t but)
+{
+	for (uint32_t i = 0; i < follower->named; i++)
+		if (i != but && follower->heard[i].counts == COUNTS_NEXT)
+			return true;
+	return false;
+}
+
+/* Their indices in its load are those that they have in the other's. */
+static bool announce_all(struct follower *follower, struct engine_model *model)
+{
+	bool same = true;
+
+	for (uint32_t i = 0; same && i < follower->channels; i++)
+		same = engine_model_channel(model, follower->channel[i].name) ==
+		       follower->channel[i].load;
+	return same;
+}
+
+/* Makes a model for the channel's SCHEMA to begin; without memory there is none. */
+static void make_next(struct follower *follower)
+{
+	if (engine_model_create(&follower->next, &follower->model, NULL)) {
+		follower->next = NULL;
+		return;
+	}
+	if (!announce_all(follower, follower->next))
+		drop_next(follower);
+}
+
+/* Whose SCHEMA does not fit what is counted now is of an engine that has come back with another
+ * model, or with its layers elsewhere. */
+static enum counts_in choose_model(struct follower *follower, uint32_t channel,
+				   const struct r3ring_record *schema)
+{
+	if (engine_model_fits(follower->now, channel, schema))
+		return COUNTS_NOW;
+	if (follower->next && !engine_model_fits(follower->next, channel, schema) &&
+	    !others_have_next(follower, channel))
+		drop_next(follower);
+	if (!follower->next)
+		make_next(follower);
+	return follower->next && engine_model_fits(follower->next, channel, schema)
+		       ? COUNTS_NEXT
+		       : COUNTS_NOWHERE;
+}
+
+/* Counters go on; what is kept now is of the new model alone. */
+static void add_signatures(struct r3ring_signatures_stats *to,
+			   const struct r3ring_signatures_stats *from)
+{
+	to->evicted += from->evicted;
+	to->forgotten += from->forgotten;
+	to->rows += from->rows;
+	to->rows_inherited += from->rows_inherited;
+	to->rows_missing += from->rows_missing;
+	to->rows_recomputed += from->rows_recomputed;
+	to->rows_unkept += from->rows_unkept;
+	to->rows_unattributed += from->rows_unattributed;
+	to->keys_forgotten += from->keys_forgotten;
+}
+
+/* Whether channels of the next model are all that has not ended. */
+static bool next_is_alone(struct follower *follower)
+{
+	bool alone = follower->next && others_have_next(follower, UINT32_MAX);
+
+	pthread_mutex_lock(&follower->lock);
+	for (uint32_t i = 0; i < follower->named && i < follower->channels; i++)
+		alone &= follower->channel[i].ended || follower->heard[i].counts == COUNTS_NEXT;
+	pthread_mutex_unlock(&follower->lock);
+	return alone;
+}
+
+/* Once nothing of the engine that was is left. Whoever looks at its model still holds it. */
+static void replace_model(struct follower *follower)
+{
+	struct engine_model *former = follower->now;
+	struct r3ring_signatures_stats stats = {0};
+
+	if (!next_is_alone(follower) || engine_model_follow(follower->next, former))
+		return;
+	if (former->signatures)
+		r3ring_signatures_get_stats(former->signatures, &stats);
+	pthread_mutex_lock(&follower->lock);
+	follower->now = follower->next;
+	add_signatures(&follower->signatures_before, &stats);
+	follower->signatures_stats = (struct r3ring_signatures_stats){0};
+	pthread_mutex_unlock(&follower->lock);
+	follower->next = NULL;
+	for (uint32_t i = 0; i < follower->named; i++)
+		count_in(follower, i, COUNTS_NOW);
+	if (follower->hooks.model)
+		follower->hooks.model(follower->hooks.context, former, follower->now);
+	engine_model_put(former);
+}
+
+/* It is told apart before anything is fed: what it had in the other model has ended. */
+static void take_schema(struct follower *follower, uint32_t channel,
+			const struct r3ring_record *schema)
+{
+	enum counts_in counts = choose_model(follower, channel, schema);
+	struct engine_model *model = counts == COUNTS_NEXT ? follower->next : follower->now;
+	bool noted;
+
+	if (counts != follower->heard[channel].counts)
+		end_load(follower, channel);
+	count_in(follower, channel, counts);
+	if (follower->next && !others_have_next(follower, UINT32_MAX))
+		drop_next(follower);
+	if (counts == COUNTS_NOWHERE)
+		return;
+	pthread_mutex_lock(&follower->lock);
+	noted = engine_model_note(model, channel, schema) == 0;
+	pthread_mutex_unlock(&follower->lock);
+	if (!noted)
+		count_in(follower, channel, COUNTS_NOWHERE);
+	replace_model(follower);
+}
 
 /* ---- following ------------------------------------------------------------ */
 
+/* A load numbers channels as they are announced: as the reader does. So all models' do. */
+static int announce(struct follower *follower, const char *name)
+{
+	int load = engine_model_channel(follower->now, name);
+
+	if (follower->next && engine_model_channel(follower->next, name) != load)
+		drop_next(follower);
+	return load;
+}
+
 static void note_channel(struct follower *follower, uint32_t channel, const char *name)
 {
-	/* The load numbers channels as they are announced: as the reader does. */
-	int load = r3ring_load_channel(follower->load, name);
+	int load = announce(follower, name);
 	struct followed *channels;
 
 	pthread_mutex_lock(&follower->lock);
@@ -82,30 +257,36 @@ static int take_channel(void *context, uint32_t channel, const char *name)
 	return 0;
 }
 
-/* By whatever record: who was lapped may not have the generation's first one. */
-static void note_generation(struct follower *follower, struct heard *heard, uint64_t generation)
+/* By whatever record: who was lapped may not have the generation's first one. What has begun
+ * anew has not ended, whatever was judged before. */
+static void note_generation(struct follower *follower, uint32_t channel, uint64_t generation)
 {
+	struct heard *heard = &follower->heard[channel];
+
 	if (heard->generation == generation)
 		return;
 	heard->generation = generation;
+	pthread_mutex_lock(&follower->lock);
+	if (channel < follower->channels)
+		follower->channel[channel].ended = false;
+	pthread_mutex_unlock(&follower->lock);
 	if (follower->hooks.generation)
 		follower->hooks.generation(follower->hooks.context);
 }
 
-static void note_ranks(struct follower *follower, const struct r3ring_schema_record *schema)
+/* What is out of memory is lost to those that are fed, which say so. A ring's end is not its
+ * engine's, which may go on under the next daemon. */
+static void count(struct engine_model *model, const char *name, const struct r3ring_view *view,
+		  const struct r3ring_record *record)
 {
-	pthread_mutex_lock(&follower->lock);
-	if (schema->rank.ep.size > follower->expert_ranks)
-		follower->expert_ranks = schema->rank.ep.size;
-	pthread_mutex_unlock(&follower->lock);
-}
+	int index = r3ring_load_channel(model->load, name);
 
-static void note_model(struct follower *follower, uint32_t channel, bool other)
-{
-	pthread_mutex_lock(&follower->lock);
-	if (channel < follower->channels)
-		follower->channel[channel].other_model = other;
-	pthread_mutex_unlock(&follower->lock);
+	if (index >= 0 && record->type != R3RING_CLOSED)
+		r3ring_load_feed(model->load, (uint32_t)index, view, record);
+	if (model->signatures)
+		index = r3ring_signatures_channel(model->signatures, name);
+	if (model->signatures && index >= 0)
+		r3ring_signatures_feed(model->signatures, (uint32_t)index, view, record);
 }
 
 static void take_record(void *context, uint32_t channel, const char *name,
@@ -113,22 +294,16 @@ static void take_record(void *context, uint32_t channel, const char *name,
 {
 	struct follower *follower = context;
 	struct heard *heard = &follower->heard[channel];
-	int index = r3ring_load_channel(follower->load, name), r = 0;
+	struct engine_model *model;
 
-	note_generation(follower, heard, view->generation);
-	/* What is out of memory is lost to those that are fed, which say so. A ring's end is not
-	 * its engine's, which may go on under the next daemon. */
-	if (index >= 0 && record->type != R3RING_CLOSED)
-		r = r3ring_load_feed(follower->load, (uint32_t)index, view, record);
-	if (follower->signatures)
-		index = r3ring_signatures_channel(follower->signatures, name);
-	if (follower->signatures && index >= 0)
-		r3ring_signatures_feed(follower->signatures, (uint32_t)index, view, record);
+	note_generation(follower, channel, view->generation);
 	if (record->type == R3RING_SCHEMA) {
-		note_model(follower, channel, r == -EPROTO);
-		note_ranks(follower, &record->u.schema.head);
-		heard->follows |= record->u.schema.head.replica != 0;
+		take_schema(follower, channel, record);
+		heard->follows = is_draft(name) || record->u.schema.head.replica != 0;
 	}
+	model = model_of(follower, heard);
+	if (model)
+		count(model, name, view, record);
 	r3ring_requests_feed(heard->names, view, record);
 	if (follower->hooks.record)
 		follower->hooks.record(follower->hooks.context, heard->names, view, record);
@@ -149,8 +324,8 @@ static void end_loads(struct follower *follower)
 	for (uint32_t i = 0; i < follower->channels; i++)
 		any_runs |= !follower->channel[i].ended;
 	for (uint32_t i = 0; any_runs && i < follower->channels; i++) {
-		if (follower->channel[i].ended && follower->channel[i].load >= 0)
-			r3ring_load_end(follower->load, (uint32_t)follower->channel[i].load);
+		if (follower->channel[i].ended)
+			end_load(follower, i);
 	}
 }
 
@@ -163,6 +338,7 @@ static void take_ends(void *context, const bool *ended, uint32_t channels)
 		follower->channel[i].ended = ended[i];
 	end_loads(follower);
 	pthread_mutex_unlock(&follower->lock);
+	replace_model(follower);
 }
 
 /* They are the feeding thread's to read. */
@@ -171,7 +347,7 @@ static void note_signatures(void *context)
 	struct follower *follower = context;
 	struct r3ring_signatures_stats stats;
 
-	r3ring_signatures_get_stats(follower->signatures, &stats);
+	r3ring_signatures_get_stats(follower->now->signatures, &stats);
 	pthread_mutex_lock(&follower->lock);
 	follower->signatures_stats = stats;
 	pthread_mutex_unlock(&follower->lock);
@@ -193,22 +369,10 @@ static void free_follower(struct follower *follower)
 		r3ring_requests_destroy(follower->heard[i].names);
 	free(follower->heard);
 	free(follower->channel);
-	r3ring_signatures_destroy(follower->signatures);
-	r3ring_load_destroy(follower->load);
+	engine_model_put(follower->next);
+	engine_model_put(follower->now);
 	pthread_mutex_destroy(&follower->lock);
 	free(follower);
-}
-
-static int make_parts(struct follower *follower, const struct follower_options *options,
-		      struct r3ring_error *err)
-{
-	int r = r3ring_load_create(&follower->load, &options->load, err);
-
-	if (r == 0 && !options->load_only)
-		r = r3ring_signatures_create(&follower->signatures, NULL, err);
-	if (r == 0 && follower->signatures && options->history)
-		r = r3ring_signatures_keep(follower->signatures, options->history);
-	return r;
 }
 
 int follower_open(struct follower **follower, const struct follower_options *options,
@@ -235,18 +399,24 @@ int follower_open(struct follower **follower, const struct follower_options *opt
 		return r3ring_error_set(err, -ENOMEM, "no memory to follow %s", options->instance);
 	pthread_mutex_init(&made->lock, NULL);
 	made->hooks = options->hooks;
-	r = make_parts(made, options, err);
+	made->model = (struct engine_model_options){
+		.load = options->load,
+		.load_only = options->load_only,
+		.history = options->history,
+	};
+	r = engine_model_create(&made->now, &made->model, err);
 	if (r)
 		r3ring_error_set(err, r, "%s cannot be followed: %s", options->instance,
 				 strerror(-r));
-	else
+	/* Hooks may be called from then on. */
+	*follower = made;
+	if (r == 0)
 		r = tail_open(&made->tail, &tail, err);
 	if (r) {
+		*follower = NULL;
 		free_follower(made);
-		return r;
 	}
-	*follower = made;
-	return 0;
+	return r;
 }
 
 void follower_close(struct follower *follower)
@@ -262,14 +432,24 @@ const char *follower_name(const struct follower *follower)
 	return tail_name(follower->tail);
 }
 
-const struct r3ring_load *follower_load(const struct follower *follower)
+struct engine_model *follower_model(struct follower *follower)
 {
-	return follower->load;
+	struct engine_model *model;
+
+	pthread_mutex_lock(&follower->lock);
+	model = engine_model_get(follower->now);
+	pthread_mutex_unlock(&follower->lock);
+	return model;
 }
 
-const struct r3ring_signatures *follower_signatures(const struct follower *follower)
+bool follower_counts(struct follower *follower, const struct engine_model *model)
 {
-	return follower->signatures;
+	bool now;
+
+	pthread_mutex_lock(&follower->lock);
+	now = follower->now == model;
+	pthread_mutex_unlock(&follower->lock);
+	return now;
 }
 
 void follower_get_status(struct follower *follower, struct follower_status *status)
@@ -278,11 +458,14 @@ void follower_get_status(struct follower *follower, struct follower_status *stat
 	tail_get_status(follower->tail, &status->tail);
 	pthread_mutex_lock(&follower->lock);
 	status->channels = follower->channels;
-	status->expert_ranks = follower->expert_ranks;
+	status->expert_ranks = follower->now->expert_ranks;
+	status->models = follower->now->number + 1;
+	memcpy(status->model, follower->now->name, sizeof(status->model));
 	for (uint32_t i = 0; i < follower->channels; i++)
 		status->other_model |= follower->channel[i].other_model &&
 				       !follower->channel[i].ended;
 	status->signatures = follower->signatures_stats;
+	add_signatures(&status->signatures, &follower->signatures_before);
 	pthread_mutex_unlock(&follower->lock);
 }
 

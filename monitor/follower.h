@@ -3,6 +3,9 @@
  * An engine that is followed: a thread reads the newest records of an instance's channels,
  * be it there already or not, and keeps its load and its requests' signatures up to date.
  * It reads as any lossy reader does and never holds a writer up.
+ *
+ * Where the engine comes back with another model these begin anew, once all channels of the one
+ * before have ended, with all that the new one's did; sums of what was counted go on.
  */
 #ifndef MONITOR_FOLLOWER_H
 #define MONITOR_FOLLOWER_H
@@ -13,6 +16,7 @@
 #include <r3ring/reader.h>
 #include <r3ring/signature.h>
 
+#include "monitor/engine_model.h"
 #include "monitor/tail.h"
 
 struct follower;
@@ -27,6 +31,9 @@ struct follower_hooks {
 	/* A channel has begun another generation: its epochs begin anew. Called before anything of
 	 * its first record that was read is used. NULL: none. */
 	void (*generation)(void *context);
+	/* Another model is counted from now on. NULL: none. */
+	void (*model)(void *context, const struct engine_model *former,
+		      const struct engine_model *now);
 	/* Several times a second. NULL: none. */
 	void (*turn)(void *context);
 };
@@ -39,8 +46,8 @@ struct follower_options {
 	/* How often it looks for records, in ms: then writers never have to wake it. 0: it is
 	 * woken by them, and has a record within microseconds. */
 	uint32_t look_ms;
-	struct daemon_watch *watch; /* tells of ends; outlives it. NULL: none is noticed */
-	bool load_only;             /* no signatures are kept: follower_signatures() gives NULL */
+	struct daemon_watch *watch;     /* tells of ends; outlives it. NULL: none is noticed */
+	bool load_only;                 /* no signatures are kept */
 	struct r3ring_history *history; /* is given what requests did that ended; NULL: none */
 	struct follower_hooks hooks;
 };
@@ -48,7 +55,7 @@ struct follower_options {
 /*
  * Begins to follow @options->instance; names are copied.
  * Returns 0, -EINVAL (an option, named), -ENOMEM. Pairs with follower_close(), after which
- * no hook is called.
+ * no hook is called. *@follower is there before any hook is called, and NULL on failure.
  */
 int follower_open(struct follower **follower, const struct follower_options *options,
 		  struct r3ring_error *err);
@@ -60,9 +67,12 @@ struct follower_status {
 	struct tail_status tail;
 	uint32_t channels;
 	uint32_t expert_ranks; /* size of the expert parallelism, as a schema said; 0: none did */
-	bool other_model; /* a channel that runs is of another model than the load: open it anew
-			   * for that */
-	struct r3ring_signatures_stats signatures; /* all zero without them */
+	bool other_model; /* a channel that runs is of another model than the one that is counted,
+			   * of which others have not ended, as far as is known */
+	uint64_t models;  /* that were counted so far */
+	char model[R3RING_MODEL_NAME_MAX + 1];     /* that is counted; "" before any schema */
+	struct r3ring_signatures_stats signatures; /* all zero without them; of all models but for
+						    * what is kept now */
 };
 
 /* Any thread. */
@@ -86,8 +96,10 @@ bool follower_runs(struct follower *follower, const char *id);
 /* Index of a channel in the load; -ENOENT: no such channel. Any thread. */
 int follower_load_channel(struct follower *follower, const char *name);
 
-/* To be read by any thread. */
-const struct r3ring_load *follower_load(const struct follower *follower);
-const struct r3ring_signatures *follower_signatures(const struct follower *follower);
+/* What is counted now, held: engine_model_put(). Any thread. */
+struct engine_model *follower_model(struct follower *follower);
+
+/* Whether that is still counted. Any thread. */
+bool follower_counts(struct follower *follower, const struct engine_model *model);
 
 #endif

@@ -113,7 +113,8 @@ int since_read(struct since *since, bool again, const struct r3ring_load_info **
 
 /* ---- making ----------------------------------------------------------------- */
 
-int since_create(struct since **since, const struct r3ring_load *load, uint32_t channel)
+int since_create(struct since **since, const struct r3ring_load *load, uint32_t channel,
+		 enum since_begin from)
 {
 	struct since *made = calloc(1, sizeof(*made));
 	const struct r3ring_load_info *info;
@@ -124,7 +125,7 @@ int since_create(struct since **since, const struct r3ring_load *load, uint32_t 
 	}
 	made->load = load;
 	made->channel = channel;
-	if (since_read(made, true, &info) == -ENOMEM) {
+	if (from == SINCE_NOW && since_read(made, true, &info) == -ENOMEM) {
 		since_destroy(made);
 		return -ENOMEM;
 	}

@@ -12,15 +12,20 @@
 
 struct since;
 
+enum since_begin {
+	SINCE_NOW,
+	SINCE_EVER, /* with all that was counted so far */
+};
+
 /*
- * Begins now.
- *
  * @load:    outlives it.
  * @channel: index, or R3RING_LOAD_MERGED.
+ * @from:    what it is since.
  *
  * Returns 0 or -ENOMEM. Pairs with since_destroy(); NULL is fine there. One thread each.
  */
-int since_create(struct since **since, const struct r3ring_load *load, uint32_t channel);
+int since_create(struct since **since, const struct r3ring_load *load, uint32_t channel,
+		 enum since_begin from);
 void since_destroy(struct since *since);
 
 /*

@@ -373,15 +373,17 @@ int tail_open(struct tail **tail, const struct tail_options *options, struct r3r
 	made->pid_namespace = namespaces_of_this_process().pid;
 	made->watch = options->watch;
 	made->hooks = options->hooks;
+	/* Hooks may be called from then on. */
+	*tail = made;
 	r = copy_names(made, options);
 	if (r == 0)
 		r = -pthread_create(&made->thread, NULL, follow, made);
 	if (r) {
+		*tail = NULL;
 		free_tail(made);
 		return r3ring_error_set(err, r, "%s cannot be followed: %s", options->instance,
 					strerror(-r));
 	}
-	*tail = made;
 	return 0;
 }
 

@@ -49,7 +49,8 @@ struct tail_options {
 /*
  * Begins to read @options->instance; names are copied.
  * Returns 0 or -ENOMEM, or what pthread_create() failed with, with a message. Pairs with
- * tail_close(), NULL is fine, after which no hook is called.
+ * tail_close(), NULL is fine, after which no hook is called. *@tail is there before any hook is
+ * called, and NULL on failure.
  */
 int tail_open(struct tail **tail, const struct tail_options *options, struct r3ring_error *err);
 void tail_close(struct tail *tail);

@@ -24,6 +24,7 @@ struct layer_figures {
 /* What an engine is told with; without load, or once it has ended, of no layers. */
 struct engine {
 	struct served *served;
+	struct engine_model *model; /* held */
 	struct follower_status status;
 	struct r3ring_load_accounts ever;
 	double age_s;                /* of the load's newest step; below 0: none */
@@ -74,7 +75,7 @@ static void name_layer(struct layer_figures *layer, const struct r3ring_layer_en
 /* By the map that the newest step ran with; without one, experts in order over the GPUs. */
 static void measure_gpus(struct engine *engine, const struct r3ring_load_info *info)
 {
-	const struct r3ring_load *load = follower_load(served_follower(engine->served));
+	const struct r3ring_load *load = engine->model->load;
 	double *ratio = calloc(info->layers, sizeof(*ratio));
 	struct r3ring_eplb_map *map = NULL;
 	struct r3ring_eplb_balance balance;
@@ -114,16 +115,18 @@ static int take_layers(struct engine *engine, const struct r3ring_load_info *inf
 
 static int look(struct engine *engine, struct served *served, struct r3ring_load_snapshot *snapshot)
 {
-	const struct r3ring_load *load = follower_load(served_follower(served));
+	struct engine_model *model = follower_model(served_follower(served));
+	const struct r3ring_load *load = model->load;
 	const struct r3ring_load_info *info = r3ring_load_snapshot_info(snapshot);
 	int r;
 
-	*engine = (struct engine){.served = served, .age_s = -1};
+	*engine = (struct engine){
+		.served = served, .model = model, .ever = model->before, .age_s = -1};
 	follower_get_status(served_follower(served), &engine->status);
 	r = r3ring_load_read(load, R3RING_LOAD_MERGED, R3RING_LOAD_EVER, R3RING_LOAD_ANY_EPOCH,
 			     snapshot);
 	if (r == 0) {
-		engine->ever = info->accounts;
+		engine_model_add_accounts(&engine->ever, &info->accounts);
 		engine->age_s = (double)info->age_ns / 1e9;
 		r = r3ring_load_read(load, R3RING_LOAD_MERGED, R3RING_LOAD_STEPS,
 				     R3RING_LOAD_ANY_EPOCH, snapshot);
@@ -335,8 +338,10 @@ int metrics_of_engines(FILE *out, struct served *const *served, uint32_t count)
 			tell_latency(out, engine);
 		metrics_of_routes(out, served, count);
 	}
-	for (uint32_t i = 0; engines && i < count; i++)
+	for (uint32_t i = 0; engines && i < count; i++) {
 		free(engines[i].layer);
+		engine_model_put(engines[i].model);
+	}
 	free(engines);
 	r3ring_load_snapshot_free(snapshot);
 	return r;

@@ -15,7 +15,8 @@
 struct engine {
 	const struct served *served;
 	struct history *history;
-	struct since *since; /* the frame before */
+	struct engine_model *model; /* that is looked at */
+	struct since *since;        /* the frame before */
 };
 
 struct past {
@@ -39,15 +40,14 @@ static struct gpus *measure_gpus(const struct engine *engine, const struct r3rin
 	struct gpus *gpus;
 
 	if (info->epoch)
-		r3ring_load_map(follower_load(served_follower(engine->served)), R3RING_LOAD_MERGED,
-				info->epoch, &map);
+		r3ring_load_map(engine->model->load, R3RING_LOAD_MERGED, info->epoch, &map);
 	gpus = gpus_measure(map, info);
 	r3ring_eplb_map_free(map);
 	return gpus;
 }
 
 /* A frame that there is no memory for is not there: the next one is tried. */
-static void look(struct engine *engine)
+static void add_frame(struct engine *engine)
 {
 	const struct r3ring_load_info *info;
 	struct gpus *gpus;
@@ -57,6 +57,26 @@ static void look(struct engine *engine)
 	gpus = measure_gpus(engine, info);
 	history_add(engine->history, info, gpus, time_ms());
 	free(gpus);
+}
+
+/* What another model did from its first step on is in its first frame. Without memory the former
+ * one is looked at still. */
+static void look(struct engine *engine)
+{
+	struct engine_model *model = follower_model(served_follower(engine->served));
+	struct since *since;
+
+	add_frame(engine);
+	if (model == engine->model ||
+	    since_create(&since, model->load, R3RING_LOAD_MERGED, SINCE_EVER)) {
+		engine_model_put(model);
+		return;
+	}
+	since_destroy(engine->since);
+	engine_model_put(engine->model);
+	engine->since = since;
+	engine->model = model;
+	add_frame(engine);
 }
 
 static void *keep(void *arg)
@@ -82,6 +102,7 @@ static void free_past(struct past *past)
 {
 	for (uint32_t i = 0; i < past->count; i++) {
 		since_destroy(past->engine[i].since);
+		engine_model_put(past->engine[i].model);
 		history_destroy(past->engine[i].history);
 	}
 	pthread_cond_destroy(&past->changed);
@@ -95,9 +116,10 @@ static int open_engine(struct engine *engine, const struct served *served, uint3
 	int r = history_create(&engine->history, bytes);
 
 	engine->served = served;
+	engine->model = follower_model(served_follower(served));
 	if (r == 0)
-		r = since_create(&engine->since, follower_load(served_follower(served)),
-				 R3RING_LOAD_MERGED);
+		r = since_create(&engine->since, engine->model->load, R3RING_LOAD_MERGED,
+				 SINCE_NOW);
 	return r;
 }
 

@@ -20,16 +20,24 @@ struct served {
 	struct follower *follower;
 	struct routes *routes;   /* NULL: they are not kept */
 	uint32_t gpus, capacity; /* as served_options */
-	uint64_t start;          /* drawn anew each time it is opened */
+	uint64_t start;          /* drawn anew each time it is opened; of its first model */
+	void (*replaced)(void *context, const struct served *served,
+			 const struct served_change *change);
+	void *context;
 	/* The follower's thread's own: */
 	uint64_t expired_ns; /* when it last looked for reservations that outlived their time */
 	uint64_t epoch;      /* of the newest map that it gave the book */
 	uint64_t opened_ns;
 	struct ending *endings; /* requests of which an end was told while others of the id ran */
 	struct latency latency; /* read by others */
-	pthread_mutex_t lock;   /* of what follows */
+	pthread_mutex_t lock;   /* of what follows, and of each model's `more` */
+	struct served_change change;
+};
+
+/* What is promised of a model, as its `more`. */
+struct promised {
 	struct r3ring_book *book;
-	int32_t *layer; /* [layers of the book] the model's numbers; made with it, and stay */
+	int32_t *layer; /* [layers of the book] the model's numbers */
 };
 
 enum served_state served_state(const struct served *served)
@@ -47,12 +55,12 @@ enum served_state served_state(const struct served *served)
 /* ---- the book ------------------------------------------------------------- */
 
 /* The map that the newest step ran with; NULL without one. */
-static struct r3ring_eplb_map *newest_map(const struct served *served, uint64_t epoch)
+static struct r3ring_eplb_map *newest_map(const struct engine_model *model, uint64_t epoch)
 {
 	struct r3ring_eplb_map *map = NULL;
 
 	if (epoch)
-		r3ring_load_map(follower_load(served->follower), R3RING_LOAD_MERGED, epoch, &map);
+		r3ring_load_map(model->load, R3RING_LOAD_MERGED, epoch, &map);
 	return map;
 }
 
@@ -82,25 +90,30 @@ uint32_t served_gpus(const struct served *served)
 	return status.expert_ranks;
 }
 
-/* Without memory there is no book. */
-static int note_layers(struct served *served, const struct r3ring_load_info *info)
+static void drop_promised(void *more)
 {
-	int32_t *layer = calloc(info->layers, sizeof(*layer));
+	struct promised *promised = more;
 
-	if (!layer)
+	r3ring_book_destroy(promised->book);
+	free(promised->layer);
+	free(promised);
+}
+
+static int note_layers(struct promised *promised, const struct r3ring_load_info *info)
+{
+	promised->layer = calloc(info->layers, sizeof(*promised->layer));
+	if (!promised->layer)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < info->layers; i++)
-		layer[i] = info->layer[i].layer_id;
-	free(served->layer);
-	served->layer = layer;
+		promised->layer[i] = info->layer[i].layer_id;
 	return 0;
 }
 
-static int make_book(struct served *served, const struct r3ring_load_info *info,
+static int make_book(const struct served *served, const struct r3ring_load_info *info,
+		     const struct r3ring_eplb_map *map, struct promised *promised,
 		     struct r3ring_error *err)
 {
-	struct r3ring_eplb_map *map = newest_map(served, info->epoch);
-	struct r3ring_book_options options = {
+	const struct r3ring_book_options options = {
 		.size = sizeof(options),
 		.shape = {.layers = info->layers, .experts = info->experts, .top_k = info->top_k},
 		.gpus = map ? map->gpus : served_gpus(served),
@@ -109,52 +122,80 @@ static int make_book(struct served *served, const struct r3ring_load_info *info,
 	int r = check_known(served, options.gpus, err);
 
 	if (r == 0)
-		r = note_layers(served, info);
+		r = note_layers(promised, info);
 	if (r == 0)
-		r = r3ring_book_create(&served->book, &options, err);
+		r = r3ring_book_create(&promised->book, &options, err);
 	if (r == 0 && map)
-		r3ring_book_map(served->book, map, NULL);
-	r3ring_eplb_map_free(map);
+		r3ring_book_map(promised->book, map, NULL);
 	return r;
 }
 
-int served_book(struct served *served, struct r3ring_book **book, struct r3ring_error *err)
+/* Without memory, or a step of the model, nothing can be promised. */
+static int make_promised(const struct served *served, struct engine_model *model,
+			 const struct r3ring_load_info *info, struct r3ring_error *err)
+{
+	struct promised *promised = calloc(1, sizeof(*promised));
+	struct r3ring_eplb_map *map = newest_map(model, info->epoch);
+	int r = promised ? make_book(served, info, map, promised, err) : -ENOMEM;
+
+	r3ring_eplb_map_free(map);
+	if (r) {
+		if (promised)
+			drop_promised(promised);
+		return r;
+	}
+	model->more = promised;
+	model->drop = drop_promised;
+	return 0;
+}
+
+static int promise(const struct served *served, struct engine_model *model,
+		   struct r3ring_error *err)
 {
 	struct r3ring_load_snapshot *snapshot;
+	int r = r3ring_load_snapshot_create(&snapshot);
+
+	if (r)
+		return r;
+	r = r3ring_load_read(model->load, R3RING_LOAD_MERGED, R3RING_LOAD_STEPS,
+			     R3RING_LOAD_ANY_EPOCH, snapshot);
+	if (r == 0)
+		r = make_promised(served, model, r3ring_load_snapshot_info(snapshot), err);
+	else
+		r3ring_error_set(err, r, "%s: no step was seen yet", served_name(served));
+	r3ring_load_snapshot_free(snapshot);
+	return r;
+}
+
+int served_book(struct served *served, struct engine_model *model, struct r3ring_book **book,
+		struct r3ring_error *err)
+{
 	int r = 0;
 
 	pthread_mutex_lock(&served->lock);
-	if (!served->book) {
-		r = r3ring_load_snapshot_create(&snapshot);
-		if (r == 0) {
-			r = r3ring_load_read(follower_load(served->follower), R3RING_LOAD_MERGED,
-					     R3RING_LOAD_STEPS, R3RING_LOAD_ANY_EPOCH, snapshot);
-			if (r == 0)
-				r = make_book(served, r3ring_load_snapshot_info(snapshot), err);
-			else
-				r3ring_error_set(err, r, "%s: no step was seen yet",
-						 served_name(served));
-			r3ring_load_snapshot_free(snapshot);
-		}
-	}
-	*book = served->book;
+	if (!model->more)
+		r = promise(served, model, err);
+	if (r == -ENOMEM)
+		r3ring_error_set(err, r, "no memory for a book of %s", served_name(served));
+	if (r == 0)
+		*book = ((const struct promised *)model->more)->book;
 	pthread_mutex_unlock(&served->lock);
 	return r;
 }
 
-int32_t served_layer(const struct served *served, uint32_t layer)
+int32_t served_layer(const struct engine_model *model, uint32_t layer)
 {
-	return served->layer[layer];
+	return ((const struct promised *)model->more)->layer[layer];
 }
 
-struct r3ring_book *served_made_book(struct served *served)
+struct r3ring_book *served_made_book(struct served *served, const struct engine_model *model)
 {
-	struct r3ring_book *book;
+	const struct promised *promised;
 
 	pthread_mutex_lock(&served->lock);
-	book = served->book;
+	promised = model->more;
 	pthread_mutex_unlock(&served->lock);
-	return book;
+	return promised ? promised->book : NULL;
 }
 
 /* ---- what the follower tells ------------------------------------------------ */
@@ -218,33 +259,39 @@ static void end_requests(struct served *served, struct r3ring_book *book)
 static void tell_book(struct served *served, const struct r3ring_requests *names,
 		      const struct r3ring_record *record)
 {
-	struct r3ring_book *book = served_made_book(served);
+	struct engine_model *model;
+	struct r3ring_book *book;
 	const char *id;
 
-	if (!book || record->type != R3RING_REQUEST ||
-	    record->u.request.head.event != R3RING_REQUEST_END ||
+	if (record->type != R3RING_REQUEST || record->u.request.head.event != R3RING_REQUEST_END ||
 	    record->u.request.head.reason == R3RING_END_PREEMPTED)
 		return;
 	id = r3ring_requests_id(names, record->u.request.head.handle);
-	if (id)
+	model = follower_model(served->follower);
+	book = served_made_book(served, model);
+	if (id && book)
 		end_request(served, book, id);
+	engine_model_put(model);
 }
 
 /* A map may be told in several records, and comes into force with a step. */
 static void take_map(struct served *served, uint64_t epoch)
 {
+	struct engine_model *model;
 	struct r3ring_book *book;
 	struct r3ring_eplb_map *map;
 
 	if (epoch <= served->epoch)
 		return;
-	book = served_made_book(served);
-	map = book ? newest_map(served, epoch) : NULL;
-	if (!map)
-		return;
-	r3ring_book_map(book, map, NULL);
+	model = follower_model(served->follower);
+	book = served_made_book(served, model);
+	map = book ? newest_map(model, epoch) : NULL;
+	if (map) {
+		r3ring_book_map(book, map, NULL);
+		served->epoch = epoch;
+	}
 	r3ring_eplb_map_free(map);
-	served->epoch = epoch;
+	engine_model_put(model);
 }
 
 /* What was published before somebody followed waited for nobody. */
@@ -260,11 +307,35 @@ static void note_latency(struct served *served, uint64_t published_ns)
 static void begin_anew(void *context)
 {
 	struct served *served = context;
-	struct r3ring_book *book = served_made_book(served);
+	struct engine_model *model = follower_model(served->follower);
+	struct r3ring_book *book = served_made_book(served, model);
 
 	if (book)
 		r3ring_book_forget_epoch(book);
+	engine_model_put(model);
 	served->epoch = 0;
+}
+
+/* What was reserved goes with the model that it was foretold by, and is held by nobody. */
+static void note_change(void *context, const struct engine_model *former,
+			const struct engine_model *now)
+{
+	struct served *served = context;
+	struct r3ring_book *book = served_made_book(served, former);
+	struct served_change change = {.number = now->number};
+	struct r3ring_book_stats stats = {0};
+
+	if (book)
+		r3ring_book_get_stats(book, &stats);
+	change.freed = stats.reservations;
+	memcpy(change.former, former->name, sizeof(change.former));
+	memcpy(change.now, now->name, sizeof(change.now));
+	served->epoch = 0;
+	pthread_mutex_lock(&served->lock);
+	served->change = change;
+	pthread_mutex_unlock(&served->lock);
+	if (served->replaced)
+		served->replaced(served->context, served, &change);
 }
 
 static void take_record(void *context, const struct r3ring_requests *names,
@@ -292,16 +363,22 @@ static void free_all(struct r3ring_book *book)
 static void expire(void *context)
 {
 	struct served *served = context;
-	struct r3ring_book *book = served_made_book(served);
+	struct engine_model *model;
+	struct r3ring_book *book;
 	uint64_t now = clock_now_ns();
 
-	if (!book || now - served->expired_ns < EXPIRE_NS)
+	if (now - served->expired_ns < EXPIRE_NS)
 		return;
 	served->expired_ns = now;
-	if (served_state(served) != SERVED_RUNS)
+	model = follower_model(served->follower);
+	book = served_made_book(served, model);
+	if (book && served_state(served) != SERVED_RUNS)
 		free_all(book);
-	end_requests(served, book);
-	r3ring_book_expire(book, now);
+	if (book) {
+		end_requests(served, book);
+		r3ring_book_expire(book, now);
+	}
+	engine_model_put(model);
 }
 
 /* ---- opening and closing -------------------------------------------------- */
@@ -312,8 +389,6 @@ static void free_served(struct served *served)
 	follower_close(served->follower);
 	while (served->endings)
 		drop_ending(&served->endings);
-	r3ring_book_destroy(served->book);
-	free(served->layer);
 	pthread_mutex_destroy(&served->lock);
 	free(served);
 }
@@ -341,6 +416,7 @@ int served_open(struct served **served, const struct served_options *options,
 		.hooks = {.context = made,
 			  .record = take_record,
 			  .generation = begin_anew,
+			  .model = note_change,
 			  .turn = expire},
 	};
 	const struct routes_options routes = {
@@ -356,6 +432,8 @@ int served_open(struct served **served, const struct served_options *options,
 	made->gpus = options->gpus;
 	made->opened_ns = clock_now_ns();
 	made->capacity = options->capacity;
+	made->replaced = options->replaced;
+	made->context = options->context;
 	r = draw_start(made, err);
 	if (r == 0)
 		r = follower_open(&made->follower, &follow, err);
@@ -384,9 +462,16 @@ const char *served_name(const struct served *served)
 	return follower_name(served->follower);
 }
 
-uint64_t served_start(const struct served *served)
+uint64_t served_start(const struct served *served, const struct engine_model *model)
 {
-	return served->start;
+	return served->start + model->number;
+}
+
+void served_get_change(struct served *served, struct served_change *change)
+{
+	pthread_mutex_lock(&served->lock);
+	*change = served->change;
+	pthread_mutex_unlock(&served->lock);
 }
 
 struct routes *served_routes(const struct served *served)

@@ -240,11 +240,23 @@ static void forget_owner(void *context, uint64_t owner)
 	struct service *service = context;
 
 	for (uint32_t i = 0; i < service->api.count; i++) {
-		struct r3ring_book *book = served_made_book(service->served[i]);
+		struct engine_model *model = follower_model(served_follower(service->served[i]));
+		struct r3ring_book *book = served_made_book(service->served[i], model);
 
 		if (book)
 			r3ring_book_owner_gone(book, owner);
+		engine_model_put(model);
 	}
+}
+
+static void tell_change(void *context, const struct served *served,
+			const struct served_change *change)
+{
+	(void)context;
+	fprintf(stderr,
+		"r3ring serve: %s: runs %s now, %s before: load and signatures begin anew, and %u "
+		"reservations were freed\n",
+		served_name(served), change->now, change->former, change->freed);
 }
 
 static int follow_all(struct service *service, struct r3ring_error *err)
@@ -259,6 +271,7 @@ static int follow_all(struct service *service, struct r3ring_error *err)
 	options.watch = service->api.daemon;
 	options.routes_bytes = service->options.routes_bytes / service->options.instances;
 	options.load.size = sizeof(options.load);
+	options.replaced = tell_change;
 	service->api.served = service->served;
 	for (uint32_t i = 0; r == 0 && i < service->options.instances; i++) {
 		options.instance = service->options.instance[i];

@@ -88,6 +88,18 @@ static json_t *signatures_of(const struct r3ring_signatures_stats *stats)
 			 json_u64(stats->bytes), "key_bytes", json_u64(stats->key_bytes));
 }
 
+/* null: it is the first one. */
+static json_t *change_of(struct served *served)
+{
+	struct served_change change;
+
+	served_get_change(served, &change);
+	if (!change.number)
+		return json_null();
+	return json_pack("{s:o, s:s, s:i}", "models", json_u64(change.number + 1), "former",
+			 change.former, "reservations_freed", (int)change.freed);
+}
+
 static json_t *describe(struct served *served)
 {
 	struct follower_status status;
@@ -101,9 +113,10 @@ static json_t *describe(struct served *served)
 		if (follower_channel_ended(served_follower(served), i))
 			json_array_append_new(ended, json_string(name));
 	}
-	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "instance",
-			 served_name(served), "state", tail_state_name(status.tail.state), "error",
-			 status.tail.error, "channels", channels, "ended", ended, "records",
+	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "instance",
+			 served_name(served), "model", status.model, "state",
+			 tail_state_name(status.tail.state), "error", status.tail.error, "replaced",
+			 change_of(served), "channels", channels, "ended", ended, "records",
 			 json_u64(status.tail.records), "gaps", json_u64(status.tail.gaps),
 			 "signatures", signatures_of(&status.signatures));
 }
@@ -135,10 +148,12 @@ bool api_engine_runs(const struct served *served, struct http_answer *answer)
 			    "instance",
 			    served_name(served));
 	else if (state == SERVED_OTHER_MODEL)
-		http_refuse(answer, MHD_HTTP_SERVICE_UNAVAILABLE,
-			    "%s: the engine runs another model than the one that it began with "
-			    "here; start r3ring serve again",
-			    served_name(served));
+		http_refuse(
+			answer, MHD_HTTP_SERVICE_UNAVAILABLE,
+			"%s: another model runs there, beside ranks of the one before that have "
+			"not ended, as far as is known (GET /v1/channels says which): it is "
+			"served once they have; ask again, or end them",
+			served_name(served));
 	return state == SERVED_RUNS;
 }
 
@@ -185,6 +200,7 @@ void api_load(void *context, const struct http_request *request, struct http_ans
 	struct served *served = api_instance(context, http_query(request, "instance"), answer);
 	uint64_t epoch = R3RING_LOAD_ANY_EPOCH, counts = 0;
 	struct r3ring_load_snapshot *snapshot = NULL;
+	struct engine_model *model;
 	enum r3ring_load_over over;
 	int r;
 
@@ -193,13 +209,14 @@ void api_load(void *context, const struct http_request *request, struct http_ans
 	    !api_query_number(request, "epoch", 0, UINT64_MAX - 1, &epoch, answer) ||
 	    !api_query_number(request, "counts", 0, 1, &counts, answer))
 		return;
+	model = follower_model(served_follower(served));
 	r = r3ring_load_snapshot_create(&snapshot);
 	if (r == 0)
-		r = r3ring_load_read(follower_load(served_follower(served)), R3RING_LOAD_MERGED,
-				     over, epoch, snapshot);
+		r = r3ring_load_read(model->load, R3RING_LOAD_MERGED, over, epoch, snapshot);
 	if (r == 0)
 		answer->json = load_json(r3ring_load_snapshot_info(snapshot), counts != 0);
 	else
 		refuse_load(served, r, epoch, answer);
 	r3ring_load_snapshot_free(snapshot);
+	engine_model_put(model);
 }

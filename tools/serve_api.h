@@ -48,6 +48,9 @@ bool api_window(const struct http_request *request, const char *more, enum r3rin
  * returns false, where it is not so. */
 bool api_engine_runs(const struct served *served, struct http_answer *answer);
 
+/* As r3ring_signatures_get(), of the engine's model of now. */
+int api_signature_of(struct served *served, const char *id, struct r3ring_signature *signature);
+
 /* ---- fields of a body (serve_fields.c) ------------------------------------ */
 
 /* Each refuses, and returns false, where a field is of another type or range. */

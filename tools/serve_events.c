@@ -28,6 +28,8 @@ struct events {
 	struct served *served;
 	uint32_t channel; /* index in the load, or R3RING_LOAD_MERGED */
 	enum r3ring_load_over over;
+	struct engine_model *model; /* that is told, held */
+	bool sum;                   /* all since the stream began */
 	struct r3ring_load_snapshot *snapshot;
 	struct since *since; /* what was counted since the stream began, if that is asked for */
 	struct r3ring_eplb_map *map;
@@ -52,6 +54,7 @@ static void free_events(void *context)
 	since_destroy(events->since);
 	r3ring_eplb_map_free(events->map);
 	daemon_picture_put(events->told);
+	engine_model_put(events->model);
 	free(events);
 }
 
@@ -97,8 +100,7 @@ static const struct r3ring_eplb_map *map_of(struct events *events,
 	r3ring_eplb_map_free(events->map);
 	events->map = NULL;
 	if (info->epoch)
-		r3ring_load_map(follower_load(follower_of(events)), events->channel, info->epoch,
-				&events->map);
+		r3ring_load_map(events->model->load, events->channel, info->epoch, &events->map);
 	return events->map;
 }
 
@@ -113,12 +115,35 @@ static json_t *gpus_of(struct events *events, const struct r3ring_load_info *inf
 
 /* ---- the load ------------------------------------------------------------- */
 
+/* Another model's sum begins with its first step: there is none with the former one. Without memory
+ * that is told still. */
+static void take_model(struct events *events)
+{
+	struct engine_model *model = follower_model(follower_of(events));
+	struct since *since = NULL;
+
+	if (model == events->model ||
+	    (events->sum && since_create(&since, model->load, events->channel, SINCE_EVER))) {
+		engine_model_put(model);
+		return;
+	}
+	since_destroy(events->since);
+	r3ring_eplb_map_free(events->map);
+	engine_model_put(events->model);
+	events->model = model;
+	events->since = since;
+	events->map = NULL;
+	events->told_ns = 0;
+}
+
 static int read_load(struct events *events, struct r3ring_load_info *info)
 {
 	const struct r3ring_load_info *summed;
-	int r = r3ring_load_read(follower_load(follower_of(events)), events->channel, events->over,
-				 R3RING_LOAD_ANY_EPOCH, events->snapshot);
+	int r;
 
+	take_model(events);
+	r = r3ring_load_read(events->model->load, events->channel, events->over,
+			     R3RING_LOAD_ANY_EPOCH, events->snapshot);
 	*info = *r3ring_load_snapshot_info(events->snapshot);
 	if (r == 0 && events->since)
 		r = since_read(events->since, false, &summed);
@@ -200,13 +225,13 @@ static char *tell(void *context)
 /* ---- its beginning --------------------------------------------------------- */
 
 /* "sum" is a window of the stream's own. */
-static bool read_over(struct events *events, const struct http_request *request, bool *sum,
+static bool read_over(struct events *events, const struct http_request *request,
 		      struct http_answer *answer)
 {
 	const char *text = http_query(request, "over");
 
-	*sum = text && strcmp(text, "sum") == 0;
-	return *sum || api_window(request, ", sum", &events->over, answer);
+	events->sum = text && strcmp(text, "sum") == 0;
+	return events->sum || api_window(request, ", sum", &events->over, answer);
 }
 
 static bool read_channel(struct events *events, const struct http_request *request,
@@ -225,12 +250,13 @@ static bool read_channel(struct events *events, const struct http_request *reque
 }
 
 /* What it needs for as long as it lives; false: no memory. */
-static bool prepare(struct events *events, bool sum)
+static bool prepare(struct events *events)
 {
 	if (r3ring_load_snapshot_create(&events->snapshot))
 		return false;
-	return !sum || since_create(&events->since, follower_load(follower_of(events)),
-				    events->channel) == 0;
+	events->model = follower_model(follower_of(events));
+	return !events->sum ||
+	       since_create(&events->since, events->model->load, events->channel, SINCE_NOW) == 0;
 }
 
 void api_events(void *context, const struct http_request *request, struct http_answer *answer)
@@ -238,10 +264,9 @@ void api_events(void *context, const struct http_request *request, struct http_a
 	const struct api *api = context;
 	struct events *events, wish = {.api = api};
 	uint64_t interval_ms = INTERVAL_MS;
-	bool sum;
 
 	wish.served = api_instance(api, http_query(request, "instance"), answer);
-	if (!wish.served || !read_over(&wish, request, &sum, answer) ||
+	if (!wish.served || !read_over(&wish, request, answer) ||
 	    !read_channel(&wish, request, answer) ||
 	    !api_query_number(request, "interval_ms", INTERVAL_LEAST_MS, INTERVAL_MOST_MS,
 			      &interval_ms, answer))
@@ -250,7 +275,7 @@ void api_events(void *context, const struct http_request *request, struct http_a
 	wish.interval_ms = (uint32_t)interval_ms;
 	if (events)
 		*events = wish;
-	if (events && prepare(events, sum))
+	if (events && prepare(events))
 		answer->response = streams_open(
 			api->streams, request->connection,
 			&(struct stream_teller){.tell = tell,

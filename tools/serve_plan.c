@@ -77,8 +77,8 @@ static bool check(const struct wanted *wanted, const struct r3ring_load_info *in
 	return false;
 }
 
-static void answer_plan(struct served *served, const struct wanted *wanted, struct plan *plan,
-			struct http_answer *answer)
+static void answer_plan(struct served *served, const struct r3ring_load *load,
+			const struct wanted *wanted, struct plan *plan, struct http_answer *answer)
 {
 	const struct plan_options options = {
 		.instance = served_name(served),
@@ -89,7 +89,7 @@ static void answer_plan(struct served *served, const struct wanted *wanted, stru
 			  .groups = (uint32_t)wanted->groups},
 	};
 	struct r3ring_error err = {0};
-	int r = plan_make(follower_load(served_follower(served)), &options.place, plan, &err);
+	int r = plan_make(load, &options.place, plan, &err);
 
 	if (r == 0)
 		answer->json = plan_json(&options, plan);
@@ -99,14 +99,38 @@ static void answer_plan(struct served *served, const struct wanted *wanted, stru
 			    "%s", err.text[0] ? err.text : strerror(-r));
 }
 
+/* By the load of now. */
+static void plan_model(struct served *served, const struct r3ring_load *load, struct wanted *wanted,
+		       struct http_answer *answer)
+{
+	struct r3ring_load_snapshot *snapshot = NULL;
+	struct plan plan = {0};
+	int r = r3ring_load_snapshot_create(&snapshot);
+
+	if (r == 0)
+		r = r3ring_load_read(load, R3RING_LOAD_MERGED, R3RING_LOAD_STEPS,
+				     R3RING_LOAD_ANY_EPOCH, snapshot);
+	if (r < 0) {
+		http_refuse(answer, MHD_HTTP_SERVICE_UNAVAILABLE, "%s: no step was counted yet",
+			    served_name(served));
+	} else {
+		plan.info = r3ring_load_snapshot_info(snapshot);
+		complete(load, plan.info, wanted);
+		if (!wanted->gpus)
+			wanted->gpus = served_gpus(served);
+		if (check(wanted, plan.info, answer))
+			answer_plan(served, load, wanted, &plan, answer);
+	}
+	plan_free(&plan);
+	r3ring_load_snapshot_free(snapshot);
+}
+
 void api_plan(void *context, const struct http_request *request, struct http_answer *answer)
 {
 	bool posted = strcmp(request->method, MHD_HTTP_METHOD_POST) == 0;
-	struct r3ring_load_snapshot *snapshot = NULL;
 	struct wanted wanted = {0};
-	struct plan plan = {0};
+	struct engine_model *model;
 	struct served *served;
-	int r;
 
 	if (posted ? !read_body(request->body, &wanted, answer)
 		   : !read_query(request, &wanted, answer))
@@ -114,21 +138,7 @@ void api_plan(void *context, const struct http_request *request, struct http_ans
 	served = api_instance(context, wanted.instance, answer);
 	if (!served || !api_engine_runs(served, answer))
 		return;
-	r = r3ring_load_snapshot_create(&snapshot);
-	if (r == 0)
-		r = r3ring_load_read(follower_load(served_follower(served)), R3RING_LOAD_MERGED,
-				     R3RING_LOAD_STEPS, R3RING_LOAD_ANY_EPOCH, snapshot);
-	if (r < 0) {
-		http_refuse(answer, MHD_HTTP_SERVICE_UNAVAILABLE, "%s: no step was counted yet",
-			    served_name(served));
-	} else {
-		plan.info = r3ring_load_snapshot_info(snapshot);
-		complete(follower_load(served_follower(served)), plan.info, &wanted);
-		if (!wanted.gpus)
-			wanted.gpus = served_gpus(served);
-		if (check(&wanted, plan.info, answer))
-			answer_plan(served, &wanted, &plan, answer);
-	}
-	plan_free(&plan);
-	r3ring_load_snapshot_free(snapshot);
+	model = follower_model(served_follower(served));
+	plan_model(served, model->load, &wanted, answer);
+	engine_model_put(model);
 }

@@ -22,10 +22,10 @@
 #define ID_FORMAT "%016" PRIx64 "-%" PRIu64
 #define ID_SIZE sizeof("0123456789abcdef-18446744073709551615")
 
-static json_t *name_of(const struct served *served, uint64_t reservation)
+static json_t *name_of(const struct wish *wish, uint64_t reservation)
 {
-	return json_sprintf("%s/" ID_FORMAT, served_name(served), served_start(served),
-			    reservation);
+	return json_sprintf("%s/" ID_FORMAT, served_name(wish->served),
+			    served_start(wish->served, wish->model), reservation);
 }
 
 /* ---- answers -------------------------------------------------------------- */
@@ -60,7 +60,7 @@ static void add_time_left(const struct wish *wish, uint64_t id, json_t *granted)
 static void refuse_other_demand(const struct wish *wish, uint64_t id, struct http_answer *answer)
 {
 	struct r3ring_reservation_info info;
-	json_t *name = name_of(wish->served, id);
+	json_t *name = name_of(wish, id);
 
 	if (!find_info(wish, id, &info)) {
 		http_refuse(answer, MHD_HTTP_SERVICE_UNAVAILABLE,
@@ -85,15 +85,14 @@ static void tell(const struct wish *wish, int r, const struct r3ring_reserve_ans
 		answer->status = from->existed ? MHD_HTTP_OK : MHD_HTTP_CREATED;
 		answer->json = json_pack("{s:b, s:s, s:o, s:b, s:o}", "granted", 1, "predictor",
 					 r3ring_predictor_name(wish->predictor), "reservation",
-					 name_of(wish->served, from->reservation), "existed",
-					 from->existed, "tightest",
-					 wish_tightest(wish->served, from));
+					 name_of(wish, from->reservation), "existed", from->existed,
+					 "tightest", wish_tightest(wish, from));
 		return;
 	case -EBUSY:
 		answer->status = MHD_HTTP_CONFLICT;
 		answer->json = json_pack("{s:b, s:s, s:o}", "granted", 0, "predictor",
 					 r3ring_predictor_name(wish->predictor), "tightest",
-					 wish_tightest(wish->served, from));
+					 wish_tightest(wish, from));
 		return;
 	case -EALREADY:
 		refuse_other_demand(wish, from->reservation, answer);
@@ -108,6 +107,12 @@ static void tell(const struct wish *wish, int r, const struct r3ring_reserve_ans
 		return;
 	case -ENOENT:
 		http_refuse(answer, MHD_HTTP_NOT_FOUND, "there is no such reservation any more");
+		return;
+	case -ESTALE:
+		http_refuse(answer, MHD_HTTP_SERVICE_UNAVAILABLE,
+			    "%s came back with another model just now, and nothing is reserved: "
+			    "ask again",
+			    served_name(wish->served));
 		return;
 	case -EINVAL:
 		http_refuse(answer, MHD_HTTP_SERVICE_UNAVAILABLE,
@@ -151,7 +156,31 @@ static int make_watched(const struct wish *wish, const struct http_request *requ
 	/* Its death may have been told before it had anything to be freed. */
 	if (make->owner && (find_owner(wish->api, request, &still) || still != make->owner))
 		r3ring_book_owner_gone(wish->book, make->owner);
+	if (r == 0 && !follower_counts(served_follower(wish->served), wish->model))
+		r = -ESTALE;
 	return r;
+}
+
+static void reserve(struct wish *wish, const struct http_request *request,
+		    struct r3ring_reserve_request *make, struct http_answer *answer)
+{
+	struct r3ring_reserve_answer from;
+	struct r3ring_demand *demand = wish_demand(wish, answer);
+	int r;
+
+	if (!demand)
+		return;
+	r = make_watched(wish, request, make, demand, &from);
+	r3ring_demand_destroy(demand);
+	/* Without memory for it the request is of no class when it ends. */
+	if (r == 0 && (wish->labels.class_name || wish->labels.prefix_key))
+		r3ring_history_label(wish->api->history, make->key, &wish->labels);
+	tell(wish, r, &from, answer);
+	if (r || !from.existed)
+		return;
+	/* By what one that was there before was foretold, the book does not keep. */
+	json_object_del(answer->json, "predictor");
+	add_time_left(wish, from.reservation, answer->json);
 }
 
 void api_reserve(void *context, const struct http_request *request, struct http_answer *answer)
@@ -159,12 +188,9 @@ void api_reserve(void *context, const struct http_request *request, struct http_
 	static const char *const known[] = {"instance", "key", "ttl_ms", WISH_FIELDS, NULL};
 	const struct api *api = context;
 	struct r3ring_reserve_request make = {.now_ns = clock_now_ns()};
-	struct r3ring_reserve_answer from;
 	const char *instance = NULL;
 	struct wish wish = {.api = api, .tokens = 1};
-	struct r3ring_demand *demand;
 	uint64_t ttl_ms = TTL_MS;
-	int r;
 
 	if (!api_only_fields(request->body, known, answer) ||
 	    !api_text(request->body, "instance", &instance, answer) ||
@@ -174,44 +200,52 @@ void api_reserve(void *context, const struct http_request *request, struct http_
 		return;
 	if (!wish.request)
 		wish.request = make.key;
-	wish.served = api_instance(api, instance, answer);
-	if (!wish.served || !api_engine_runs(wish.served, answer) || !wish_find_book(&wish, answer))
-		return;
-	demand = wish_demand(&wish, answer);
-	if (!demand)
-		return;
 	make.ttl_ns = ttl_ms * NS_PER_MS;
-	r = make_watched(&wish, request, &make, demand, &from);
-	r3ring_demand_destroy(demand);
-	/* Without memory for it the request is of no class when it ends. */
-	if (r == 0 && (wish.labels.class_name || wish.labels.prefix_key))
-		r3ring_history_label(api->history, make.key, &wish.labels);
-	tell(&wish, r, &from, answer);
-	if (r || !from.existed)
-		return;
-	/* By what one that was there before was foretold, the book does not keep. */
-	json_object_del(answer->json, "predictor");
-	add_time_left(&wish, from.reservation, answer->json);
+	wish.served = api_instance(api, instance, answer);
+	if (wish.served && api_engine_runs(wish.served, answer) && wish_find_book(&wish, answer))
+		reserve(&wish, request, &make, answer);
+	wish_end(&wish);
 }
 
 /* ---- one reservation: INSTANCE/ID ------------------------------------------ */
 
-/* The book's number of it; 0, which none has: the id is not one that this server gave. */
-static uint64_t number_of(const struct served *served, const char *id)
+/* The book's number of it; 0, which none has: the id is not one that this server gave for the model
+ * of now. @start: receives the server's start, as the id has it. */
+static uint64_t number_of(const struct wish *wish, const char *id, uint64_t *start)
 {
 	const char *dash = strchr(id, '-');
 	uint64_t number = dash ? strtoull(dash + 1, NULL, 10) : 0;
 	char given[ID_SIZE];
 
-	snprintf(given, sizeof(given), ID_FORMAT, served_start(served), number);
+	*start = strtoull(id, NULL, 16);
+	snprintf(given, sizeof(given), ID_FORMAT, served_start(wish->served, wish->model), number);
 	return strcmp(given, id) == 0 ? number : 0;
 }
 
+/* A model's ids begin one above those of the model before it. */
+static void refuse_unknown(const struct wish *wish, uint64_t start, struct http_answer *answer)
+{
+	const struct engine_model *model = wish->model;
+
+	if (served_start(wish->served, model) - start - 1 < model->number)
+		http_refuse(answer, MHD_HTTP_NOT_FOUND,
+			    "there is no such reservation any more: %s came back with another "
+			    "model, %.64s, and what was reserved for the one before was freed; "
+			    "reserve again",
+			    served_name(wish->served), model->name);
+	else
+		http_refuse(answer, MHD_HTTP_NOT_FOUND,
+			    "there is no such reservation: this server has not given that id, "
+			    "and what one before it gave went with it; reserve again");
+}
+
+/* Whether it is one or not, wish_end() is due. */
 static bool find_one(const struct api *api, const char *name, struct wish *wish, uint64_t *id,
 		     struct http_answer *answer)
 {
 	char instance[HTTP_ARGUMENT_MAX + 1];
 	const char *slash = strrchr(name, '/');
+	uint64_t start;
 
 	if (!slash) {
 		http_refuse(answer, MHD_HTTP_NOT_FOUND, "a reservation is named INSTANCE/ID");
@@ -221,11 +255,10 @@ static bool find_one(const struct api *api, const char *name, struct wish *wish,
 	wish->served = api_instance(api, instance, answer);
 	if (!wish->served)
 		return false;
-	*id = number_of(wish->served, slash + 1);
+	wish_hold(wish);
+	*id = number_of(wish, slash + 1, &start);
 	if (!*id) {
-		http_refuse(answer, MHD_HTTP_NOT_FOUND,
-			    "there is no such reservation: this server has not given that id, "
-			    "and what one before it gave went with it; reserve again");
+		refuse_unknown(wish, start, answer);
 		return false;
 	}
 	return wish_find_book(wish, answer);
@@ -246,7 +279,7 @@ static bool change_demand(struct wish *wish, uint64_t id, struct http_answer *an
 }
 
 /* Whether a request is known to have ended: no end of it will free anything. */
-static bool has_ended(const struct served *served, const char *id)
+static bool has_ended(const struct engine_model *model, const char *id)
 {
 	const uint32_t ends = R3RING_SIGNATURE_ENDED | R3RING_SIGNATURE_UNFINISHED;
 	struct r3ring_signature *signature;
@@ -254,7 +287,7 @@ static bool has_ended(const struct served *served, const char *id)
 
 	if (r3ring_signature_create(&signature))
 		return false;
-	if (r3ring_signatures_get(follower_signatures(served_follower(served)), id, signature) == 0)
+	if (r3ring_signatures_get(model->signatures, id, signature) == 0)
 		ended = (r3ring_signature_get_info(signature)->flags & ends) ==
 			R3RING_SIGNATURE_ENDED;
 	r3ring_signature_free(signature);
@@ -267,7 +300,7 @@ static uint64_t time_kept(const struct wish *wish, uint64_t id, uint64_t now)
 {
 	struct r3ring_reservation_info info;
 
-	if (!find_info(wish, id, &info) || !info.expires_ns || !has_ended(wish->served, info.key))
+	if (!find_info(wish, id, &info) || !info.expires_ns || !has_ended(wish->model, info.key))
 		return 0;
 	return info.expires_ns > now ? info.expires_ns - now : 1;
 }
@@ -288,11 +321,31 @@ static void tell_state(const struct wish *wish, uint64_t id, struct http_answer 
 	struct r3ring_reservation_info info;
 
 	if (find_info(wish, id, &info))
-		answer->json = json_pack("{s:o, s:b, s:o}", "reservation",
-					 name_of(wish->served, id), "committed", info.committed,
-					 "expires_in_ms", time_left(&info));
+		answer->json = json_pack("{s:o, s:b, s:o}", "reservation", name_of(wish, id),
+					 "committed", info.committed, "expires_in_ms",
+					 time_left(&info));
 	else
 		tell(wish, -ENOENT, NULL, answer);
+}
+
+static void change(struct wish *wish, uint64_t id, bool commit, uint64_t ttl_ms,
+		   struct http_answer *answer)
+{
+	if (!commit && !ttl_ms && !wish->tokens) {
+		http_refuse(answer, MHD_HTTP_BAD_REQUEST,
+			    "nothing to change: \"commit\", \"ttl_ms\" or \"tokens\"");
+		return;
+	}
+	if (wish->tokens && !change_demand(wish, id, answer))
+		return;
+	if (renew(wish, id, commit, ttl_ms) == -ENOENT) {
+		json_decref(answer->json);
+		tell(wish, -ENOENT, NULL, answer);
+	} else if (answer->json) {
+		add_time_left(wish, id, answer->json);
+	} else {
+		tell_state(wish, id, answer);
+	}
 }
 
 void api_reservation_change(void *context, const struct http_request *request,
@@ -303,27 +356,13 @@ void api_reservation_change(void *context, const struct http_request *request,
 	uint64_t id = 0, ttl_ms = 0;
 	bool commit = false;
 
-	if (!api_only_fields(request->body, known, answer) ||
-	    !api_flag(request->body, "commit", &commit, answer) ||
-	    !api_number(request->body, "ttl_ms", 1, TTL_MS_MAX, &ttl_ms, answer) ||
-	    !wish_read(&wish, request->body, answer) ||
-	    !find_one(context, request->argument, &wish, &id, answer))
-		return;
-	if (!commit && !ttl_ms && !wish.tokens) {
-		http_refuse(answer, MHD_HTTP_BAD_REQUEST,
-			    "nothing to change: \"commit\", \"ttl_ms\" or \"tokens\"");
-		return;
-	}
-	if (wish.tokens && !change_demand(&wish, id, answer))
-		return;
-	if (renew(&wish, id, commit, ttl_ms) == -ENOENT) {
-		json_decref(answer->json);
-		tell(&wish, -ENOENT, NULL, answer);
-	} else if (answer->json) {
-		add_time_left(&wish, id, answer->json);
-	} else {
-		tell_state(&wish, id, answer);
-	}
+	if (api_only_fields(request->body, known, answer) &&
+	    api_flag(request->body, "commit", &commit, answer) &&
+	    api_number(request->body, "ttl_ms", 1, TTL_MS_MAX, &ttl_ms, answer) &&
+	    wish_read(&wish, request->body, answer) &&
+	    find_one(context, request->argument, &wish, &id, answer))
+		change(&wish, id, commit, ttl_ms, answer);
+	wish_end(&wish);
 }
 
 void api_reservation_free(void *context, const struct http_request *request,
@@ -332,20 +371,21 @@ void api_reservation_free(void *context, const struct http_request *request,
 	struct wish wish = {0};
 	uint64_t id = 0;
 
-	if (!find_one(context, request->argument, &wish, &id, answer))
-		return;
-	if (r3ring_book_free(wish.book, id) == -ENOENT)
-		tell(&wish, -ENOENT, NULL, answer);
-	else
-		answer->json = json_pack("{s:o}", "freed", name_of(wish.served, id));
+	if (find_one(context, request->argument, &wish, &id, answer)) {
+		if (r3ring_book_free(wish.book, id) == -ENOENT)
+			tell(&wish, -ENOENT, NULL, answer);
+		else
+			answer->json = json_pack("{s:o}", "freed", name_of(&wish, id));
+	}
+	wish_end(&wish);
 }
 
 /* ---- all of them ----------------------------------------------------------- */
 
-static json_t *describe(const struct served *served, const struct r3ring_reservation_info *info)
+static json_t *describe(const struct wish *wish, const struct r3ring_reservation_info *info)
 {
 	return json_pack("{s:o, s:s, s:b, s:b, s:o, s:o}", "reservation",
-			 name_of(served, info->reservation), "key", info->key, "committed",
+			 name_of(wish, info->reservation), "key", info->key, "committed",
 			 info->committed, "watched", info->owner != 0, "visits",
 			 wish_visits((int64_t)info->units), "expires_in_ms", time_left(info));
 }
@@ -366,7 +406,7 @@ static void tell_page(const struct wish *wish, uint64_t after, uint32_t limit,
 	found = r3ring_book_list(wish->book, after, info, limit + 1);
 	count = found < limit ? found : limit;
 	for (uint32_t i = 0; i < count; i++)
-		json_array_append_new(list, describe(wish->served, &info[i]));
+		json_array_append_new(list, describe(wish, &info[i]));
 	next = found > limit ? json_u64(info[limit - 1].reservation) : json_null();
 	answer->json = json_pack("{s:o, s:o}", "reservations", list, "next", next);
 	free(info);
@@ -378,9 +418,9 @@ void api_reservations(void *context, const struct http_request *request, struct 
 				    api_instance(context, http_query(request, "instance"), answer)};
 	uint64_t after = 0, limit = 100;
 
-	if (!wish.served || !api_query_number(request, "after", 0, UINT64_MAX, &after, answer) ||
-	    !api_query_number(request, "limit", 1, LIST_MAX, &limit, answer) ||
-	    !wish_find_book(&wish, answer))
-		return;
-	tell_page(&wish, after, (uint32_t)limit, answer);
+	if (wish.served && api_query_number(request, "after", 0, UINT64_MAX, &after, answer) &&
+	    api_query_number(request, "limit", 1, LIST_MAX, &limit, answer) &&
+	    wish_find_book(&wish, answer))
+		tell_page(&wish, after, (uint32_t)limit, answer);
+	wish_end(&wish);
 }

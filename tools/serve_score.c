@@ -11,6 +11,7 @@
 
 struct place {
 	struct served *served;
+	json_t *tightest; /* NULL where it cannot be asked */
 	enum tail_state state;
 	double age_ms; /* of its newest step; below 0: it was not asked */
 	struct r3ring_reserve_answer answer;
@@ -59,9 +60,12 @@ static void ask(struct wish wish, struct place *place)
 		r = r3ring_book_ask(wish.book, demand, &place->answer);
 	r3ring_demand_destroy(demand);
 	place->known = r == 0 || r == -EBUSY;
-	if (!place->known)
+	if (place->known)
+		place->tightest = wish_tightest(&wish, &place->answer);
+	else
 		say_why(place, unsaid.json, r);
 	json_decref(unsaid.json);
+	wish_end(&wish);
 	place->predictor = wish.predictor;
 	place->age_ms = wish.age_ms;
 }
@@ -76,8 +80,7 @@ static json_t *describe(const struct place *place)
 				 state, "age_ms", age, "error", place->why);
 	return json_pack("{s:s, s:b, s:s, s:o, s:s, s:o}", "instance", name, "fits",
 			 place->answer.margin >= 0, "state", state, "age_ms", age, "predictor",
-			 r3ring_predictor_name(place->predictor), "tightest",
-			 wish_tightest(place->served, &place->answer));
+			 r3ring_predictor_name(place->predictor), "tightest", place->tightest);
 }
 
 void api_score(void *context, const struct http_request *request, struct http_answer *answer)

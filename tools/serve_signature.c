@@ -38,13 +38,23 @@ static json_t *layers_of(const struct r3ring_signature_info *info)
 static json_t *describe(const struct served *served, const struct r3ring_signature_info *info)
 {
 	return json_pack(
-		"{s:s, s:o, s:i, s:b, s:o, s:o, s:o, s:o, s:i, s:o}", "instance",
+		"{s:s, s:o, s:i, s:b, s:b, s:o, s:o, s:o, s:o, s:i, s:o}", "instance",
 		served_name(served), "request", json_text(info->id, strlen(info->id)), "same_id",
-		(int)info->same_id, "ended", (info->flags & R3RING_SIGNATURE_ENDED) != 0,
-		"prefill_rows", json_u64(info->rows[R3RING_SIGNATURE_PREFILL]), "decode_rows",
+		(int)info->same_id, "mixed", (info->flags & R3RING_SIGNATURE_MIXED) != 0, "ended",
+		(info->flags & R3RING_SIGNATURE_ENDED) != 0, "prefill_rows",
+		json_u64(info->rows[R3RING_SIGNATURE_PREFILL]), "decode_rows",
 		json_u64(info->rows[R3RING_SIGNATURE_DECODE]), "inherited_rows",
 		json_u64(info->rows_inherited), "missing_rows", json_u64(info->rows_missing),
 		"experts", (int)info->experts, "layers", layers_of(info));
+}
+
+int api_signature_of(struct served *served, const char *id, struct r3ring_signature *signature)
+{
+	struct engine_model *model = follower_model(served_follower(served));
+	int r = r3ring_signatures_get(model->signatures, id, signature);
+
+	engine_model_put(model);
+	return r;
 }
 
 void api_signature(void *context, const struct http_request *request, struct http_answer *answer)
@@ -62,8 +72,7 @@ void api_signature(void *context, const struct http_request *request, struct htt
 		return;
 	}
 	for (uint32_t i = 0; !answer->json && i < api->count; i++) {
-		if (r3ring_signatures_get(follower_signatures(served_follower(api->served[i])), id,
-					  signature) == 0)
+		if (api_signature_of(api->served[i], id, signature) == 0)
 			answer->json =
 				describe(api->served[i], r3ring_signature_get_info(signature));
 	}

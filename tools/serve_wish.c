@@ -52,17 +52,31 @@ bool wish_read(struct wish *wish, const json_t *body, struct http_answer *answer
 	       api_number(body, "tokens", 1, R3RING_DEMAND_TOKENS_MAX, &wish->tokens, answer);
 }
 
+void wish_hold(struct wish *wish)
+{
+	wish->model = follower_model(served_follower(wish->served));
+}
+
 bool wish_find_book(struct wish *wish, struct http_answer *answer)
 {
 	struct r3ring_error err = {0};
-	int r = served_book(wish->served, &wish->book, &err);
+	int r;
 
+	if (!wish->model)
+		wish_hold(wish);
+	r = served_book(wish->served, wish->model, &wish->book, &err);
 	if (r == 0)
 		return true;
 	http_refuse(answer,
 		    r == -ENOMEM ? MHD_HTTP_INTERNAL_SERVER_ERROR : MHD_HTTP_SERVICE_UNAVAILABLE,
 		    "%s", err.text);
 	return false;
+}
+
+void wish_end(struct wish *wish)
+{
+	engine_model_put(wish->model);
+	wish->model = NULL;
 }
 
 /* ---- what is known ---------------------------------------------------------- */
@@ -94,9 +108,7 @@ static void find_own(const struct wish *wish, uint32_t *counts, struct r3ring_kn
 	for (uint32_t i = 0; !known->own.counts && i < wish->api->count; i++) {
 		const struct r3ring_signature_info *info;
 
-		if (r3ring_signatures_get(
-			    follower_signatures(served_follower(wish->api->served[i])),
-			    wish->request, signature) < 0)
+		if (api_signature_of(wish->api->served[i], wish->request, signature) < 0)
 			continue;
 		info = r3ring_signature_get_info(signature);
 		if (!is_usable(info, &known->shape))
@@ -179,9 +191,8 @@ struct r3ring_demand *wish_demand(struct wish *wish, struct http_answer *answer)
 	int r = r3ring_load_snapshot_create(&snapshot);
 
 	if (r == 0)
-		r = r3ring_load_read(follower_load(served_follower(wish->served)),
-				     R3RING_LOAD_MERGED, R3RING_LOAD_STEPS, R3RING_LOAD_ANY_EPOCH,
-				     snapshot);
+		r = r3ring_load_read(wish->model->load, R3RING_LOAD_MERGED, R3RING_LOAD_STEPS,
+				     R3RING_LOAD_ANY_EPOCH, snapshot);
 	wish->age_ms = r ? -1 : (double)r3ring_load_snapshot_info(snapshot)->age_ns / NS_PER_MS;
 	if (r == 0)
 		r = make_demand(wish, r3ring_load_snapshot_info(snapshot), &demand);
@@ -202,10 +213,10 @@ json_t *wish_visits(int64_t units)
 	return json_real((double)units / R3RING_DEMAND_TOKEN);
 }
 
-json_t *wish_tightest(const struct served *served, const struct r3ring_reserve_answer *answer)
+json_t *wish_tightest(const struct wish *wish, const struct r3ring_reserve_answer *answer)
 {
 	return json_pack("{s:i, s:i, s:i, s:o, s:f, s:o}", "layer",
-			 (int)served_layer(served, answer->layer), "gpu", (int)answer->gpu,
+			 (int)served_layer(wish->model, answer->layer), "gpu", (int)answer->gpu,
 			 "expert", (int)answer->expert, "margin", wish_visits(answer->margin),
 			 "evidence_age_ms", (double)answer->evidence_age_ns / NS_PER_MS, "epoch",
 			 json_u64(answer->epoch));

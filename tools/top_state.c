@@ -10,8 +10,6 @@
 #include "channel/clock.h"
 #include "tools/top.h"
 
-#define OTHER_MODEL_NS 2000000000ull /* without a step of the model that was */
-
 int top_open(struct top *top, const struct top_options *options, struct r3ring_error *err)
 {
 	int r;
@@ -28,6 +26,7 @@ int top_open(struct top *top, const struct top_options *options, struct r3ring_e
 void top_close(struct top *top)
 {
 	top_forget_reset(top);
+	engine_model_put(top->model);
 	follower_close(top->follower);
 	daemon_watch_stop(top->watch);
 	daemon_picture_put(top->before);
@@ -110,7 +109,7 @@ static void look_at_load(struct top *top)
 		return;
 	if (top->channel < top->since_count)
 		since = top->since[top->channel];
-	load = top_load_read(follower_load(top->follower), channel, top->window, since);
+	load = top_load_read(top->model->load, channel, top->window, since);
 	if (!load)
 		return;
 	top_load_free(top->load);
@@ -119,17 +118,19 @@ static void look_at_load(struct top *top)
 }
 
 /* An engine that came back with another model has another load. */
-static void follow_its_model(struct top *top)
+static void take_its_model(struct top *top)
 {
-	struct follower_status status;
-	char instance[CHANNEL_NAME_TEXT];
-	bool old = !top->load || top->load->code || top->load->info.age_ns > OTHER_MODEL_NS;
+	struct engine_model *model = follower_model(top->follower);
 
-	follower_get_status(top->follower, &status);
-	if (!status.other_model || !old)
+	if (model == top->model) {
+		engine_model_put(model);
 		return;
-	snprintf(instance, sizeof(instance), "%s", follower_name(top->follower));
-	top_follow(top, instance);
+	}
+	top_forget_reset(top);
+	engine_model_put(top->model);
+	top->model = model;
+	top_load_free(top->load);
+	top->load = NULL;
 }
 
 void top_look(struct top *top)
@@ -140,7 +141,7 @@ void top_look(struct top *top)
 	if (!top->follower)
 		follow_somebody(top);
 	else
-		follow_its_model(top);
+		take_its_model(top);
 	look_at_load(top);
 }
 

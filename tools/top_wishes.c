@@ -37,8 +37,10 @@ int top_follow(struct top *top, const char *instance)
 	if (r)
 		return r;
 	top_forget_reset(top);
+	engine_model_put(top->model);
 	follower_close(top->follower);
 	top->follower = follower;
+	top->model = follower_model(follower);
 	top->channel = 0;
 	top_load_free(top->load);
 	top->load = NULL;
@@ -109,11 +111,11 @@ static uint32_t channels_of(const struct top *top)
 static void begin_anew(struct top *top)
 {
 	uint32_t count = channels_of(top) + 1;
-	const struct r3ring_load *load = follower_load(top->follower);
+	const struct r3ring_load *load = top->model->load;
 
 	top->since = calloc(count, sizeof(*top->since));
 	for (uint32_t i = 0; top->since && i < count; i++) {
-		if (since_create(&top->since[i], load, i ? i - 1 : R3RING_LOAD_MERGED))
+		if (since_create(&top->since[i], load, i ? i - 1 : R3RING_LOAD_MERGED, SINCE_NOW))
 			return;
 		top->since_count++;
 	}

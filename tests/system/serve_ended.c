@@ -276,37 +276,6 @@ Test(serve_ended, an_engine_that_had_ended_is_not_offered_while_the_server_start
 	free_ranks();
 }
 
-static bool is_of_experts(const json_t *answer, const void *wanted)
-{
-	return json_integer_value(at(answer, "experts", NULL)) == *(const json_int_t *)wanted;
-}
-
-/* Its routes begin anew with the model; load and book are those of one model. */
-Test(serve_ended, an_engine_that_is_back_with_another_model_has_routes_and_is_offered_to_nobody)
-{
-	const json_int_t experts = 128;
-
-	serve_it("other");
-	engine_step(&stage.tool.engine, 0, 4);
-	start_rank(0);
-	await_channels(1);
-	expect_granted("first");
-	end_rank(0, SIGTERM);
-	cr_assert(becomes("/v1/channels", is_in_state, "ended"));
-	start_rank_of(0, "qwen3-235b", "20", "4000");
-	cr_assert(becomes("/v1/channels", is_in_state, "live"));
-	cr_assert(becomes(of_it("/v1/requests/req-0000/routes"), is_of_experts, &experts));
-	reason = "another model";
-	remedy = "start r3ring serve again";
-	expect_offered_to_nobody();
-	end_rank(0, SIGTERM);
-	cr_assert(becomes("/v1/channels", is_in_state, "ended"));
-	start_rank(0);
-	await_channels(1);
-	expect_granted("second");
-	free_ranks();
-}
-
 /* ---- a part of it --------------------------------------------------------------------- */
 
 static bool is_young(const json_t *answer, const void *unused)

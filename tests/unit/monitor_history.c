@@ -86,7 +86,7 @@ Test(monitor_since, what_was_counted_before_is_left_out_and_what_came_after_is_e
 	const struct r3ring_load_info *info;
 
 	feed_whole(&load_feed, 1, 5, NULL, 0);
-	cr_assert_eq(since_create(&since, load_feed.load, R3RING_LOAD_MERGED), 0);
+	cr_assert_eq(since_create(&since, load_feed.load, R3RING_LOAD_MERGED, SINCE_NOW), 0);
 	expect_info(read_since(false), &none);
 	load_feed.lost_cells = 7;
 	feed_whole(&load_feed, 2, 4, NULL, 0);
@@ -104,7 +104,7 @@ Test(monitor_since, it_begins_again_where_that_is_asked_for)
 {
 	struct expected first = {0}, second = {0};
 
-	cr_assert_eq(since_create(&since, load_feed.load, 0), 0);
+	cr_assert_eq(since_create(&since, load_feed.load, 0, SINCE_NOW), 0);
 	feed_whole(&load_feed, 1, 5, NULL, 0);
 	expect_rows(&first, 1, 0, 5);
 	expect_info(read_since(true), &first);
@@ -118,7 +118,7 @@ Test(monitor_since, where_nothing_had_been_counted_everything_is_new)
 	const struct r3ring_load_info *info;
 	struct expected expected = {0};
 
-	cr_assert_eq(since_create(&since, load_feed.load, R3RING_LOAD_MERGED), 0);
+	cr_assert_eq(since_create(&since, load_feed.load, R3RING_LOAD_MERGED, SINCE_NOW), 0);
 	cr_assert_eq(since_read(since, false, &info), -ENODATA);
 	feed_whole(&load_feed, 1, 5, NULL, 0);
 	expect_rows(&expected, 1, 0, 5);
@@ -131,7 +131,7 @@ Test(monitor_since, layers_that_join_begin_it_anew_with_nothing)
 	const struct r3ring_load_info *info;
 
 	feed_whole(&load_feed, 1, 5, NULL, 0);
-	cr_assert_eq(since_create(&since, load_feed.load, R3RING_LOAD_MERGED), 0);
+	cr_assert_eq(since_create(&since, load_feed.load, R3RING_LOAD_MERGED, SINCE_NOW), 0);
 	stage.first_layer = FEED_LAYERS;
 	feed_schema(&stage);
 	feed_whole(&stage, 1, 4, NULL, 0);
