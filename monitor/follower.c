@@ -60,7 +60,7 @@ static struct engine_model *model_of(const struct follower *follower, const stru
 static void end_load(struct follower *follower, uint32_t channel)
 {
 	struct engine_model *model = model_of(follower, &follower->heard[channel]);
-	int load = follower->channel[channel].load;
+	int load = channel < follower->channels ? follower->channel[channel].load : -ENOMEM;
 
 	if (model && load >= 0)
 		r3ring_load_end(model->load, (uint32_t)load);
