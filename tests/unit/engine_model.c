@@ -24,14 +24,13 @@ static void close_model(void)
 
 TestSuite(engine_model, .init = open_model, .fini = close_model);
 
-static const struct r3ring_layer_entry four[] = {
+static const struct r3ring_layer_entry table[] = {
 	{.layer_id = 0, .kind = R3RING_LAYER_MOE},
 	{.layer_id = 1, .kind = R3RING_LAYER_MOE},
 	{.layer_id = 2, .kind = R3RING_LAYER_MOE},
-	{.layer_id = 3, .kind = R3RING_LAYER_MTP},
 };
 
-/* Of @layers of `four`, from @first on. */
+/* Of @layers of the table, from @first on. */
 static struct r3ring_record schema_of(const char *name, uint32_t first, uint32_t layers)
 {
 	struct r3ring_record schema = {.type = R3RING_SCHEMA};
@@ -39,7 +38,7 @@ static struct r3ring_record schema_of(const char *name, uint32_t first, uint32_t
 	schema.u.schema.head =
 		(struct r3ring_schema_record){.layers = layers, .experts = 8, .top_k = 2};
 	strncpy(schema.u.schema.head.model, name, R3RING_MODEL_NAME_MAX);
-	schema.u.schema.layers = four + first;
+	schema.u.schema.layers = table + first;
 	return schema;
 }
 
@@ -72,8 +71,13 @@ Test(engine_model, another_name_other_experts_or_ids_are_another_model)
 Test(engine_model, a_channel_that_comes_back_with_other_layers_is_of_another)
 {
 	const struct r3ring_record two = schema_of("a", 0, 2), three = schema_of("a", 0, 3);
-	const struct r3ring_record others = schema_of("a", 1, 2), kind = schema_of("a", 2, 2);
+	const struct r3ring_layer_entry first_and_mtp[] = {
+		{.layer_id = 0, .kind = R3RING_LAYER_MOE},
+		{.layer_id = 1, .kind = R3RING_LAYER_MTP}};
+	const struct r3ring_record others = schema_of("a", 1, 2);
+	struct r3ring_record kind = two;
 
+	kind.u.schema.layers = first_and_mtp;
 	cr_assert_eq(engine_model_note(model, 1, &two), 0);
 	cr_expect(engine_model_fits(model, 1, &two));
 	cr_expect_not(engine_model_fits(model, 1, &three));
