@@ -200,11 +200,10 @@ static void place_phase(struct r3ring_assembler *assembler, struct channel *chan
 		.assembler = assembler,
 		.channel = channel,
 		.step = step,
-		.key = step->map.key,
 		.appends = spans_may_append(assembler, step),
 	};
 
-	for (uint32_t i = 0; i < step->map.spans; placing.key += placing.span->keys, i++) {
+	for (uint32_t i = 0, key = 0; i < step->map.spans; key += placing.span->keys, i++) {
 		struct turn *turn;
 
 		/* They have no keys. */
@@ -214,6 +213,7 @@ static void place_phase(struct r3ring_assembler *assembler, struct channel *chan
 			return;
 		turn = &channel->order[i];
 		placing.span = &step->map.span[i];
+		placing.key = step->map.keys ? step->map.key + key : NULL;
 		placing.since = step->map.since[i];
 		placing.counted = rows_counted(placing.span);
 		placing.part = warmup ? NULL : turn->part;
