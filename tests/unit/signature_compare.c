@@ -35,11 +35,33 @@ Test(signature_compare, the_bitmap_has_the_experts_with_more_than_an_even_share)
 	cr_assert_eq(bits[0], 0x38);
 }
 
+/* Three visits of four experts: an even share is three quarters of one. */
+Test(signature_compare, whatever_is_more_than_an_even_share_is_in_the_bitmap)
+{
+	const uint16_t counts[] = {1, 1, 1, 0};
+	uint64_t bits[1];
+
+	r3ring_signature_bitmap(counts, 1, 4, bits);
+	cr_assert_eq(bits[0], 0x7);
+}
+
+Test(signature_compare, a_bitmap_goes_on_in_the_next_word)
+{
+	uint16_t counts[2 * 50] = {0};
+	uint64_t bits[2];
+
+	counts[49] = counts[50 + 14] = counts[50 + 49] = 1;
+	cr_assert_eq(R3RING_SIGNATURE_WORDS(2, 50), 2);
+	r3ring_signature_bitmap(counts, 2, 50, bits);
+	cr_assert_eq(bits[0], UINT64_C(1) << 49);
+	cr_assert_eq(bits[1], UINT64_C(1) | UINT64_C(1) << 35);
+}
+
 Test(signature_compare, bitmaps_overlap_by_what_is_in_both_of_what_is_in_either)
 {
-	const uint64_t a[] = {0xF, UINT64_MAX}, b[] = {0x3, 0xFFFFFFFF}, none[] = {0, 0};
+	const uint64_t a[] = {0xF, UINT64_MAX}, b[] = {0x3, 0xFFFF}, none[] = {0, 0};
 
-	cr_assert_float_eq(r3ring_signature_overlap(a, b, 2), 34 / 68.0, 1e-12);
+	cr_assert_float_eq(r3ring_signature_overlap(a, b, 2), 18 / 68.0, 1e-12);
 	cr_assert_float_eq(r3ring_signature_overlap(a, a, 2), 1, 1e-12);
 	cr_assert_float_eq(r3ring_signature_overlap(none, none, 2), 0, 1e-12);
 }
