@@ -12,8 +12,6 @@
 
 #include <uthash.h>
 
-#define STEP_BYTES_SAFE (UINT64_C(16) << 20)
-
 struct memory {
 	uint64_t held;
 	uint64_t given; /* of it what was given out: it is the user's to free */
@@ -33,10 +31,10 @@ static inline bool memory_may_take(const struct memory *memory, uint64_t more)
 	       memory->held + more <= memory->most + memory->most / 4 + memory->given;
 }
 
-/* Whether a step may take so much: all of it, or what is no danger. */
+/* Whether a step may take so much. For a larger one all else would have to go, and then itself. */
 static inline bool memory_may_take_step(const struct memory *memory, uint64_t bytes)
 {
-	return bytes <= memory->most || bytes <= STEP_BYTES_SAFE;
+	return bytes <= memory->most;
 }
 
 /* What an allocator takes for @bytes: a word of its own, and in steps of two. */

@@ -91,11 +91,11 @@ struct r3ring_assembler_options {
 	uint64_t max_bytes;     /* held of what engines sent: rows, requests, positions, keys and
 			      * their tables, steps that wait; 0: 1 GiB. Beyond it requests are
 			      * given out as EVICTED, those that have been quiet longest first,
-			      * then keys are forgotten. A step that would take more by itself, and
-			      * more than 16 MiB, is lost, and so are positions that lie so far
-			      * apart that those between take more: R3RING_MISSING_EVICTED. On top
-			      * come the step that is open, the memory of one that was, and what
-			      * is free in the rows' slabs of 2 MiB */
+			      * then keys are forgotten. A step that would take more by itself is
+			      * lost, and so are positions that lie so far apart that those
+			      * between take more: R3RING_MISSING_EVICTED. On top come the step
+			      * that is open, the memory of one that was, and what is free in the
+			      * rows' slabs of 2 MiB */
 	uint64_t max_keys;      /* prefix cache keys held; 0: 2^16. Beyond it the one not used
 			      * for longest is forgotten, and counted */
 	uint32_t late_steps;    /* steps that one waits for spans that follow; 0: 64 */

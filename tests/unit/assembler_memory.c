@@ -6,17 +6,23 @@
 #include "tests/unit/record_feed.h"
 
 #define LIMIT (UINT64_C(256) << 10)
+#define STEP_ROW_BYTES 28u /* about, that a row of a step takes */
 
 static struct feed feed;
 static uint64_t evicted; /* given out as such, and freed */
 
-static void open_channel(void)
+static void open_with(uint64_t limit)
 {
 	const struct r3ring_assembler_options options = {.size = sizeof(options),
-							 .max_bytes = LIMIT};
+							 .max_bytes = limit};
 
 	feed_create(&feed, &options);
 	feed_schema(&feed);
+}
+
+static void open_channel(void)
+{
+	open_with(LIMIT);
 }
 
 static void close_channel(void)
@@ -141,6 +147,89 @@ Test(assembler_memory, positions_far_apart_are_missing_where_memory_for_those_be
 	r3ring_assembled_free(got);
 }
 
+/* The highest position of a request whose positions take so much. */
+static uint32_t reach(uint64_t bytes)
+{
+	return (uint32_t)(bytes / sizeof(void *)) - 1;
+}
+
+/* Half of it twice and what the requests are is no more than a quarter beyond the limit: it is
+ * there for a while, and who was quiet longest makes room. */
+Test(assembler_memory, a_quarter_beyond_the_limit_is_taken_until_there_is_room)
+{
+	struct r3ring_assembled *got;
+
+	begin(1);
+	run(1, 1, reach(LIMIT / 2));
+	cr_expect_gt(stats_of().bytes, LIMIT / 2);
+	begin(2);
+	run(2, 2, reach(LIMIT / 2));
+	cr_expect_eq(stats_of().requests_evicted, 1);
+	free_ready();
+	cr_expect_leq(stats_of().bytes, LIMIT);
+	feed_end(&feed, 2, R3RING_END_FINISHED, 0, reach(LIMIT / 2) + 2);
+	got = take(&feed, "tiny-2");
+	assert_row(got, reach(LIMIT / 2), 2, 0);
+	r3ring_assembled_free(got);
+}
+
+/* It is the user's, and takes nothing of the limit. */
+Test(assembler_memory, nor_does_what_was_given_out_count)
+{
+	struct r3ring_assembled *first, *third;
+
+	for (uint64_t i = 1; i <= 2; i++) {
+		begin(i);
+		run(i, i, reach(LIMIT / 2));
+	}
+	first = take(&feed, "tiny-1");
+	begin(3);
+	run(3, 3, reach(LIMIT / 2));
+	cr_expect_eq(stats_of().requests_evicted, 2);
+	free_ready();
+	feed_end(&feed, 3, R3RING_END_FINISHED, 0, reach(LIMIT / 2) + 2);
+	third = take(&feed, "tiny-3");
+	assert_row(third, reach(LIMIT / 2), 3, 0);
+	r3ring_assembled_free(third);
+	r3ring_assembled_free(first);
+}
+
+/* A quarter and two halves. */
+Test(assembler_memory, more_than_a_quarter_beyond_the_limit_is_not_taken)
+{
+	struct r3ring_assembled *got;
+
+	for (uint64_t i = 1; i <= 2; i++) {
+		begin(i);
+		run(i, i, reach(i == 1 ? LIMIT / 2 : LIMIT / 4));
+	}
+	begin(3);
+	run(3, 3, reach(LIMIT / 2));
+	cr_expect_eq(stats_of().requests_evicted, 0);
+	feed_end(&feed, 3, R3RING_END_FINISHED, 0, reach(LIMIT / 2) + 2);
+	got = take(&feed, "tiny-3");
+	assert_missing(got, reach(LIMIT / 2), R3RING_MISSING_EVICTED);
+	r3ring_assembled_free(got);
+}
+
+/* They would be the last to go for themselves. */
+Test(assembler_memory, positions_that_take_more_than_the_limit_are_not_taken_for_a_while)
+{
+	struct r3ring_assembled *got;
+
+	close_channel();
+	open_with(LIMIT - LIMIT / 16);
+	begin(1);
+	run(1, 1, 0);
+	run(2, 1, reach(LIMIT));
+	cr_expect_eq(stats_of().requests_evicted, 0);
+	feed_end(&feed, 1, R3RING_END_FINISHED, 0, reach(LIMIT) + 2);
+	got = take(&feed, "tiny-1");
+	assert_row(got, 0, 1, 0);
+	assert_missing(got, reach(LIMIT), R3RING_MISSING_EVICTED);
+	r3ring_assembled_free(got);
+}
+
 Test(assembler_memory, positions_far_apart_of_many_requests_are_counted)
 {
 	for (uint64_t i = 1; i <= 300; i++) {
@@ -180,6 +269,42 @@ Test(assembler_memory, a_step_larger_than_any_memory_is_lost_with_a_cause)
 	cr_expect_eq(stats_of().bytes, 0);
 }
 
+/* It would leave room for nothing, and go with all else before it has ended. */
+Test(assembler_memory, a_step_larger_than_the_limit_is_lost_and_no_request)
+{
+	const struct r3ring_span span = one_row(1, 1);
+	struct r3ring_assembled *got;
+
+	begin(1);
+	run(1, 1, 0);
+	feed_whole(&feed, 2, LIMIT * 5 / 4 / STEP_ROW_BYTES, &span, 1);
+	cr_expect_eq(stats_of().requests_evicted, 0);
+	cr_expect_leq(stats_of().bytes, LIMIT);
+	feed_end(&feed, 1, R3RING_END_FINISHED, 0, 3);
+	got = take(&feed, "tiny-1");
+	assert_row(got, 0, 1, 0);
+	assert_missing(got, 1, R3RING_MISSING_EVICTED);
+	r3ring_assembled_free(got);
+}
+
+/* Half of the limit. */
+Test(assembler_memory, one_that_is_not_is_there_whole)
+{
+	const uint32_t rows = LIMIT / 2 / STEP_ROW_BYTES;
+	const struct r3ring_span span = one_row(1, 1);
+	struct r3ring_assembled *got;
+
+	begin(1);
+	run(1, 1, 0);
+	feed_whole(&feed, 2, rows, &span, 1);
+	cr_expect_eq(stats_of().requests_evicted, 0);
+	feed_end(&feed, 1, R3RING_END_FINISHED, 0, 3);
+	got = take(&feed, "tiny-1");
+	assert_row(got, 0, 1, 0);
+	assert_row(got, 1, 2, 0);
+	r3ring_assembled_free(got);
+}
+
 /* A step of which spans never come holds up all that is behind it. */
 Test(assembler_memory, what_waits_behind_a_step_is_counted_and_settled_at_the_limit)
 {
@@ -201,11 +326,13 @@ Test(assembler_memory, what_a_step_had_yet_to_say_when_it_was_given_up_is_evicte
 
 	feed.flags = R3RING_STEP_SPANS_FOLLOW;
 	feed_step(&feed, 1, 1, NULL, 0, NULL, 0);
-	begin(1);
+	for (uint64_t i = 1; i <= 300; i++)
+		begin(i);
+	cr_assert_eq(stats_of().requests_live, 0, "they wait behind it");
 	feed.flags = 0;
-	feed_step(&feed, 2, LIMIT / (FEED_LAYERS * FEED_TOP_K * sizeof(uint16_t)), NULL, 0, NULL,
-		  0);
+	feed_step(&feed, 2, LIMIT * 3 / 4 / STEP_ROW_BYTES, NULL, 0, NULL, 0);
 	cr_assert_leq(stats_of().bytes, LIMIT);
+	cr_assert_eq(stats_of().requests_live, 300);
 	feed_spans(&feed, 2, &span, 1);
 	run(3, 1, 1);
 	feed_end(&feed, 1, R3RING_END_FINISHED, 0, 3);
