@@ -19,17 +19,6 @@ static void gap_from(uint64_t before)
 	builder_gap(&verify_trial.builder, 0, before + 1, story->seq, ARCHIVE_GAP_OVERRUN);
 }
 
-/* A gap that swallows what a LOST says. */
-static void lose_unheard(uint64_t steps, uint64_t rows)
-{
-	const uint64_t before = story->seq;
-
-	story->absent = true;
-	story_lost(story, steps, rows, FULL);
-	story->absent = false;
-	gap_from(before);
-}
-
 /* The account, and that it is no lie. */
 static struct lost_account account(void)
 {
@@ -65,7 +54,7 @@ Test(archive_losses, those_whose_records_fell_into_a_gap_are_proved_by_the_next_
 
 	verify_begin();
 	story_lost(story, 2, 20, FULL);
-	lose_unheard(3, 33);
+	verify_lose_unheard(3, 33);
 	story_lost(story, 4, 40, FULL);
 	story_keyframe(story);
 	lost = account();
@@ -89,7 +78,7 @@ Test(archive_losses, behind_a_gap_without_a_keyframe_more_may_be_lost)
 {
 	verify_begin();
 	story_keyframe(story);
-	lose_unheard(3, 33);
+	verify_lose_unheard(3, 33);
 	story_lost(story, 4, 40, FULL);
 	expect_account(4, 0, 1);
 }
@@ -97,12 +86,12 @@ Test(archive_losses, behind_a_gap_without_a_keyframe_more_may_be_lost)
 Test(archive_losses, the_next_generations_totals_prove_nothing_of_the_one_before)
 {
 	verify_begin();
-	lose_unheard(3, 33);
+	verify_lose_unheard(3, 33);
 	story_closed(story);
 	story_generation(story, 2);
 	story_lost(story, 5, 5, FULL);
 	story_keyframe(story);
-	lose_unheard(7, 7);
+	verify_lose_unheard(7, 7);
 	story_keyframe(story);
 	expect_account(12, 7, 1);
 }
@@ -200,7 +189,7 @@ Test(archive_losses, what_was_lost_before_a_late_recorder_came_is_not_of_its_tim
 	builder_gap(&verify_trial.builder, 0, 1, story->seq, ARCHIVE_GAP_LATE);
 	story_lost(story, 2, 2, FULL);
 	story_keyframe(story);
-	lose_unheard(3, 3);
+	verify_lose_unheard(3, 3);
 	story_keyframe(story);
 	expect_account(5, 3, 0);
 }
@@ -238,7 +227,7 @@ Test(archive_losses, an_archive_without_its_first_segments_begins_with_its_first
 Test(archive_losses, each_channel_has_its_own_totals)
 {
 	verify_begin();
-	lose_unheard(3, 33);
+	verify_lose_unheard(3, 33);
 	story_lost(&verify_trial.other, 8, 8, FULL);
 	story_keyframe(&verify_trial.other);
 	story_keyframe(story);
@@ -339,7 +328,7 @@ Test(archive_losses, totals_that_are_fewer_than_was_told_are_a_lie_behind_a_gap_
 {
 	verify_begin();
 	story_lost(story, 4, 40, FULL);
-	lose_unheard(3, 30);
+	verify_lose_unheard(3, 30);
 	story->totals.lost_steps[FULL] = 3;
 	story_keyframe(story);
 	verify_finish();
@@ -371,7 +360,7 @@ Test(archive_losses, verify_says_what_is_known_by_totals_only)
 {
 	verify_begin();
 	story_lost(story, 2, 20, FULL);
-	lose_unheard(3, 33);
+	verify_lose_unheard(3, 33);
 	story_keyframe(story);
 	verify_finish();
 	expect_words(verify_words(),
@@ -385,7 +374,7 @@ Test(archive_losses, verify_says_at_least_where_no_keyframe_came)
 {
 	verify_begin();
 	story_lost(story, 2, 20, FULL);
-	lose_unheard(3, 33);
+	verify_lose_unheard(3, 33);
 	verify_finish();
 	expect_words(verify_words(),
 		     "lost by the channels: at least ring_full 2 steps (20 rows): behind 1 gaps "
@@ -417,7 +406,7 @@ Test(archive_losses, a_report_counts_those_that_only_totals_tell)
 	verify_begin();
 	story_step(story, 1, 0, 1);
 	story_lost(story, 2, 20, FULL);
-	lose_unheard(3, 33);
+	verify_lose_unheard(3, 33);
 	story_keyframe(story);
 	verify_finish();
 	expect_words(page_words(), "told by totals only: their records fell into a gap");
@@ -429,7 +418,7 @@ Test(archive_losses, a_report_says_at_least_where_no_keyframe_came)
 {
 	verify_begin();
 	story_step(story, 1, 0, 1);
-	lose_unheard(3, 33);
+	verify_lose_unheard(3, 33);
 	verify_finish();
 	expect_words(page_words(), "of requests, at least ");
 	builder_close(&verify_trial.builder);
