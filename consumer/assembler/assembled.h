@@ -21,7 +21,8 @@ struct pass {
 	uint32_t prompt;
 	uint32_t kept; /* tokens that were kept of it; unknown: all */
 	bool unsure;   /* an instance did not say what it kept */
-	bool orphan;   /* the attempt before it is not known */
+	bool cut_off; /* and may have, where nobody saw it: `kept` is the least of what it may be */
+	bool orphan;  /* the attempt before it is not known */
 };
 
 /* Where a schema's rows have the request's layers. */
@@ -33,6 +34,7 @@ struct layer_map {
 
 struct r3ring_assembled {
 	struct r3ring_assembled *next;
+	const struct r3ring_assembler *assembler;
 	struct request *request;
 	bool looked;        /* it lives on: it is its assembler's */
 	uint64_t bytes;     /* of the request, its rows and itself, */
@@ -43,6 +45,7 @@ struct r3ring_assembled {
 	uint32_t mixed_by[2]; /* these channels among them */
 	struct pass *pass;    /* [passes], by number */
 	uint32_t passes;
+	bool counts; /* prompts of its later attempts count what was kept of the ones before */
 	struct r3ring_layer_entry *layer; /* [layers] */
 	uint32_t layers;
 	struct layer_map *map; /* [maps] */
@@ -53,6 +56,17 @@ struct r3ring_assembled {
 /* Of a request as it stands; NULL without memory. Who makes it says whose it is. */
 struct r3ring_assembled *assembled_make(struct r3ring_assembler *assembler, struct request *request,
 					uint32_t flags);
+
+/* unseen.c */
+/* Whether the attempt may have run the position, of which no row is there, in records that were
+ * lost. */
+bool pass_may_have_run(const struct r3ring_assembled *assembled, const struct pass *pass,
+		       uint32_t position);
+/* Whether prompts of later attempts are seen to count what was kept of those before: an engine may
+ * tell the length of the first prompt in all. */
+bool prompts_count(const struct r3ring_assembled *assembled);
+/* Whether an engine may have told the attempt's end, which nobody heard. */
+bool pass_lost_end(const struct r3ring_assembled *assembled, const struct pass *pass);
 
 /* mixed.c */
 /* Notes them; the first two that are noted stay. */

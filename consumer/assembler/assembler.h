@@ -16,6 +16,7 @@
  *	ends.c      how far attempts were run, by what all ranks know
  *	give.c      a request that is ready: its attempts, layers, length
  *	mixed.c     whether channels joined by a request's id ran requests of their own
+ *	unseen.c    what attempts may have run in records that were lost
  *	choose.c cell.c assembled.c  which rows count, and their union
  *	look.c      a request that lives, as it stands
  *	compare.c   whether two passes agree
@@ -122,6 +123,7 @@ struct channel {
 	bool copy; /* of a primary's rows */
 	bool schema_seen;
 	bool ready; /* its beginning or a whole keyframe was settled */
+	bool lossy; /* something was lost of it, or it was not seen from its beginning */
 	uint64_t generation;
 	struct r3ring_schema_record schema;
 	struct row_pool *pool;  /* of the schema, among `pools` */
@@ -213,9 +215,9 @@ void request_end(struct r3ring_assembler *assembler, struct channel *channel,
 void requests_keyframe(struct r3ring_assembler *assembler, struct channel *channel,
 		       uint64_t keyframe);
 void requests_suspend(struct r3ring_assembler *assembler, struct channel *channel);
-void requests_gap(const struct channel *channel, uint8_t cause);
+void requests_gap(struct channel *channel, uint8_t cause);
 /* Something of its time was lost, behind the newest step that was settled. Attempts that begin
- * later lost nothing by it. */
+ * later, or have ended, lost nothing by it. */
 void part_tear(struct part *part, const struct channel *channel, uint8_t cause);
 struct part *part_of(const struct channel *channel, uint64_t handle);
 /* Out of the tables, to the user. @flags: what is to be said beside what the request knows. */
@@ -223,6 +225,11 @@ void request_let_go(struct r3ring_assembler *assembler, struct request *request,
 void requests_flush(struct r3ring_assembler *assembler);
 /* The first that lives of those that have the text id; the others are its `same`. */
 struct request *requests_of(const struct r3ring_assembler *assembler, const char *id, size_t len);
+
+static inline uint32_t coordinate_size(struct r3ring_coordinate coordinate)
+{
+	return coordinate.size ? coordinate.size : 1;
+}
 
 /* join.c */
 /* Whether the channels are stages, shards or copies of one engine. */

@@ -83,37 +83,54 @@ static bool must_have_run(const struct pass *pass, uint32_t position)
 	       position + 1 < pass->kept;
 }
 
-static void choose_first(const struct r3ring_assembled *assembled, uint32_t position,
+/* Tokens that an attempt was fed may have been run by those before it that are not known. */
+static bool is_of_orphan(const struct r3ring_assembled *assembled, const struct pass *pass,
+			 uint32_t position)
+{
+	return pass->orphan && (!assembled->counts || position < pass->prompt);
+}
+
+/* Both return whether the pass that counts may be one that was lost. */
+static bool choose_first(const struct r3ring_assembled *assembled, uint32_t position,
 			 struct chosen *chosen)
 {
 	for (uint32_t i = 0; i < assembled->passes; i++) {
 		const struct pass *pass = &assembled->pass[i];
 
-		/* What an attempt that is not known consumed was its to route. */
-		if (pass->orphan && position < pass->prompt) {
-			chosen->cause = R3RING_MISSING_GAP;
-			return;
-		}
-		if (position >= pass->kept)
+		if (is_of_orphan(assembled, pass, position))
+			return true;
+		if (position >= pass->kept && !pass->cut_off)
 			continue;
-		if (rows_of_pass(assembled, pass, position, chosen))
-			return;
+		if (position >= pass->kept || rows_of_pass(assembled, pass, position, chosen))
+			return position >= pass->kept;
 		/* A later pass over the token is not the one that sampled. */
 		if (must_have_run(pass, position))
-			return;
+			return false;
+		if (pass_may_have_run(assembled, pass, position))
+			return true;
 	}
+	return false;
 }
 
-static void choose_latest(const struct r3ring_assembled *assembled, uint32_t position,
+static bool choose_latest(const struct r3ring_assembled *assembled, uint32_t position,
 			  struct chosen *chosen)
 {
-	for (uint32_t i = assembled->passes; i-- > 0;)
-		if (position < assembled->pass[i].kept &&
-		    rows_of_pass(assembled, &assembled->pass[i], position, chosen))
-			return;
+	for (uint32_t i = assembled->passes; i-- > 0;) {
+		const struct pass *pass = &assembled->pass[i];
+
+		if (position < pass->kept && rows_of_pass(assembled, pass, position, chosen))
+			return false;
+		if (position >= pass->kept ? pass->cut_off
+					   : pass_may_have_run(assembled, pass, position))
+			return true;
+		if (is_of_orphan(assembled, pass, position))
+			return true;
+	}
+	return false;
 }
 
-static uint8_t cause_of_none(const struct r3ring_assembled *assembled, uint32_t position)
+/* @lost: it may have been run all the same. */
+static uint8_t cause_of_none(const struct r3ring_assembled *assembled, uint32_t position, bool lost)
 {
 	if (assembled->info.flags & R3RING_ASSEMBLED_EVICTED)
 		return R3RING_MISSING_EVICTED;
@@ -122,23 +139,20 @@ static uint8_t cause_of_none(const struct r3ring_assembled *assembled, uint32_t 
 	for (const struct part *part = assembled->request->part; part; part = part->next)
 		if (part->gap)
 			return part->gap;
-	return R3RING_MISSING_NOT_RUN;
+	return lost ? R3RING_MISSING_GAP : R3RING_MISSING_NOT_RUN;
 }
 
 void choose(const struct r3ring_assembled *assembled, uint32_t position, struct chosen *chosen)
 {
+	bool lost;
+
 	chosen->pass = NULL;
 	chosen->rows = 0;
 	chosen->passes = 0;
-	chosen->cause = 0;
-	if (assembled->policy == R3RING_ROWS_FIRST)
-		choose_first(assembled, position, chosen);
-	else
-		choose_latest(assembled, position, chosen);
-	if (chosen->rows)
-		chosen->cause = R3RING_MISSING_OTHER_LAYERS;
-	else if (!chosen->cause)
-		chosen->cause = cause_of_none(assembled, position);
+	lost = assembled->policy == R3RING_ROWS_FIRST ? choose_first(assembled, position, chosen)
+						      : choose_latest(assembled, position, chosen);
+	chosen->cause = chosen->rows ? R3RING_MISSING_OTHER_LAYERS
+				     : cause_of_none(assembled, position, lost);
 }
 
 struct row *whole_row(const struct chosen *chosen)

@@ -368,6 +368,7 @@ int r3ring_assembler_feed(struct r3ring_assembler *assembler, uint32_t index,
 	if (r == 0 && record->type == R3RING_SCHEMA)
 		r = feed_schema(assembler, channel, record);
 	/* A late reader's first record is a keyframe; its schema is the next. */
+	channel->lossy |= !channel->schema_seen && !channel->copy && !channel->draft;
 	if (r == 0 && (channel->schema_seen || record->type == R3RING_KEYFRAME) && !channel->copy &&
 	    !channel->draft) {
 		r = feed_record(assembler, channel, view, record);

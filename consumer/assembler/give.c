@@ -45,6 +45,19 @@ static int pass_add(const struct r3ring_assembler *assembler, struct r3ring_asse
 	return 0;
 }
 
+/* @next: the attempt behind it, NULL where it is not known. */
+static void pass_join(const struct r3ring_assembled *assembled, struct pass *pass,
+		      const struct pass *next)
+{
+	uint32_t least = pass->prompt;
+
+	if (next && next->prompt > least)
+		least = next->prompt;
+	if (pass->kept == R3RING_UNKNOWN_U32 || pass->kept < least)
+		pass->kept = least;
+	pass->cut_off = !assembled->counts && pass_lost_end(assembled, pass);
+}
+
 /* What the next attempt was fed as its prompt is what was kept of this one; where that is
  * not known, it was its own prompt at least. */
 static void passes_join(struct r3ring_assembled *assembled)
@@ -53,19 +66,15 @@ static void passes_join(struct r3ring_assembled *assembled)
 
 	for (uint32_t i = 0; i < assembled->passes; i++) {
 		struct pass *pass = &assembled->pass[i];
-		uint32_t least = pass->prompt;
 
 		pass->orphan = pass->number != number;
 		number = pass->number + 1u;
-		if (i + 1 == assembled->passes) {
-			if (pass->unsure)
-				pass->kept = R3RING_UNKNOWN_U32;
-			continue;
-		}
-		if (pass[1].number == number && pass[1].prompt > least)
-			least = pass[1].prompt;
-		if (pass->kept == R3RING_UNKNOWN_U32 || pass->kept < least)
-			pass->kept = least;
+		if (i && pass[-1].kept > pass->prompt)
+			pass->prompt = pass[-1].kept;
+		if (i + 1 < assembled->passes)
+			pass_join(assembled, pass, pass[1].number == number ? &pass[1] : NULL);
+		else if (pass->unsure)
+			pass->kept = R3RING_UNKNOWN_U32;
 	}
 }
 
@@ -76,6 +85,7 @@ static int passes_find(const struct r3ring_assembler *assembler, struct r3ring_a
 		for (uint32_t i = 0; i < part->attempts; i++)
 			if (pass_add(assembler, assembled, part, part->attempt[i]) < 0)
 				return -1;
+	assembled->counts = prompts_count(assembled);
 	passes_join(assembled);
 	return 0;
 }
@@ -250,6 +260,7 @@ struct r3ring_assembled *assembled_make(struct r3ring_assembler *assembler, stru
 
 	if (!assembled)
 		return NULL;
+	assembled->assembler = assembler;
 	assembled->request = request;
 	assembled->policy = assembler->options.policy;
 	assembled->joined = assembler->options.min_ends > 0;

@@ -120,11 +120,6 @@ static void table_remove(struct r3ring_assembler *assembler, struct request *req
 
 /* ---- out of the tables, to the user ------------------------------------- */
 
-static uint32_t size_of(struct r3ring_coordinate coordinate)
-{
-	return coordinate.size ? coordinate.size : 1;
-}
-
 /* How many channels know a request of this one. */
 static uint32_t ends_needed(const struct r3ring_assembler *assembler, const struct channel *channel)
 {
@@ -132,7 +127,7 @@ static uint32_t ends_needed(const struct r3ring_assembler *assembler, const stru
 
 	if (assembler->options.min_ends)
 		return assembler->options.min_ends;
-	return size_of(rank->pp) * size_of(rank->sp) * size_of(rank->cp);
+	return coordinate_size(rank->pp) * coordinate_size(rank->sp) * coordinate_size(rank->cp);
 }
 
 /* How many have told of its end. */
@@ -241,6 +236,35 @@ static struct request *request_of(struct r3ring_assembler *assembler, const stru
 	return request;
 }
 
+/* The one that runs, or NULL. */
+static struct attempt *part_newest(const struct part *part)
+{
+	return part->attempts ? part->attempt[part->attempts - 1] : NULL;
+}
+
+/* What it ran last may not have been seen. */
+static void part_open(struct part *part)
+{
+	struct attempt *attempt = part_newest(part);
+
+	if (attempt)
+		attempt->lost = attempt->touched;
+}
+
+static struct attempt *attempt_begin(struct channel *channel, struct part *part,
+				     const struct item *item)
+{
+	const uint16_t number = item->record.u.request.head.attempt;
+	/* Known from a keyframe only: what it did before was not seen. */
+	const bool unseen = !channel->ready || (item->repeated && !part_find_attempt(part, number));
+	struct attempt *attempt = part_attempt(part, number);
+
+	if (unseen)
+		part_tear(part, channel, R3RING_MISSING_GAP);
+	channel->lossy |= unseen;
+	return attempt;
+}
+
 int request_begin(struct r3ring_assembler *assembler, struct channel *channel,
 		  const struct item *item)
 {
@@ -249,15 +273,10 @@ int request_begin(struct r3ring_assembler *assembler, struct channel *channel,
 	struct part *part = request ? request_part(request, channel->index) : NULL;
 	struct attempt *attempt;
 	struct part *other;
-	bool unseen;
 
 	if (!part)
 		return -ENOMEM;
-	/* Known from a keyframe only: what it did before was not seen. */
-	unseen = !channel->ready || (item->repeated && !part_find_attempt(part, head->attempt));
-	attempt = part_attempt(part, head->attempt);
-	if (unseen)
-		part_tear(part, channel, R3RING_MISSING_GAP);
+	attempt = attempt_begin(channel, part, item);
 	part->keyframe = item->keyframe;
 	part->bound_ns = channel->schema.bound_since_ns;
 	part->final = false;
@@ -299,8 +318,10 @@ void request_end(struct r3ring_assembler *assembler, struct channel *channel,
 	if (!part)
 		return;
 	attempt = part_attempt(part, head->attempt);
-	if (attempt)
+	if (attempt) {
 		attempt->accepted = head->accepted_tokens;
+		attempt->ended = true;
+	}
 	part->request->aborted |= head->reason == R3RING_END_ABORTED;
 	request_touch(assembler, part->request);
 	part_over(assembler, channel, part, head->reason != R3RING_END_PREEMPTED);
@@ -327,6 +348,7 @@ void requests_keyframe(struct r3ring_assembler *assembler, struct channel *chann
 	HASH_ITER (hh, channel->parts, part, next) {
 		if (part->keyframe != keyframe) {
 			part->guessed = true;
+			part_open(part);
 			part_over(assembler, channel, part, true);
 		}
 	}
@@ -335,8 +357,14 @@ void requests_keyframe(struct r3ring_assembler *assembler, struct channel *chann
 
 void requests_suspend(struct r3ring_assembler *assembler, struct channel *channel)
 {
+	struct part *part, *next;
+
 	/* Of two generations ago: no keyframe of the last one named them. */
 	suspended_over(assembler, channel);
+	HASH_ITER (hh, channel->parts, part, next) {
+		part_open(part);
+		channel->lossy = true;
+	}
 	channel->suspended = channel->parts;
 	channel->parts = NULL;
 	channel->ordered = 0;
@@ -344,18 +372,22 @@ void requests_suspend(struct r3ring_assembler *assembler, struct channel *channe
 
 void part_tear(struct part *part, const struct channel *channel, uint8_t cause)
 {
+	struct attempt *attempt = part_newest(part);
+
 	part->gap = cause;
-	for (uint32_t i = 0; i < part->attempts; i++) {
-		part->attempt[i]->torn = true;
-		part->attempt[i]->torn_step = channel->settled_step;
-		part->attempt[i]->torn_era = channel->era;
-	}
+	part_open(part);
+	if (!attempt)
+		return;
+	attempt->torn = true;
+	attempt->torn_step = channel->settled_step;
+	attempt->torn_era = channel->era;
 }
 
-void requests_gap(const struct channel *channel, uint8_t cause)
+void requests_gap(struct channel *channel, uint8_t cause)
 {
 	struct part *part, *next;
 
+	channel->lossy = true;
 	HASH_ITER (hh, channel->parts, part, next) {
 		part_tear(part, channel, cause);
 	}

@@ -24,10 +24,13 @@ struct contradiction {
 	struct row *row;
 };
 
+#define NEVER_LOST UINT64_MAX
+
 struct attempt {
 	struct request *request;
 	uint64_t serial;  /* no other attempt of this process has it */
 	uint64_t touched; /* when a step ran it last, */
+	uint64_t lost; /* and as that was when records of its time were lost last; or NEVER_LOST */
 	uint16_t number;
 	uint32_t prompt;
 	uint32_t accepted;  /* R3RING_UNKNOWN_U32 when nobody said */
@@ -39,6 +42,7 @@ struct attempt {
 	uint32_t recomputed;
 	struct contradiction *contradiction; /* [contradictions] in the order of their coming */
 	uint32_t contradictions;
+	bool ended;         /* its end was told */
 	bool torn;          /* records of its time were lost, the last time behind */
 	uint64_t torn_step; /* this step, of */
 	uint64_t torn_era;  /* this one of its channel's */
@@ -93,6 +97,13 @@ static inline struct attempt *part_find_attempt(const struct part *part, uint16_
 		if (part->attempt[i]->number == number)
 			return part->attempt[i];
 	return NULL;
+}
+
+/* Whether it may have run on behind the newest step that it is known to have run in: records were
+ * lost since. */
+static inline bool attempt_is_open(const struct attempt *attempt)
+{
+	return attempt->lost == attempt->touched;
 }
 
 /* One that it has not. */

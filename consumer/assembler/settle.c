@@ -96,12 +96,12 @@ static void settle_step(struct r3ring_assembler *assembler, struct channel *chan
 	channel->weight_version = step->head.weight_version;
 	channel->settled_step = step->head.step;
 	step_seal(step);
-	if (step->rows && !step->row[step->rows - 1])
-		requests_gap(channel, R3RING_MISSING_EVICTED); /* no memory */
 	if (channel->ready)
 		step_place(assembler, channel, step);
 	else
 		assembler->stats.rows_unattributed += step->rows;
+	if (step->rows && !step->row[step->rows - 1])
+		requests_gap(channel, R3RING_MISSING_EVICTED); /* no memory */
 }
 
 /* ---- the others --------------------------------------------------------- */
@@ -137,6 +137,7 @@ static void settle(struct r3ring_assembler *assembler, struct channel *channel, 
 {
 	switch (item->type) {
 	case ITEM_STEP:
+		channel->lossy |= !channel->ready;
 		settle_step(assembler, channel, item);
 		break;
 	case ITEM_RECORD:
@@ -146,6 +147,7 @@ static void settle(struct r3ring_assembler *assembler, struct channel *channel, 
 		channel->ready = true;
 		break;
 	case ITEM_KEYFRAME_END:
+		channel->lossy |= !channel->ready;
 		channel->ready = true;
 		requests_keyframe(assembler, channel, item->keyframe);
 		break;

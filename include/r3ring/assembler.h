@@ -10,10 +10,25 @@
  * from spans (or from ROWS, which win), never from the order of arrival. What is not
  * known for certain is missing.
  *
- * Of several passes over one token the first counts whose token was kept; what an attempt
- * that is not known consumed is missing. Who runs a request's tokens again begins another
- * attempt: a later pass of the same attempt, under new weights, is only known for one
- * where the first was seen, or told to be lost with its spans. Its weight version is told.
+ * Of several passes over one token the first counts whose token was kept. Who runs a request's
+ * tokens again begins another attempt: a later pass of the same attempt, under new weights, is only
+ * known for one where the first was seen, or told to be lost with its spans. Its weight version is
+ * told.
+ *
+ * Where records of an attempt's time were lost, for whatever cause, it may have run in them what no
+ * row is there of. A later attempt's row is not known to be the first one then, and is missing, for
+ * the cause of the loss (R3RING_MISSING_GAP where none is told). What limits that:
+ *
+ *	- tokens that the attempt's end says were kept: what lies at and beyond them is the next one's;
+ *	- rows that it ran behind the loss: it ran its positions in order, so it had run no others;
+ *	- another stage that lost nothing, which has the same rows;
+ *	- where its end was lost: the next attempt's prompt, where prompts of the request's attempts
+ *	  are seen to grow. Engines that tell the first prompt in all of them leave open how
+ *	  much was kept.
+ *
+ * So it is with attempts that nobody saw: all that the next one ran is missing, or its prompt, where
+ * prompts are seen to grow. With R3RING_ROWS_LATEST an attempt's row is missing where a later one may
+ * have run the token.
  *
  * Requests are known by their text ids. Two that have the same one are kept apart where it
  * can be told: on one channel, and on channels that are not of one engine. Of one engine are those

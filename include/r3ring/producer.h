@@ -258,6 +258,9 @@ struct r3ring_request {
 	size_t size;
 	const char *id;                      /* text id, 1 to R3RING_TEXT_ID_MAX bytes */
 	const char *session, *turn, *sample; /* optional texts, NULL for none */
+	/* Of a later attempt: with the tokens that were kept of those before, so that who lost their
+	 * ends knows how far they came. The first prompt's length is taken too; then such a reader
+	 * knows less (assembler.h). */
 	uint32_t prompt_tokens;
 	uint32_t attempt;
 };
@@ -277,7 +280,8 @@ R3RING_API int64_t r3ring_request_begin(struct r3ring_producer *producer,
  * Announces its end.
  *
  * @accepted_tokens: prompt plus returned tokens; rows at and beyond it do not
- *                   count. R3RING_UNKNOWN_U32 when not known.
+ *                   count. R3RING_UNKNOWN_U32 when not known: of an attempt that was preempted
+ *                   the next one's `prompt_tokens` tells it then.
  *
  * Returns 0, -EINVAL (handle, reason or attempt), -ENOBUFS (as r3ring_request_begin()),
  * -ESTALE.

@@ -354,9 +354,9 @@ Test(assembler_lives, a_later_attempt_does_not_stand_in_for_one_nobody_saw)
 	run(&first, 4, 1, 1, 0, 4);
 	feed_end(&first, 4, R3RING_END_FINISHED, 1, 5);
 	got = take(&first, "a");
-	for (uint32_t position = 0; position < 3; position++)
+	/* Its prompt may be that of the first attempt, which went on from there. */
+	for (uint32_t position = 0; position < 4; position++)
 		assert_missing(got, position, R3RING_MISSING_GAP);
-	assert_row(got, 3, 1, 3);
 	r3ring_assembled_free(got);
 }
 

@@ -317,6 +317,7 @@ enum phase { ERASE, COMPUTE, LOOK_UP };
 
 static void life_tear(const struct account *account, struct sim_life *life)
 {
+	life->open[account->channel->index] = true;
 	life->torn[account->channel->index] = true;
 	life->torn_step[account->channel->index] = account->settled;
 }
@@ -340,6 +341,7 @@ static void step_phase(struct account *account, const struct sim_step *step, boo
 			life_tear(account, span->life);
 		if (!known)
 			continue;
+		span->life->open[account->channel->index] = false;
 		if (phase == COMPUTE && span->told.kind == R3RING_SPAN_COMPUTED)
 			span_compute(account, step, span, span->late && !told->late_map);
 		if (phase == LOOK_UP && span->told.kind != R3RING_SPAN_COMPUTED)
@@ -373,8 +375,12 @@ static void forget_names(struct account *account, uint32_t but_keyframe)
 		for (uint32_t j = 0; j < sim->request[i].lives; j++) {
 			struct sim_life *life = sim->request[i].life[j];
 
-			if (!but_keyframe || life->keyframe[index] != but_keyframe)
-				life->named[index] = false;
+			if (but_keyframe && life->keyframe[index] == but_keyframe)
+				continue;
+			/* Its end was not heard. */
+			life->open[index] |= life->named[index];
+			life->waits[index] = life->named[index] && !but_keyframe;
+			life->named[index] = false;
 		}
 }
 
@@ -385,7 +391,8 @@ static void tear(struct account *account)
 
 	for (uint32_t i = 0; i < sim->requests; i++)
 		for (uint32_t j = 0; j < sim->request[i].lives; j++)
-			if (sim->request[i].life[j]->named[account->channel->index])
+			if (sim->request[i].life[j]->named[account->channel->index] ||
+			    sim->request[i].life[j]->waits[account->channel->index])
 				life_tear(account, sim->request[i].life[j]);
 }
 
@@ -410,11 +417,13 @@ static void hear_again(struct account *account, const struct sim_heard *heard)
 		if (!account->ready || (heard->repeated && !heard->life->heard_of[index]))
 			life_tear(account, heard->life);
 		heard->life->named[index] = true;
+		heard->life->waits[index] = false;
 		heard->life->heard_of[index] = true;
 		heard->life->ever_named = true;
 		heard->life->keyframe[index] = heard->keyframe;
 		break;
 	case SIM_HEARD_END:
+		heard->life->ended[index] |= heard->life->named[index];
 		heard->life->end_heard |= heard->life->named[index];
 		heard->life->over_heard |= heard->life->named[index] && heard->over;
 		heard->life->named[index] = false;

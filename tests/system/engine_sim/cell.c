@@ -54,27 +54,36 @@ static bool spans_may_be_lost(const struct sim *sim)
 	       config->late_steps;
 }
 
-/* Ids of another pass that are no lie where the one that counts was lost. */
+/* What ran past the stop, or was thrown away, where nobody said where that is; nor did anybody hear
+ * of a later attempt. Such a request is told not to be whole. */
+static bool is_of_unknown_length(const struct cell *cell, const struct truth *truth)
+{
+	const bool latest = cell->sim->config.policy == R3RING_ROWS_LATEST;
+	const int32_t said = cell->given->attempt[cell->position];
+	const uint32_t flags = cell->given->info.flags;
+
+	if (latest && said < truth->attempt &&
+	    flags & (R3RING_ASSEMBLED_UNFINISHED | R3RING_ASSEMBLED_LENGTH_GUESSED |
+		     R3RING_ASSEMBLED_EVICTED))
+		return is_pass(cell, truth, said);
+	return flags & R3RING_ASSEMBLED_LENGTH_GUESSED &&
+	       cell->position >= cell->given->info.prompt_tokens &&
+	       (latest || truth->attempt < 0 || said <= truth->attempt) && is_pass(cell, truth, -1);
+}
+
+/* Ids of another pass that are no lie where the one that counts was lost. One of another attempt
+ * is: whoever gives it must know that no attempt before it kept the token. */
 static bool may_stand_in(const struct cell *cell, const struct truth *truth)
 {
-	bool latest = cell->sim->config.policy == R3RING_ROWS_LATEST;
-
 	if (cell->known)
 		return false;
-	/* What ran past the stop, or was thrown away, where nobody said where that is. */
-	if (cell->given->info.flags & R3RING_ASSEMBLED_LENGTH_GUESSED &&
-	    cell->position >= cell->given->info.prompt_tokens && is_pass(cell, truth, -1))
+	if (is_of_unknown_length(cell, truth))
 		return true;
 	if (truth->attempt < 0)
 		return false;
 	if (is_other_pass(cell, truth) || is_past_end(cell, truth))
 		return true;
-	if (spans_may_be_lost(cell->sim) && is_pass(cell, truth, truth->attempt))
-		return true;
-	if (!latest && !truth->external &&
-	    sim_sampled_behind(cell->request, (uint32_t)truth->attempt, cell->position))
-		return false;
-	return is_pass(cell, truth, -1);
+	return spans_may_be_lost(cell->sim) && is_pass(cell, truth, truth->attempt);
 }
 
 /* A block that was loaded from elsewhere unseen has the hash of one that was run here: the
@@ -132,11 +141,13 @@ static bool is_strict(const struct cell *cell)
 static bool kept_is_known(const struct cell *cell, const struct truth *truth)
 {
 	bool named = false, sampled = false, told = false;
+	const struct kept kept = sim_kept_of(cell->sim, cell->request, truth->attempt);
 
 	for (uint32_t i = 0; i < cell->request->lives; i++) {
 		const struct sim_life *life = cell->request->life[i];
 
-		named |= life->attempt == truth->attempt + 1 && life->ever_named;
+		named |= life->attempt == truth->attempt + 1 && life->ever_named &&
+			 (cell->position < kept.least || !kept.cut_off);
 		sampled |= life->attempt == truth->attempt && cell->position >= life->prompt;
 		told |= life->attempt == truth->attempt && life->end_heard &&
 			life->told_kept != R3RING_UNKNOWN_U32 && cell->position < life->told_kept;
@@ -292,21 +303,23 @@ static bool cause_is_true(const struct cell *cell, const struct truth *truth)
 	}
 }
 
-/* What an attempt that nobody heard of had run nobody can tell. */
-static bool attempts_before_are_known(const struct cell *cell, const struct truth *truth)
+/* Of other attempts than the one that counts, which would if they had run the token: what one that
+ * nobody heard of had run nobody can tell, nor what was run in records that were lost. */
+static bool other_attempts_are_known(const struct cell *cell, const struct truth *truth)
 {
-	for (int32_t attempt = 0; attempt < truth->attempt; attempt++) {
+	const bool latest = cell->sim->config.policy == R3RING_ROWS_LATEST;
+	const int32_t first = latest ? truth->attempt + 1 : 0;
+	const int32_t end = latest ? (int32_t)cell->request->attempts + 1 : truth->attempt;
+
+	for (int32_t attempt = first; attempt < end; attempt++) {
 		bool named = false;
 
-		for (uint32_t i = 0; i < cell->request->lives; i++) {
-			const struct sim_life *life = cell->request->life[i];
-
-			if (life->attempt != attempt)
-				continue;
-			named |= life->ever_named;
-		}
+		for (uint32_t i = 0; i < cell->request->lives; i++)
+			named |= cell->request->life[i]->attempt == attempt &&
+				 cell->request->life[i]->ever_named;
 		/* Nor how many of its drafts were accepted. */
-		if (!named || accepted_is_unknown(cell, (uint16_t)attempt))
+		if (!named || accepted_is_unknown(cell, (uint16_t)attempt) ||
+		    sim_may_have_run(cell->sim, cell->request, attempt, cell->position))
 			return false;
 	}
 	return true;
@@ -342,7 +355,7 @@ static void check_missing(const struct cell *cell, const struct truth *truth)
 		}
 	if (cell->known && !cell->contradicted)
 		complain(cell, truth, "missing, but it was delivered");
-	else if (is_strict(cell) && attempts_before_are_known(cell, truth) &&
+	else if (is_strict(cell) && other_attempts_are_known(cell, truth) &&
 		 kept_is_known(cell, truth) && !cell_seems_earlier(cell, truth) &&
 		 cause_told(cell, truth) && cell->cause != R3RING_CAUSE_CONFLICT &&
 		 cell->cause != cause_told(cell, truth))
@@ -367,7 +380,7 @@ void sim_check_cell(struct sim *sim, const struct sim_given *given, const struct
 	};
 
 	cell_find_known(&cell, truth);
-	cell.known &= is_strict(&cell) && attempts_before_are_known(&cell, truth) &&
+	cell.known &= is_strict(&cell) && other_attempts_are_known(&cell, truth) &&
 		      kept_is_known(&cell, truth) && !cell_seems_earlier(&cell, truth);
 	if (cell.valid != (cell.cause == 0))
 		complain(&cell, truth, "valid and a cause, or neither");

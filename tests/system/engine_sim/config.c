@@ -118,6 +118,7 @@ void sim_config_make(struct sim_config *config, uint64_t seed)
 	cache_choose(config, &chance);
 	life_choose(config, &chance);
 	faults_choose(config, &chance);
+	config->prompt_once = one_in(&chance, 2);
 	config->device_rows = config->key_kind == R3RING_KEYS_NONE &&
 			      sim_config_is_lossless(config) && one_in(&chance, 2);
 }

@@ -29,7 +29,8 @@ static void give_up(struct sim *sim, struct sim_life *life, enum sim_end_told to
 	struct sim_request *request = life->request;
 	uint32_t kept = tokens_kept(sim, life);
 
-	if (told == SIM_END_TOLD && sim_below(&sim->chance, 4) == 0)
+	/* Then the next attempt's prompt says it. */
+	if (told == SIM_END_TOLD && sim_below(&sim->chance, 4) == 0 && !sim->config.prompt_once)
 		told = SIM_END_VAGUE;
 	sim_life_end(sim, life, R3RING_END_PREEMPTED, kept, told);
 	request->length = kept;

@@ -39,6 +39,18 @@ const struct sim_row *sim_passes_next(struct passes *passes);
 /* Whose the last one was. */
 const struct sim_life *sim_passes_life(const struct passes *passes);
 
+/* lost.c */
+/* What readers can know of how much was kept of an attempt. */
+struct kept {
+	uint32_t least;
+	bool cut_off; /* more may have been, where records were lost */
+};
+
+struct kept sim_kept_of(const struct sim *sim, const struct sim_request *request, int32_t attempt);
+/* Whether an attempt may have kept the token, and run it, in records that were lost. */
+bool sim_may_have_run(const struct sim *sim, const struct sim_request *request, int32_t attempt,
+		      uint32_t position);
+
 void sim_check_cell(struct sim *sim, const struct sim_given *given, const struct truth *truth,
 		    uint32_t position, uint32_t layer);
 

@@ -184,7 +184,7 @@ static void real_begin(struct sim *sim, const struct sim_life *life)
 		.id = life->request->id,
 		.session = life->request->session,
 		.turn = life->request->turn,
-		.prompt_tokens = life->prompt,
+		.prompt_tokens = life->told_prompt,
 		.attempt = life->attempt,
 	};
 

@@ -41,7 +41,7 @@ static void put_begin(struct sim *sim, struct sim_channel *channel, const struct
 
 	record.u.request.head = (struct r3ring_request_record){
 		.handle = life->handle,
-		.prompt_tokens = life->prompt,
+		.prompt_tokens = life->told_prompt,
 		.accepted_tokens = R3RING_UNKNOWN_U32,
 		.attempt = life->attempt,
 		.event = R3RING_REQUEST_BEGIN,

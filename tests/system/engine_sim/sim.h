@@ -20,6 +20,7 @@
  *	take.c      what comes out of the assembler
  *	passes.c    which pass over a token counts
  *	known.c     what can be known of a cell
+ *	lost.c      what attempts may have run in records that were lost
  *	cell.c      a cell is true or missing; and not missing where it could be known
  *	check.c     lengths, figures, conflicts, flags
  *	producers.c instead of records.c: real producers, a real daemon, real readers
@@ -76,6 +77,7 @@ struct sim_config {
 	bool keep_cache; /* over new weights */
 	bool in_place;   /* new weights run all tokens again, in the same attempt */
 	bool device_rows;
+	bool prompt_once; /* attempts do not count what was kept of those before in their prompts */
 	uint32_t min_ends;
 	enum r3ring_row_policy policy;
 	/* in a thousand steps or requests */
@@ -152,26 +154,30 @@ struct sim_life {
 	uint32_t epoch; /* of the engine */
 	uint64_t handle;
 	uint32_t prompt;
-	uint32_t kept;      /* tokens; unknown until its end */
-	uint32_t told_kept; /* what its end says */
-	uint8_t reason;     /* of its end, 0: none */
-	uint32_t computed;  /* tokens in KV */
-	bool rerun;         /* runs its tokens again, under new weights */
-	uint32_t untold;    /* steps of which the host does not know all yet */
-	uint32_t past_stop; /* steps since it had all its tokens */
-	bool begun;         /* its first step was planned */
+	uint32_t told_prompt; /* what its begin says */
+	uint32_t kept;        /* tokens; unknown until its end */
+	uint32_t told_kept;   /* what its end says */
+	uint8_t reason;       /* of its end, 0: none */
+	uint32_t computed;    /* tokens in KV */
+	bool rerun;           /* runs its tokens again, under new weights */
+	uint32_t untold;      /* steps of which the host does not know all yet */
+	uint32_t past_stop;   /* steps since it had all its tokens */
+	bool begun;           /* its first step was planned */
 	uint32_t blocks;
 	uint32_t block[SIM_POSITIONS];
 	uint32_t labelled; /* blocks of these that the cache may find */
 	struct sim_fill fill[SIM_POSITIONS];
 	/* account.c, by channel: */
-	bool named[SIM_CHANNELS]; /* now, and */
+	bool named[SIM_CHANNELS]; /* now, or */
+	bool waits[SIM_CHANNELS]; /* in the generation before, until a keyframe says whether now */
 	bool heard_of[SIM_CHANNELS];
+	bool open[SIM_CHANNELS];          /* something was lost behind its newest span, */
 	bool torn[SIM_CHANNELS];          /* something of its time was lost, the last time behind */
 	uint64_t torn_step[SIM_CHANNELS]; /* this step */
 	bool ever_named;
-	bool end_heard;  /* by a reader that knew of it, */
-	bool over_heard; /* and that it was no preemption */
+	bool ended[SIM_CHANNELS]; /* as its reader heard */
+	bool end_heard;           /* by a reader that knew of it, */
+	bool over_heard;          /* and that it was no preemption */
 	uint32_t keyframe[SIM_CHANNELS];
 	struct sim_seen *seen[SIM_CHANNELS]; /* [SIM_POSITIONS] */
 };

@@ -92,6 +92,7 @@ struct sim_life *sim_life_begin(struct sim *sim, struct sim_engine *engine,
 	life->epoch = engine->epoch;
 	life->handle = ++engine->handles;
 	life->prompt = request->length;
+	life->told_prompt = sim->config.prompt_once ? request->life[0]->prompt : life->prompt;
 	life->kept = R3RING_UNKNOWN_U32;
 	life->told_kept = R3RING_UNKNOWN_U32;
 	sim_trace(sim, "engine %u: %s attempt %u begins as %u, prompt %u", engine->index,

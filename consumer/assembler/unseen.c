@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What attempts may have run that nobody saw: where records of their time were lost. What a rank
+ * heard whole it knows not to have been run, of the rows that are its own.
+ */
+#include "consumer/assembler/assembled.h"
+#include "consumer/assembler/assembler.h"
+
+static const struct channel *channel_of(const struct r3ring_assembled *assembled,
+					const struct part *part)
+{
+	return assembled->assembler->channel[part->channel];
+}
+
+static bool are_mates(const struct r3ring_assembled *assembled, const struct part *part,
+		      const struct part *other)
+{
+	return part == other ||
+	       channels_of_one_engine(channel_of(assembled, part), channel_of(assembled, other));
+}
+
+/* Whether the parts' channels have the same rows, if of other layers. */
+static bool share_rows(const struct r3ring_assembled *assembled, const struct part *part,
+		       const struct part *other)
+{
+	const struct r3ring_coordinates *rank = &channel_of(assembled, part)->schema.rank;
+	const struct r3ring_coordinates *its = &channel_of(assembled, other)->schema.rank;
+
+	return rank->sp.index == its->sp.index && rank->cp.index == its->cp.index;
+}
+
+static uint64_t shards_of(const struct r3ring_assembled *assembled, const struct part *part)
+{
+	const struct r3ring_coordinates *rank = &channel_of(assembled, part)->schema.rank;
+
+	return (uint64_t)coordinate_size(rank->sp) * coordinate_size(rank->cp);
+}
+
+/* What an attempt has no row of it ran in records that were lost, or not at all. It ran its positions
+ * in their order, so what it was seen to run since is behind all that it had run; but of a shard those
+ * may be others' rows. */
+static bool knows_not_run(const struct r3ring_assembled *assembled, const struct part *part,
+			  uint16_t number, uint32_t position)
+{
+	const struct attempt *attempt = part_find_attempt(part, number);
+
+	if (!attempt || attempt_row(attempt, position))
+		return false;
+	if (position < attempt->positions || shards_of(assembled, part) > 1)
+		return !attempt->torn;
+	return !attempt_is_open(attempt);
+}
+
+static bool counted_before(const struct r3ring_assembled *assembled, const struct part *part,
+			   const struct part *mate, uint16_t number, uint32_t position)
+{
+	for (const struct part *other = assembled->request->part; other != mate;
+	     other = other->next)
+		if (are_mates(assembled, part, other) && share_rows(assembled, mate, other) &&
+		    knows_not_run(assembled, other, number, position))
+			return true;
+	return false;
+}
+
+/* Whether the part's engine is known not to have run the position: by a rank of each shard. */
+static bool engine_knows(const struct r3ring_assembled *assembled, const struct part *part,
+			 uint16_t number, uint32_t position)
+{
+	uint64_t know = 0;
+
+	for (const struct part *mate = assembled->request->part; mate; mate = mate->next)
+		know += are_mates(assembled, part, mate) &&
+			knows_not_run(assembled, mate, number, position) &&
+			!counted_before(assembled, part, mate, number, position);
+	return know >= shards_of(assembled, part);
+}
+
+static bool engine_has(const struct r3ring_assembled *assembled, const struct part *part,
+		       uint16_t number)
+{
+	for (const struct part *mate = assembled->request->part; mate; mate = mate->next)
+		if (are_mates(assembled, part, mate) && part_find_attempt(mate, number))
+			return true;
+	return false;
+}
+
+/* Whether an engine that has a part of each request may have run the attempt unseen. */
+static bool engine_may_have(const struct r3ring_assembled *assembled, const struct part *part,
+			    uint16_t number)
+{
+	return assembled->joined && channel_of(assembled, part)->lossy &&
+	       !engine_has(assembled, part, number);
+}
+
+static bool all_was_heard(const struct r3ring_assembler *assembler)
+{
+	for (uint32_t i = 0; i < assembler->channels; i++)
+		if (assembler->channel[i]->lossy)
+			return false;
+	return assembler->channels >= assembler->options.min_ends;
+}
+
+/* Whether engines that have a part of each request may have had theirs unheard. */
+static bool parts_are_missing(const struct r3ring_assembled *assembled)
+{
+	uint32_t parts = 0;
+
+	for (const struct part *part = assembled->request->part; part; part = part->next)
+		parts++;
+	return parts < assembled->assembler->options.min_ends &&
+	       !all_was_heard(assembled->assembler);
+}
+
+bool pass_may_have_run(const struct r3ring_assembled *assembled, const struct pass *pass,
+		       uint32_t position)
+{
+	for (const struct part *part = assembled->request->part; part; part = part->next)
+		if (part_find_attempt(part, pass->number)
+			    ? !engine_knows(assembled, part, pass->number, position)
+			    : engine_may_have(assembled, part, pass->number))
+			return true;
+	return parts_are_missing(assembled);
+}
+
+/* Whether no rank of the part's engine heard the end, or all that came before it. */
+static bool engine_lost_end(const struct r3ring_assembled *assembled, const struct part *part,
+			    uint16_t number)
+{
+	for (const struct part *mate = assembled->request->part; mate; mate = mate->next) {
+		const struct attempt *attempt = part_find_attempt(mate, number);
+
+		if (attempt && are_mates(assembled, part, mate) &&
+		    (attempt->ended || !attempt_is_open(attempt)))
+			return false;
+	}
+	return true;
+}
+
+bool pass_lost_end(const struct r3ring_assembled *assembled, const struct pass *pass)
+{
+	for (const struct part *part = assembled->request->part; part; part = part->next)
+		if (part_find_attempt(part, pass->number)
+			    ? engine_lost_end(assembled, part, pass->number)
+			    : engine_may_have(assembled, part, pass->number))
+			return true;
+	return parts_are_missing(assembled);
+}
+
+/* ---- what prompts count ---------------------------------------------------- */
+
+/* Whether an attempt of the part has a longer prompt than one of the other before it. */
+static bool prompt_grew(const struct part *part, const struct part *other)
+{
+	uint32_t least = UINT32_MAX, j = 0;
+
+	for (uint32_t i = 0; i < part->attempts; i++) {
+		const struct attempt *attempt = part->attempt[i];
+
+		for (; j < other->attempts && other->attempt[j]->number < attempt->number; j++)
+			if (other->attempt[j]->prompt && other->attempt[j]->prompt < least)
+				least = other->attempt[j]->prompt;
+		if (attempt->prompt > least)
+			return true;
+	}
+	return false;
+}
+
+/* One that decodes may count a token that another sampled, so each engine is asked by itself. */
+bool prompts_count(const struct r3ring_assembled *assembled)
+{
+	for (const struct part *part = assembled->request->part; part; part = part->next)
+		for (const struct part *mate = assembled->request->part; mate; mate = mate->next)
+			if (are_mates(assembled, part, mate) && prompt_grew(part, mate))
+				return true;
+	return false;
+}

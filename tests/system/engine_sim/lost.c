@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What attempts may have run in records that were lost, for all that readers can know. Where an
+ * attempt's end was heard it ran no more than it says; where nothing was lost behind a channel's
+ * newest span of it, no more than that; and of the rows of a shard, any of its channels tells.
+ */
+#include "tests/system/engine_sim/passes.h"
+
+static bool is_reader_of(const struct sim *sim, const struct sim_life *life, uint32_t channel)
+{
+	return sim->channel[channel].engine == life->engine && !sim->channel[channel].copy &&
+	       !sim->channel[channel].draft && life->heard_of[channel];
+}
+
+/* ---- how much was kept ---------------------------------------------------- */
+
+static bool lost_end(const struct sim *sim, const struct sim_life *life)
+{
+	for (uint32_t c = 0; c < sim->channels; c++)
+		if (is_reader_of(sim, life, c) && (life->ended[c] || !life->open[c]))
+			return false;
+	return true;
+}
+
+/* With several engines that each have a part of it, what the others lost may be theirs. */
+static bool others_lost(const struct sim *sim, const struct sim_request *request, int32_t attempt)
+{
+	uint32_t named = 0;
+
+	for (uint32_t i = 0; i < request->lives; i++)
+		named += request->life[i]->attempt == attempt && request->life[i]->ever_named;
+	return sim->config.disaggregated && (sim->gaps || sim->losses) && named < 2;
+}
+
+/* Whether prompts of later attempts say what was kept of those before. */
+static bool prompts_count(const struct sim_request *request)
+{
+	for (uint32_t i = 0; i < request->lives; i++)
+		for (uint32_t j = 0; j < i; j++) {
+			const struct sim_life *life = request->life[i], *before = request->life[j];
+
+			if (life->engine == before->engine && life->ever_named &&
+			    before->ever_named && life->told_prompt > before->told_prompt)
+				return true;
+		}
+	return false;
+}
+
+struct kept sim_kept_of(const struct sim *sim, const struct sim_request *request, int32_t attempt)
+{
+	struct kept kept = {0};
+	bool told = false, next = false, lost = others_lost(sim, request, attempt);
+
+	for (uint32_t i = 0; i < request->lives; i++) {
+		const struct sim_life *life = request->life[i];
+		uint32_t least = life->told_prompt;
+
+		if (!life->ever_named || life->attempt < attempt || life->attempt > attempt + 1)
+			continue;
+		next |= life->attempt == attempt + 1;
+		if (life->attempt == attempt) {
+			lost |= lost_end(sim, life);
+			if (life->end_heard && life->told_kept != R3RING_UNKNOWN_U32) {
+				told = true;
+				least = least > life->told_kept ? least : life->told_kept;
+			}
+		}
+		kept.least = kept.least > least ? kept.least : least;
+	}
+	kept.cut_off = next ? lost && !prompts_count(request) : lost || !told;
+	return kept;
+}
+
+/* ---- what was run ---------------------------------------------------------- */
+
+/* Later positions that a channel was told of may be other shards' rows. */
+static bool knows_not_run(const struct sim *sim, const struct sim_life *life, uint32_t channel,
+			  uint32_t position)
+{
+	if (sim->config.shards > 1)
+		return !life->torn[channel];
+	for (uint32_t i = position; life->seen[channel] && i < SIM_POSITIONS; i++)
+		if (life->seen[channel][i].known != SIM_NOTHING)
+			return i > position && !life->torn[channel];
+	return !life->open[channel];
+}
+
+static bool life_may_have_run(const struct sim *sim, const struct sim_life *life, uint32_t position)
+{
+	for (uint32_t shard = 0; shard < sim->config.shards; shard++) {
+		bool known = false;
+
+		for (uint32_t c = 0; c < sim->channels; c++)
+			known |= is_reader_of(sim, life, c) && sim->channel[c].shard == shard &&
+				 knows_not_run(sim, life, c, position);
+		if (!known)
+			return true;
+	}
+	return false;
+}
+
+bool sim_may_have_run(const struct sim *sim, const struct sim_request *request, int32_t attempt,
+		      uint32_t position)
+{
+	const struct kept kept = sim_kept_of(sim, request, attempt);
+
+	if (position >= kept.least)
+		return kept.cut_off;
+	for (uint32_t i = 0; i < request->lives; i++)
+		if (request->life[i]->attempt == attempt && request->life[i]->ever_named &&
+		    life_may_have_run(sim, request->life[i], position))
+			return true;
+	return others_lost(sim, request, attempt);
+}

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an earlier attempt may have run in records that were lost a later one does not stand in for. */
+#include "tests/unit/record_feed.h"
+
+static struct feed first, second;
+
+static void open_with(enum r3ring_row_policy policy)
+{
+	const struct r3ring_assembler_options options = {.size = sizeof(options), .policy = policy};
+
+	feed_create(&first, &options);
+	second = feed_channel(&first, "test/1");
+}
+
+static void open_channels(void)
+{
+	open_with(R3RING_ROWS_FIRST);
+}
+
+static void close_channels(void)
+{
+	feed_destroy(&first);
+}
+
+TestSuite(assembler_unseen, .init = open_channels, .fini = close_channels);
+
+static void run(struct feed *on, uint64_t step, uint16_t attempt, uint32_t position, uint32_t rows)
+{
+	const struct r3ring_span one = {.request = attempt + 1u,
+					.position = position,
+					.rows = rows,
+					.attempt = attempt,
+					.accepted = R3RING_UNKNOWN_U32};
+
+	feed_whole(on, step, rows, &one, 1);
+}
+
+static void begin(struct feed *on, uint16_t attempt, uint32_t prompt)
+{
+	feed_begin(on, attempt + 1u, "a", prompt, attempt);
+}
+
+static void preempt(struct feed *on, uint16_t attempt, uint32_t kept)
+{
+	feed_end(on, attempt + 1u, R3RING_END_PREEMPTED, attempt, kept);
+}
+
+static struct r3ring_assembled *finish(struct feed *on, uint16_t attempt, uint32_t kept)
+{
+	feed_end(on, attempt + 1u, R3RING_END_FINISHED, attempt, kept);
+	return take(on, "a");
+}
+
+static void gap(struct feed *on)
+{
+	r3ring_assembler_gap(on->assembler, on->channel);
+}
+
+static void assert_all_missing(const struct r3ring_assembled *got, uint32_t from, uint32_t end)
+{
+	for (uint32_t position = from; position < end; position++)
+		assert_missing(got, position, R3RING_MISSING_GAP);
+}
+
+/* Attempt 0 of which the prompt of 4 was seen, then records were lost. */
+static void prompt_then_gap(void)
+{
+	feed_schema(&first);
+	begin(&first, 0, 4);
+	run(&first, 1, 0, 0, 4);
+	gap(&first);
+}
+
+Test(assembler_unseen,
+     behind_a_gap_that_hides_an_attempt_s_end_nothing_of_the_next_is_the_first_pass)
+{
+	struct r3ring_assembled *got;
+
+	prompt_then_gap();
+	begin(&first, 1, 4);
+	run(&first, 9, 1, 0, 9);
+	run(&first, 10, 1, 9, 1);
+	got = finish(&first, 1, 11);
+	assert_row(got, 3, 1, 3);
+	assert_all_missing(got, 4, 10);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_unseen, what_lies_behind_the_tokens_that_an_end_says_were_kept_is_the_next_attempt_s)
+{
+	struct r3ring_assembled *got;
+
+	prompt_then_gap();
+	preempt(&first, 0, 9);
+	begin(&first, 1, 4);
+	run(&first, 9, 1, 0, 9);
+	run(&first, 10, 1, 9, 1);
+	got = finish(&first, 1, 11);
+	assert_row(got, 3, 1, 3);
+	assert_all_missing(got, 4, 9);
+	assert_row(got, 9, 10, 0);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_unseen, a_prompt_that_grew_says_what_was_kept)
+{
+	struct r3ring_assembled *got;
+
+	prompt_then_gap();
+	begin(&first, 1, 9);
+	run(&first, 9, 1, 0, 9);
+	run(&first, 10, 1, 9, 1);
+	got = finish(&first, 1, 11);
+	assert_all_missing(got, 4, 9);
+	assert_row(got, 9, 10, 0);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_unseen, what_an_attempt_ran_behind_the_loss_tells_how_far_it_came)
+{
+	struct r3ring_assembled *got;
+
+	prompt_then_gap();
+	run(&first, 3, 0, 5, 1);
+	preempt(&first, 0, 7);
+	begin(&first, 1, 4);
+	run(&first, 9, 1, 0, 7);
+	run(&first, 10, 1, 7, 1);
+	got = finish(&first, 1, 9);
+	assert_all_missing(got, 4, 5);
+	assert_row(got, 5, 3, 0);
+	assert_row(got, 6, 9, 6);
+	assert_row(got, 7, 10, 0);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_unseen, a_prompt_that_may_have_been_run_in_a_gap_is_missing)
+{
+	struct r3ring_assembled *got;
+
+	feed_schema(&first);
+	begin(&first, 0, 4);
+	gap(&first);
+	preempt(&first, 0, 4);
+	begin(&first, 1, 4);
+	run(&first, 9, 1, 0, 5);
+	got = finish(&first, 1, 6);
+	assert_all_missing(got, 0, 4);
+	assert_row(got, 4, 9, 4);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_unseen, a_gap_behind_the_end_of_an_attempt_takes_nothing_of_the_next)
+{
+	struct r3ring_assembled *got;
+
+	feed_schema(&first);
+	begin(&first, 0, 4);
+	run(&first, 1, 0, 0, 2);
+	preempt(&first, 0, 4);
+	begin(&first, 1, 4);
+	gap(&first);
+	run(&first, 3, 1, 2, 3);
+	got = finish(&first, 1, 6);
+	assert_row(got, 1, 1, 1);
+	assert_row(got, 3, 3, 1);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_unseen, nor_one_before_a_keyframe_that_names_the_next)
+{
+	struct r3ring_assembled *got;
+
+	feed_schema(&first);
+	begin(&first, 0, 4);
+	run(&first, 1, 0, 0, 2);
+	preempt(&first, 0, 4);
+	gap(&first);
+	feed_keyframe(&first, 1);
+	feed_repeated_attempt(&first, 2, "a", 4, 1);
+	run(&first, 3, 1, 2, 3);
+	got = finish(&first, 1, 6);
+	assert_row(got, 1, 1, 1);
+	assert_row(got, 3, 3, 1);
+	r3ring_assembled_free(got);
+}
+
+/* Its first records came without a schema. */
+Test(assembler_unseen, an_engine_whose_beginning_was_not_seen_lost_some)
+{
+	const struct r3ring_assembler_options options = {.size = sizeof(options), .min_ends = 2};
+	struct r3ring_assembled *got;
+	struct feed decode;
+
+	close_channels();
+	feed_create(&first, &options);
+	decode = feed_channel(&first, "decode/0");
+	begin(&decode, 0, 2);
+	decode.generation = 2;
+	decode.seq = 0;
+	feed_schema(&decode);
+	feed_schema(&first);
+	begin(&first, 0, 2);
+	run(&first, 1, 0, 0, 2);
+	feed_end(&first, 1, R3RING_END_FINISHED, 0, 2);
+	begin(&decode, 1, 2);
+	run(&decode, 9, 1, 0, 4);
+	got = finish(&decode, 1, 5);
+	assert_row(got, 1, 1, 1);
+	assert_all_missing(got, 2, 4);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_unseen,
+     an_attempt_between_two_that_were_seen_may_have_run_all_that_the_first_did_not)
+{
+	struct r3ring_assembled *got;
+
+	feed_schema(&first);
+	begin(&first, 0, 2);
+	run(&first, 1, 0, 0, 2);
+	run(&first, 2, 0, 2, 1);
+	preempt(&first, 0, 4);
+	gap(&first);
+	begin(&first, 2, 2);
+	run(&first, 9, 2, 0, 6);
+	got = finish(&first, 2, 7);
+	assert_row(got, 2, 2, 0);
+	assert_all_missing(got, 3, 6);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_unseen,
+     where_prompts_are_seen_to_count_what_was_kept_an_attempt_s_own_tokens_are_its)
+{
+	struct r3ring_assembled *got;
+
+	feed_schema(&first);
+	begin(&first, 1, 4);
+	run(&first, 9, 1, 0, 5);
+	preempt(&first, 1, 6);
+	begin(&first, 2, 6);
+	run(&first, 10, 2, 0, 6);
+	got = finish(&first, 2, 7);
+	assert_all_missing(got, 0, 4);
+	assert_row(got, 4, 9, 4);
+	assert_row(got, 5, 10, 5);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_unseen, tokens_that_were_kept_before_are_kept_by_an_attempt_that_nobody_ended)
+{
+	struct r3ring_assembled *got;
+
+	feed_schema(&first);
+	begin(&first, 0, 2);
+	run(&first, 1, 0, 0, 2);
+	run(&first, 2, 0, 2, 1);
+	preempt(&first, 0, 5);
+	begin(&first, 1, 2);
+	run(&first, 3, 1, 0, 5);
+	gap(&first);
+	begin(&first, 2, 2);
+	run(&first, 9, 2, 0, 6);
+	got = finish(&first, 2, 7);
+	assert_row(got, 2, 2, 0);
+	assert_row(got, 4, 3, 4);
+	assert_all_missing(got, 5, 6);
+	r3ring_assembled_free(got);
+}
+
+/* A new engine, whose first record says so, began before anybody told the end of what ran. */
+Test(assembler_unseen, an_attempt_that_a_generation_cut_off_may_have_run_on)
+{
+	struct r3ring_assembled *got;
+
+	feed_schema(&first);
+	begin(&first, 0, 2);
+	run(&first, 1, 0, 0, 2);
+	first.generation = 2;
+	first.seq = 0;
+	feed_schema(&first);
+	begin(&first, 1, 2);
+	run(&first, 1, 1, 0, 4);
+	got = finish(&first, 1, 5);
+	assert_all_missing(got, 2, 4);
+	r3ring_assembled_free(got);
+}
+
+/* ---- several ranks ---------------------------------------------------------- */
+
+static void two_ranks(struct r3ring_coordinate *of_first, struct r3ring_coordinate *of_second)
+{
+	*of_first = (struct r3ring_coordinate){0, 2};
+	*of_second = (struct r3ring_coordinate){1, 2};
+	feed_schema(&first);
+	feed_schema(&second);
+	begin(&first, 0, 2);
+	begin(&second, 0, 2);
+}
+
+Test(assembler_unseen, a_stage_that_saw_it_all_tells_what_an_attempt_did_not_run)
+{
+	struct r3ring_assembled *got;
+
+	second.first_layer = FEED_LAYERS;
+	two_ranks(&first.rank.pp, &second.rank.pp);
+	run(&first, 1, 0, 0, 2);
+	run(&second, 1, 0, 0, 2);
+	gap(&first);
+	preempt(&second, 0, 3);
+	for (int i = 0; i < 2; i++) {
+		begin(i ? &second : &first, 1, 2);
+		run(i ? &second : &first, 9, 1, 0, 4);
+	}
+	feed_end(&first, 2, R3RING_END_FINISHED, 1, 5);
+	got = finish(&second, 1, 5);
+	assert_row(got, 1, 1, 1);
+	assert_row(got, 2, 9, 2);
+	assert_row(got, 3, 9, 3);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_unseen, an_attempt_that_a_keyframe_names_no_more_may_have_run_on)
+{
+	struct r3ring_assembled *got;
+
+	second.first_layer = FEED_LAYERS;
+	two_ranks(&first.rank.pp, &second.rank.pp);
+	run(&first, 1, 0, 0, 2);
+	run(&second, 1, 0, 0, 2);
+	feed_keyframe(&first, 0);
+	gap(&second);
+	for (int i = 0; i < 2; i++) {
+		begin(i ? &second : &first, 1, 2);
+		run(i ? &second : &first, 9, 1, 0, 4);
+	}
+	feed_end(&first, 2, R3RING_END_FINISHED, 1, 5);
+	got = finish(&second, 1, 5);
+	assert_row(got, 1, 1, 1);
+	assert_all_missing(got, 2, 4);
+	r3ring_assembled_free(got);
+}
+
+/* A step of two rows, the first of which is the first shard's. */
+static void run_half(struct feed *on, uint64_t step, uint16_t attempt, uint32_t position)
+{
+	on->row_begin = on->rank.sp.index;
+	on->row_end = on->row_begin + 1;
+	run(on, step, attempt, position, 2);
+	on->row_begin = on->row_end = 0;
+}
+
+Test(assembler_unseen, a_shard_does_not_know_by_later_rows_of_the_other_s_that_it_ran_none)
+{
+	struct r3ring_assembled *got;
+
+	two_ranks(&first.rank.sp, &second.rank.sp);
+	run_half(&first, 1, 0, 0);
+	gap(&second); /* step 1 of it */
+	second.row_begin = second.row_end = 1;
+	run(&second, 2, 0, 2, 1);
+	second.row_begin = second.row_end = 0;
+	preempt(&first, 0, 2);
+	preempt(&second, 0, 2);
+	for (int i = 0; i < 2; i++) {
+		begin(i ? &second : &first, 1, 2);
+		run_half(i ? &second : &first, 9, 1, 0);
+	}
+	feed_end(&first, 2, R3RING_END_FINISHED, 1, 3);
+	got = finish(&second, 1, 3);
+	assert_row(got, 0, 1, 0);
+	assert_missing(got, 1, R3RING_MISSING_GAP);
+	r3ring_assembled_free(got);
+}
+
+/* An engine that only prefills, and one that decodes, of which attempt 0 was not seen. */
+Test(assembler_unseen, an_engine_that_came_late_may_have_run_an_attempt_that_another_did)
+{
+	const struct r3ring_assembler_options options = {.size = sizeof(options), .min_ends = 2};
+	struct r3ring_assembled *got;
+	struct feed decode;
+
+	close_channels();
+	feed_create(&first, &options);
+	decode = feed_channel(&first, "decode/0");
+	feed_schema(&first);
+	begin(&first, 0, 2);
+	run(&first, 1, 0, 0, 2);
+	feed_end(&first, 1, R3RING_END_FINISHED, 0, 2);
+	feed_schema(&decode);
+	gap(&decode);
+	begin(&decode, 1, 2);
+	run(&decode, 9, 1, 0, 4);
+	got = finish(&decode, 1, 5);
+	assert_row(got, 1, 1, 1);
+	assert_all_missing(got, 2, 4);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_unseen,
+     an_engine_that_never_told_of_a_request_may_have_run_its_part_where_it_lost_some)
+{
+	const struct r3ring_assembler_options options = {.size = sizeof(options), .min_ends = 2};
+	struct r3ring_assembled *got;
+	struct feed decode;
+
+	close_channels();
+	feed_create(&first, &options);
+	decode = feed_channel(&first, "decode/0");
+	feed_schema(&decode);
+	gap(&decode);
+	feed_schema(&first);
+	begin(&first, 0, 4);
+	run(&first, 1, 0, 0, 2);
+	preempt(&first, 0, 4);
+	begin(&first, 1, 4);
+	run(&first, 2, 1, 0, 4);
+	feed_end(&first, 2, R3RING_END_FINISHED, 1, 4);
+	r3ring_assembler_flush(first.assembler);
+	got = take(&first, "a");
+	assert_row(got, 1, 1, 1);
+	assert_missing(got, 2, R3RING_MISSING_GAP);
+	r3ring_assembled_free(got);
+}
+
+/* ---- the latest pass -------------------------------------------------------- */
+
+Test(assembler_unseen, an_earlier_attempt_does_not_stand_in_for_a_latest_pass_that_was_lost)
+{
+	struct r3ring_assembled *got;
+
+	close_channels();
+	open_with(R3RING_ROWS_LATEST);
+	feed_schema(&first);
+	begin(&first, 0, 4);
+	run(&first, 1, 0, 0, 4);
+	preempt(&first, 0, 5);
+	begin(&first, 1, 4);
+	gap(&first);
+	run(&first, 3, 1, 2, 3);
+	got = finish(&first, 1, 6);
+	assert_all_missing(got, 0, 2);
+	assert_row(got, 2, 3, 0);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_unseen, what_an_earlier_attempt_lost_takes_nothing_of_the_latest)
+{
+	struct r3ring_assembled *got;
+
+	close_channels();
+	open_with(R3RING_ROWS_LATEST);
+	prompt_then_gap();
+	begin(&first, 1, 4);
+	run(&first, 9, 1, 0, 9);
+	got = finish(&first, 1, 10);
+	for (uint32_t position = 0; position < 9; position++)
+		assert_row(got, position, 9, position);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_unseen, an_attempt_that_nobody_saw_may_have_run_the_latest_pass)
+{
+	struct r3ring_assembled *got;
+
+	close_channels();
+	open_with(R3RING_ROWS_LATEST);
+	feed_schema(&first);
+	begin(&first, 0, 4);
+	run(&first, 1, 0, 0, 4);
+	preempt(&first, 0, 5);
+	gap(&first);
+	begin(&first, 2, 4);
+	run(&first, 9, 2, 3, 2);
+	got = finish(&first, 2, 6);
+	assert_all_missing(got, 0, 3);
+	assert_row(got, 3, 9, 0);
+	r3ring_assembled_free(got);
+}
