@@ -12,6 +12,7 @@
  *	pool.c      blocks that windows and what is shown of them share
  *	maps.c      EPLB maps
  *	snapshot.c  reading; merging channels
+ *	in_force.c  reading: which EPLB map a load lies by
  *	figures.c   how even it is
  *
  * A layer is counted in a table; the sums of all steps with it on top go to a place that
@@ -320,6 +321,24 @@ void load_board_end_epoch(struct load_board *board);
 void load_board_show(struct r3ring_load *load, struct load_board *board);
 uint64_t load_board_bytes(const struct load_board *board);
 void load_board_free(struct load_board *board);
+
+/* What is asked for by who reads. */
+struct load_asking {
+	const struct r3ring_load *load;
+	uint32_t first, end; /* channels */
+	bool merged;
+	enum r3ring_load_over over;
+	uint64_t epoch;
+};
+
+/* snapshot.c */
+/* Returns 0 or -EINVAL (no such channel). */
+int load_asking_channels(struct load_asking *asking, uint32_t channel);
+/* A channel's present board, where it has no more than one to be read; NULL: none. */
+struct load_board *load_asking_board(const struct load_asking *asking, uint32_t channel);
+/* The layers of all that is to be read, in order, for the caller to free. Returns 0 or -ENOMEM. */
+int load_asking_layers(const struct load_asking *asking, struct r3ring_layer_entry **layer,
+		       uint32_t *layers);
 
 /* maps.c */
 int load_maps_take(struct r3ring_load *load, struct load_channel *channel,

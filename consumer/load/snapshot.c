@@ -24,15 +24,6 @@ struct r3ring_load_snapshot {
 	size_t capacity;                   /* of that piece, in doubles */
 };
 
-/* What is asked for. */
-struct asking {
-	const struct r3ring_load *load;
-	uint32_t first, end; /* channels */
-	bool merged;
-	enum r3ring_load_over over;
-	uint64_t epoch;
-};
-
 int r3ring_load_snapshot_create(struct r3ring_load_snapshot **snapshot)
 {
 	struct r3ring_load_snapshot *created = calloc(1, sizeof(*created));
@@ -60,7 +51,7 @@ const struct r3ring_load_info *r3ring_load_snapshot_info(
 
 /* ---- which channels ----------------------------------------------------------- */
 
-static int channels_of(struct asking *asking, uint32_t channel)
+int load_asking_channels(struct load_asking *asking, uint32_t channel)
 {
 	/* Pairs with the release in r3ring_load_channel(). */
 	uint32_t channels = r3ring_load_acquire_u32(&asking->load->channels);
@@ -73,14 +64,14 @@ static int channels_of(struct asking *asking, uint32_t channel)
 	return 0;
 }
 
-static bool has_ended(const struct asking *asking, uint32_t channel)
+static bool has_ended(const struct load_asking *asking, uint32_t channel)
 {
 	return r3ring_load_relaxed_u32(&asking->load->channel[channel]->ended);
 }
 
 /* The boards that are to be read of a channel: one, unless all that ever was is asked for.
  * Returns how many. */
-static uint32_t boards_of(const struct asking *asking, uint32_t channel,
+static uint32_t boards_of(const struct load_asking *asking, uint32_t channel,
 			  struct load_board *board[LOAD_BOARDS])
 {
 	const struct load_channel *one = asking->load->channel[channel];
@@ -98,8 +89,7 @@ static uint32_t boards_of(const struct asking *asking, uint32_t channel,
 	return board[0] != NULL;
 }
 
-/* Where there is no more than one. */
-static struct load_board *board_of(const struct asking *asking, uint32_t channel)
+struct load_board *load_asking_board(const struct load_asking *asking, uint32_t channel)
 {
 	struct load_board *board[LOAD_BOARDS];
 
@@ -130,7 +120,7 @@ struct part {
 };
 
 /* False when the image has nothing of what is asked for. */
-static bool part_of_image(const struct asking *asking, const struct load_image *image,
+static bool part_of_image(const struct load_asking *asking, const struct load_image *image,
 			  struct part *part)
 {
 	uint32_t i = asking->over == R3RING_LOAD_TIME;
@@ -199,9 +189,11 @@ static void add_now(struct r3ring_load_snapshot *snapshot, const struct load_str
 	if (snapshot->now == NOW_UNKNOWN || (!ended && snapshot->now == NOW_OF_ENDED)) {
 		info->to_ns = stretch->to_ns;
 		info->epoch = epoch;
+		info->epoch_oldest = epoch;
 	} else {
 		info->to_ns = info->to_ns < stretch->to_ns ? info->to_ns : stretch->to_ns;
-		info->epoch = info->epoch == epoch ? epoch : 0;
+		info->epoch = info->epoch > epoch ? info->epoch : epoch;
+		info->epoch_oldest = info->epoch_oldest < epoch ? info->epoch_oldest : epoch;
 	}
 	snapshot->now = ended ? NOW_OF_ENDED : NOW_OF_RUNNING;
 }
@@ -227,7 +219,7 @@ static uint64_t age_of(uint64_t ns)
 	return now > ns ? now - ns : 0;
 }
 
-static void fill_info(struct r3ring_load_snapshot *snapshot, const struct asking *asking,
+static void fill_info(struct r3ring_load_snapshot *snapshot, const struct load_asking *asking,
 		      const struct load_board *board)
 {
 	struct r3ring_load_info *info = &snapshot->info;
@@ -248,9 +240,8 @@ static void fill_info(struct r3ring_load_snapshot *snapshot, const struct asking
 
 /* ---- reading ------------------------------------------------------------------------- */
 
-/* The layers of all that is to be read, in order. */
-static int unite_layers(const struct asking *asking, struct r3ring_layer_entry **layer,
-			uint32_t *layers)
+int load_asking_layers(const struct load_asking *asking, struct r3ring_layer_entry **layer,
+		       uint32_t *layers)
 {
 	int r = 0;
 
@@ -286,7 +277,7 @@ static int make_room(struct r3ring_load_snapshot *snapshot, uint32_t experts)
 }
 
 /* @stretch: receives, on top of what it has, the board's. */
-static void add_board(const struct asking *asking, struct r3ring_load_snapshot *snapshot,
+static void add_board(const struct load_asking *asking, struct r3ring_load_snapshot *snapshot,
 		      struct load_board *board, struct load_stretch *stretch, uint64_t *epoch)
 {
 	struct load_image *image = image_enter(board);
@@ -306,7 +297,7 @@ static void add_board(const struct asking *asking, struct r3ring_load_snapshot *
 	hold_leave(&image->hold);
 }
 
-static void add_channel(const struct asking *asking, uint32_t channel,
+static void add_channel(const struct load_asking *asking, uint32_t channel,
 			struct r3ring_load_snapshot *snapshot, struct load_board *const *board,
 			uint32_t boards)
 {
@@ -321,10 +312,10 @@ static void add_channel(const struct asking *asking, uint32_t channel,
 	add_now(snapshot, &stretch, epoch, has_ended(asking, channel));
 }
 
-static int read_all(const struct asking *asking, struct r3ring_load_snapshot *snapshot)
+static int read_all(const struct load_asking *asking, struct r3ring_load_snapshot *snapshot)
 {
 	const struct load_board *any = NULL;
-	int r = unite_layers(asking, &snapshot->layer, &snapshot->layers);
+	int r = load_asking_layers(asking, &snapshot->layer, &snapshot->layers);
 
 	for (uint32_t i = asking->first; r == 0 && i < asking->end; i++) {
 		struct load_board *board[LOAD_BOARDS];
@@ -346,8 +337,8 @@ static int read_all(const struct asking *asking, struct r3ring_load_snapshot *sn
 int r3ring_load_read(const struct r3ring_load *load, uint32_t channel, enum r3ring_load_over over,
 		     uint64_t epoch, struct r3ring_load_snapshot *snapshot)
 {
-	struct asking asking = {.load = load, .over = over, .epoch = epoch};
-	int r = channels_of(&asking, channel);
+	struct load_asking asking = {.load = load, .over = over, .epoch = epoch};
+	int r = load_asking_channels(&asking, channel);
 
 	snapshot->info = (struct r3ring_load_info){0};
 	snapshot->now = NOW_UNKNOWN;
@@ -355,76 +346,4 @@ int r3ring_load_read(const struct r3ring_load *load, uint32_t channel, enum r3ri
 		       (over >= R3RING_LOAD_AVERAGE && epoch != R3RING_LOAD_ANY_EPOCH)))
 		r = -EINVAL;
 	return r < 0 ? r : read_all(&asking, snapshot);
-}
-
-/* ---- maps ----------------------------------------------------------------------------- */
-
-/* Copies the layers of a channel's map to where they are in @to, which is made by the first. */
-static int copy_map(const struct load_board *board, const struct r3ring_eplb_map *from,
-		    const struct r3ring_load_snapshot *layers, struct r3ring_eplb_map **to)
-{
-	size_t row = (size_t)from->experts * from->replicas;
-	int r = 0;
-
-	if (!*to)
-		r = r3ring_eplb_map_create(to, layers->layers, from->experts, from->replicas,
-					   from->physical, from->gpus, NULL);
-	if (r < 0)
-		return r;
-	if (row != (size_t)(*to)->experts * (*to)->replicas || (*to)->physical != from->physical ||
-	    (*to)->gpus != from->gpus)
-		return -EBADMSG;
-	(*to)->epoch = from->epoch;
-	for (uint32_t i = 0; i < from->layers; i++) {
-		uint32_t at = layers_find(layers->layer, layers->layers, &board->layer[i], i);
-
-		if (at < layers->layers)
-			memcpy((*to)->map + at * row, from->map + i * row,
-			       row * sizeof(*from->map));
-	}
-	return 0;
-}
-
-static int take_map(struct load_channel *channel, const struct load_board *board, uint64_t epoch,
-		    const struct r3ring_load_snapshot *layers, struct r3ring_eplb_map **to)
-{
-	int r = 0;
-
-	for (uint32_t i = 0; r == 0 && i < LOAD_MAPS; i++) {
-		struct load_map *one = &channel->map[i];
-
-		if (!hold_enter(&one->hold))
-			continue;
-		if (one->map && !r3ring_load_relaxed_u32(&one->former) &&
-		    one->map->epoch == epoch && one->map->layers == board->shape.layers)
-			r = copy_map(board, one->map, layers, to);
-		hold_leave(&one->hold);
-	}
-	return r;
-}
-
-int r3ring_load_map(const struct r3ring_load *load, uint32_t channel, uint64_t epoch,
-		    struct r3ring_eplb_map **map)
-{
-	struct asking asking = {.load = load};
-	struct r3ring_load_snapshot layers = {0};
-	struct r3ring_eplb_map *found = NULL;
-	int r = channels_of(&asking, channel);
-
-	if (r == 0)
-		r = unite_layers(&asking, &layers.layer, &layers.layers);
-	for (uint32_t i = asking.first; r == 0 && i < asking.end; i++) {
-		const struct load_board *board = board_of(&asking, i);
-
-		if (board)
-			r = take_map(load->channel[i], board, epoch, &layers, &found);
-	}
-	free(layers.layer);
-	if (r == 0 && (!found || r3ring_eplb_map_check(found, NULL) < 0))
-		r = -ENOENT;
-	if (r < 0)
-		r3ring_eplb_map_free(found);
-	else
-		*map = found;
-	return r;
 }

@@ -220,9 +220,12 @@ struct r3ring_load_info {
 						 * channel that is furthest behind, of those that
 						 * have not ended, or else of all */
 	uint64_t age_ns;                        /* since to_ns, at the time of reading */
-	uint64_t epoch; /* of the EPLB map that the newest step ran with, 0: none, or the merged
-			 * channels (that have not ended, or else all) differ */
+	uint64_t epoch; /* of the EPLB map that the newest step ran with, 0: none; merged: the
+			 * newest of a channel, of those that have not ended, or else of all.
+			 * r3ring_load_map_in_force() */
 	struct r3ring_load_accounts accounts;
+	uint64_t epoch_oldest; /* merged: the oldest of such a channel. Another one than `epoch`:
+				* one of them is behind, or ran nothing since the map changed */
 };
 
 struct r3ring_load_snapshot;
@@ -266,6 +269,7 @@ R3RING_API const struct r3ring_load_info *r3ring_load_snapshot_info(
  * The EPLB map of an epoch, as a copy that is the caller's (r3ring_eplb_map_free()): its
  * layers are those of the snapshot of that channel. For the load of physical experts and
  * GPUs give both to r3ring_eplb_project(). The newest four are kept. Any thread.
+ * r3ring_load_map_in_force() is for what runs now.
  *
  * @channel: index, or R3RING_LOAD_MERGED: the layers of all channels that have the epoch.
  *
@@ -274,6 +278,26 @@ R3RING_API const struct r3ring_load_info *r3ring_load_snapshot_info(
  */
 R3RING_API int r3ring_load_map(const struct r3ring_load *load, uint32_t channel, uint64_t epoch,
 			       struct r3ring_eplb_map **map);
+
+/*
+ * The EPLB map that a load lies by, as r3ring_load_map(): that of @epoch, or where it is not known
+ * whole the newest one before it that is. The ranks of an instance change maps with the same step,
+ * but are read at different moments, and one that runs nothing says nothing: the map of a merged
+ * load is the one that the newest step of any channel that has not ended ran with, for the visits
+ * of all of them. Layers that this map is not known of (pipeline stages tell of their own) are by
+ * the newest one before it of the same sizes that is. Experts in order are for where no map is
+ * known at all. Any thread.
+ *
+ * @channel: index, or R3RING_LOAD_MERGED.
+ * @epoch:   info->epoch of the load. Maps of later ones are known before a step runs with them.
+ * @map:     receives it, the caller's (r3ring_eplb_map_free()); its `epoch` is the newest that is
+ *           in it. Untouched on failure.
+ *
+ * Returns 0, -EINVAL (no such channel), -ENOENT (no map up to that epoch is known of all layers),
+ * -ENOMEM.
+ */
+R3RING_API int r3ring_load_map_in_force(const struct r3ring_load *load, uint32_t channel,
+					uint64_t epoch, struct r3ring_eplb_map **map);
 
 /* ---- figures ------------------------------------------------------------- */
 
