@@ -262,6 +262,7 @@ static int take_channel(void *context, uint32_t channel, const char *name)
 static void note_generation(struct follower *follower, uint32_t channel, uint64_t generation)
 {
 	struct heard *heard = &follower->heard[channel];
+	bool anew = heard->generation;
 
 	if (heard->generation == generation)
 		return;
@@ -270,7 +271,7 @@ static void note_generation(struct follower *follower, uint32_t channel, uint64_
 	if (channel < follower->channels)
 		follower->channel[channel].ended = false;
 	pthread_mutex_unlock(&follower->lock);
-	if (follower->hooks.generation)
+	if (anew && follower->hooks.generation)
 		follower->hooks.generation(follower->hooks.context);
 }
 

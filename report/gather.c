@@ -88,7 +88,7 @@ static void remember_map(struct gathering *g)
 
 	if (!report->epoch || (report->map && report->map->epoch == report->epoch))
 		return;
-	if (r3ring_load_map(report->load, R3RING_LOAD_MERGED, report->epoch, &map) < 0)
+	if (r3ring_load_map_in_force(report->load, R3RING_LOAD_MERGED, report->epoch, &map) < 0)
 		return;
 	r3ring_eplb_map_free(report->map);
 	report->map = map;

@@ -57,7 +57,7 @@ struct report {
 	uint32_t channels;
 	struct series series;                 /* counts of layers, in all and over time */
 	struct r3ring_load_accounts accounts; /* of all steps of that time */
-	uint64_t epoch; /* of the newest step's EPLB map, 0: none, or channels differ */
+	uint64_t epoch;              /* of the newest step's EPLB map of any channel, 0: none */
 	struct r3ring_eplb_map *map; /* the newest that was captured whole; NULL: none */
 	struct r3ring_load *load;
 	struct report_coverage coverage;

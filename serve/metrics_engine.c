@@ -21,6 +21,13 @@ struct layer_figures {
 	double gpus; /* max/mean; 0: not known */
 };
 
+/* What `gpus` is by. */
+enum placement {
+	PLACEMENT_UNKNOWN,
+	PLACEMENT_ASSUMED, /* experts in order over the GPUs: no EPLB map is known */
+	PLACEMENT_MAP,
+};
+
 /* What an engine is told with; without load, or once it has ended, of no layers. */
 struct engine {
 	struct served *served;
@@ -30,6 +37,9 @@ struct engine {
 	double age_s;                /* of the load's newest step; below 0: none */
 	struct layer_figures *layer; /* [layers] */
 	uint32_t layers;
+	enum placement placement;
+	uint64_t map_epoch; /* PLACEMENT_MAP: of the map */
+	bool epochs_differ; /* ranks' newest steps ran with different maps */
 };
 
 /* ---- figures ------------------------------------------------------------------------ */
@@ -72,19 +82,30 @@ static void name_layer(struct layer_figures *layer, const struct r3ring_layer_en
 		 entry->kind == R3RING_LAYER_MTP ? "mtp" : "", entry->layer_id);
 }
 
-/* By the map that the newest step ran with; without one, experts in order over the GPUs. */
-static void measure_gpus(struct engine *engine, const struct r3ring_load_info *info)
+/* Experts in order over the GPUs only where no map is known at all. */
+static struct r3ring_eplb_map *find_map(struct engine *engine, const struct r3ring_load_info *info)
 {
-	const struct r3ring_load *load = engine->model->load;
-	double *ratio = calloc(info->layers, sizeof(*ratio));
 	struct r3ring_eplb_map *map = NULL;
-	struct r3ring_eplb_balance balance;
 	uint32_t gpus = served_gpus(engine->served);
 
-	if (info->epoch)
-		r3ring_load_map(load, R3RING_LOAD_MERGED, info->epoch, &map);
-	if (!map && gpus > 1)
+	engine->epochs_differ = info->epoch != info->epoch_oldest;
+	r3ring_load_map_in_force(engine->model->load, R3RING_LOAD_MERGED, info->epoch, &map);
+	if (map) {
+		engine->placement = PLACEMENT_MAP;
+		engine->map_epoch = map->epoch;
+	} else if (gpus > 1) {
 		r3ring_eplb_map_plain(&map, info->layers, info->experts, gpus, NULL);
+		engine->placement = map ? PLACEMENT_ASSUMED : PLACEMENT_UNKNOWN;
+	}
+	return map;
+}
+
+static void measure_gpus(struct engine *engine, const struct r3ring_load_info *info)
+{
+	double *ratio = calloc(info->layers, sizeof(*ratio));
+	struct r3ring_eplb_map *map = find_map(engine, info);
+	struct r3ring_eplb_balance balance;
+
 	if (map && ratio && map->layers == info->layers && map->experts == info->experts &&
 	    r3ring_eplb_evaluate(map, info->counts, &balance, ratio) == 0)
 		for (uint32_t i = 0; i < info->layers; i++)
@@ -295,6 +316,33 @@ static void tell_layers(FILE *out, const struct engine *engines, uint32_t count)
 	}
 }
 
+/* What the ratios of GPUs are by. */
+static void tell_placement(FILE *out, const struct engine *engines, uint32_t count)
+{
+	metric_begin(out, "r3ring_placement_assumed", METRIC_GAUGE,
+		     "1: no EPLB map is known, experts in order over the GPUs are assumed; 0: by a "
+		     "map.");
+	for (const struct engine *engine = engines; engine < engines + count; engine++)
+		if (engine->placement != PLACEMENT_UNKNOWN)
+			metric_count(out, "r3ring_placement_assumed",
+				     METRIC_LABELS({"engine", served_name(engine->served)}),
+				     engine->placement == PLACEMENT_ASSUMED);
+	metric_begin(out, "r3ring_eplb_epoch", METRIC_GAUGE,
+		     "Epoch of the EPLB map that the load of GPUs is by.");
+	for (const struct engine *engine = engines; engine < engines + count; engine++)
+		if (engine->placement == PLACEMENT_MAP)
+			metric_count(out, "r3ring_eplb_epoch",
+				     METRIC_LABELS({"engine", served_name(engine->served)}),
+				     engine->map_epoch);
+	metric_begin(out, "r3ring_eplb_epochs_differ", METRIC_GAUGE,
+		     "1: the newest steps of the engine's ranks ran with different EPLB maps.");
+	for (const struct engine *engine = engines; engine < engines + count; engine++)
+		if (engine->layers)
+			metric_count(out, "r3ring_eplb_epochs_differ",
+				     METRIC_LABELS({"engine", served_name(engine->served)}),
+				     engine->epochs_differ);
+}
+
 static void tell_latency(FILE *out, const struct engine *engine)
 {
 	const char *name = served_name(engine->served);
@@ -332,6 +380,7 @@ int metrics_of_engines(FILE *out, struct served *const *served, uint32_t count)
 		tell_lost(out, engines, count);
 		tell_signatures(out, engines, count);
 		tell_layers(out, engines, count);
+		tell_placement(out, engines, count);
 		metric_begin(out, "r3ring_load_latency_seconds", METRIC_HISTOGRAM,
 			     "From a step's end in the ring to the load that has it.");
 		for (const struct engine *engine = engines; engine < engines + count; engine++)

@@ -33,14 +33,12 @@ static int64_t time_ms(void)
 	return (int64_t)(clock_real_ns() / NS_PER_MS);
 }
 
-/* By the map that the newest step ran with. */
 static struct gpus *measure_gpus(const struct engine *engine, const struct r3ring_load_info *info)
 {
 	struct r3ring_eplb_map *map = NULL;
 	struct gpus *gpus;
 
-	if (info->epoch)
-		r3ring_load_map(engine->model->load, R3RING_LOAD_MERGED, info->epoch, &map);
+	r3ring_load_map_in_force(engine->model->load, R3RING_LOAD_MERGED, info->epoch, &map);
 	gpus = gpus_measure(map, info);
 	r3ring_eplb_map_free(map);
 	return gpus;

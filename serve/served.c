@@ -27,6 +27,8 @@ struct served {
 	/* The follower's thread's own: */
 	uint64_t expired_ns; /* when it last looked for reservations that outlived their time */
 	uint64_t epoch;      /* of the newest map that it gave the book */
+	uint64_t step_epoch; /* of the newest one that a step ran with */
+	bool map_due;        /* such a step, or a map, came since it looked for what to give */
 	uint64_t opened_ns;
 	struct ending *endings; /* requests of which an end was told while others of the id ran */
 	struct latency latency; /* read by others */
@@ -54,13 +56,12 @@ enum served_state served_state(const struct served *served)
 
 /* ---- the book ------------------------------------------------------------- */
 
-/* The map that the newest step ran with; NULL without one. */
+/* NULL where none is known at all. */
 static struct r3ring_eplb_map *newest_map(const struct engine_model *model, uint64_t epoch)
 {
 	struct r3ring_eplb_map *map = NULL;
 
-	if (epoch)
-		r3ring_load_map(model->load, R3RING_LOAD_MERGED, epoch, &map);
+	r3ring_load_map_in_force(model->load, R3RING_LOAD_MERGED, epoch, &map);
 	return map;
 }
 
@@ -70,7 +71,8 @@ static int check_known(const struct served *served, uint32_t gpus, struct r3ring
 		return r3ring_error_set(
 			err, -EINVAL,
 			"%s: how many GPUs it has is not known: its ranks tell of no "
-			"expert parallelism and no EPLB map; say so with --gpus",
+			"expert parallelism, and no EPLB map that a step ran with is known; say so "
+			"with --gpus",
 			served_name(served));
 	if (!served->capacity)
 		return r3ring_error_set(err, -EINVAL,
@@ -274,22 +276,28 @@ static void tell_book(struct served *served, const struct r3ring_requests *names
 	engine_model_put(model);
 }
 
-/* A map may be told in several records, and comes into force with a step. */
-static void take_map(struct served *served, uint64_t epoch)
+/* A map may be told in several records, and comes into force with a step of whichever rank. */
+static void note_map(struct served *served, const struct r3ring_record *record)
 {
-	struct engine_model *model;
-	struct r3ring_book *book;
-	struct r3ring_eplb_map *map;
-
-	if (epoch <= served->epoch)
+	if (record->type == R3RING_EPLB)
+		served->map_due = true;
+	if (record->type != R3RING_STEP || record->u.step.head.eplb_epoch <= served->step_epoch)
 		return;
-	model = follower_model(served->follower);
-	book = served_made_book(served, model);
-	map = book ? newest_map(model, epoch) : NULL;
-	if (map) {
-		r3ring_book_map(book, map, NULL);
-		served->epoch = epoch;
-	}
+	served->step_epoch = record->u.step.head.eplb_epoch;
+	served->map_due = true;
+}
+
+/* Of what is due, until there is a book to take it. */
+static void give_map(struct served *served)
+{
+	struct engine_model *model = follower_model(served->follower);
+	struct r3ring_book *book = served_made_book(served, model);
+	struct r3ring_eplb_map *map = book ? newest_map(model, served->step_epoch) : NULL;
+
+	if (book)
+		served->map_due = false;
+	if (map && map->epoch >= served->epoch && r3ring_book_map(book, map, NULL) == 0)
+		served->epoch = map->epoch;
 	r3ring_eplb_map_free(map);
 	engine_model_put(model);
 }
@@ -314,6 +322,7 @@ static void begin_anew(void *context)
 		r3ring_book_forget_epoch(book);
 	engine_model_put(model);
 	served->epoch = 0;
+	served->step_epoch = 0;
 }
 
 /* What was reserved goes with the model that it was foretold by, and is held by nobody. */
@@ -331,6 +340,7 @@ static void note_change(void *context, const struct engine_model *former,
 	memcpy(change.former, former->name, sizeof(change.former));
 	memcpy(change.now, now->name, sizeof(change.now));
 	served->epoch = 0;
+	served->step_epoch = 0;
 	pthread_mutex_lock(&served->lock);
 	served->change = change;
 	pthread_mutex_unlock(&served->lock);
@@ -347,8 +357,9 @@ static void take_record(void *context, const struct r3ring_requests *names,
 	tell_book(served, names, record);
 	if (record->type == R3RING_STEP_END)
 		note_latency(served, record->u.step_end.head.publish_ns);
-	if (record->type == R3RING_STEP)
-		take_map(served, record->u.step.head.eplb_epoch);
+	note_map(served, record);
+	if (served->map_due && (record->type == R3RING_STEP || record->type == R3RING_EPLB))
+		give_map(served);
 }
 
 /* Whoever reserved there has to go elsewhere, and what runs there next has promised nothing. */

@@ -80,12 +80,13 @@ json_t *load_json(const struct r3ring_load_info *info, bool counts)
 
 	for (uint32_t layer = 0; layer < info->layers; layer++)
 		json_array_append_new(layers, layer_of(info, layer, counts));
-	return json_pack("{s:i, s:i, s:i, s:o, s:b, s:f, s:o, s:f, s:o, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:i, s:i, s:i, s:o, s:b, s:f, s:o, s:b, s:f, s:o, s:o, s:o, s:o, s:o}",
 			 "channels", (int)info->channels, "experts", (int)info->experts, "top_k",
 			 (int)info->top_k, "steps", json_u64(info->steps), "window_cut",
 			 info->window_cut, "window_ms", window_ms(info), "epoch",
-			 json_u64(info->epoch), "age_ms", (double)info->age_ns / NS_PER_MS,
-			 "cells_counted", json_u64(info->accounts.counted), "cells_left_out",
+			 json_u64(info->epoch), "epochs_differ", info->epoch != info->epoch_oldest,
+			 "age_ms", (double)info->age_ns / NS_PER_MS, "cells_counted",
+			 json_u64(info->accounts.counted), "cells_left_out",
 			 load_json_left_out(&info->accounts), "cells_lost",
 			 load_json_losses(&info->accounts), "gaps", json_u64(info->accounts.gaps),
 			 "layers", layers);

@@ -86,12 +86,13 @@ json_t *plan_json(const struct plan_options *options, const struct plan *plan)
 {
 	const struct r3ring_load_info *info = plan->info;
 	json_t *report = json_pack(
-		"{s:s s:i s:i s:i s:o s:b s:o s:o s:o s:o}",
+		"{s:s s:i s:i s:i s:o s:b s:b s:o s:o s:o s:o}",
 		options->instance ? "instance" : "archive",
 		options->instance ? options->instance : options->archive, "channels",
 		(int)info->channels, "layers", (int)info->layers, "experts", (int)info->experts,
-		"steps", json_u64(info->steps), "window_cut", info->window_cut, "accounts",
-		json_accounts(&info->accounts), "today", json_today(plan), "planned",
+		"steps", json_u64(info->steps), "window_cut", info->window_cut, "epochs_differ",
+		info->epoch != info->epoch_oldest, "accounts", json_accounts(&info->accounts),
+		"today", json_today(plan), "planned",
 		json_balance(plan->placing.next, &plan->placing.balance_next,
 			     plan->placing.ratio_next),
 		"map", plan_json_map(&options->place, plan));

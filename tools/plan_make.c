@@ -8,12 +8,10 @@ int plan_make(const struct r3ring_load *load, const struct r3ring_eplb_options *
 	      struct plan *plan, struct r3ring_error *err)
 {
 	struct r3ring_eplb_map *captured = NULL;
-	int r = plan->info->epoch
-			? r3ring_load_map(load, R3RING_LOAD_MERGED, plan->info->epoch, &captured)
-			: 0;
+	int r = r3ring_load_map_in_force(load, R3RING_LOAD_MERGED, plan->info->epoch, &captured);
 
 	/* A map that is not whole is none. */
-	if (r < 0 && r != -ENOENT && r != -EBADMSG)
+	if (r < 0 && r != -ENOENT)
 		return r;
 	return placing_make(&plan->placing, captured, plan->info, place, err);
 }

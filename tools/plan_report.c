@@ -49,14 +49,19 @@ static void print_balance(const struct plan *plan, const char *which,
 static void print_today(const struct plan *plan)
 {
 	const struct r3ring_eplb_map *today = plan->placing.today;
-	char what[40] = "in order, assumed";
+	const struct r3ring_load_info *info = plan->info;
+	char what[96] = "in order, assumed";
 
 	if (!today) {
 		puts("today           ?     ?  no map was captured, and the GPUs do not divide the "
 		     "experts");
 		return;
 	}
-	if (plan->placing.captured)
+	if (plan->placing.captured && info->epoch != info->epoch_oldest)
+		snprintf(what, sizeof(what),
+			 "map of epoch %" PRIu64 ", ranks at %" PRIu64 " to %" PRIu64, today->epoch,
+			 info->epoch_oldest, info->epoch);
+	else if (plan->placing.captured)
 		snprintf(what, sizeof(what), "map of epoch %" PRIu64, today->epoch);
 	print_balance(plan, "today", today, &plan->placing.balance_today, what);
 }

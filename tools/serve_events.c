@@ -32,8 +32,7 @@ struct events {
 	bool sum;                   /* all since the stream began */
 	struct r3ring_load_snapshot *snapshot;
 	struct since *since; /* what was counted since the stream began, if that is asked for */
-	struct r3ring_eplb_map *map;
-	uint64_t told_ns; /* of the newest step that was told */
+	uint64_t told_ns;    /* of the newest step that was told */
 	uint64_t sequence;
 	uint64_t history;            /* newest frame of the past that was told */
 	struct daemon_picture *told; /* of the daemon, newest; NULL: none yet */
@@ -52,7 +51,6 @@ static void free_events(void *context)
 
 	r3ring_load_snapshot_free(events->snapshot);
 	since_destroy(events->since);
-	r3ring_eplb_map_free(events->map);
 	daemon_picture_put(events->told);
 	engine_model_put(events->model);
 	free(events);
@@ -91,25 +89,17 @@ static void add_state(const struct events *events, json_t *data)
 
 /* ---- GPUs ----------------------------------------------------------------- */
 
-/* The map that the newest step ran with; NULL where none is known. */
-static const struct r3ring_eplb_map *map_of(struct events *events,
-					    const struct r3ring_load_info *info)
+static json_t *gpus_of(const struct events *events, const struct r3ring_load_info *info)
 {
-	if (events->map && events->map->epoch == info->epoch && events->map->layers == info->layers)
-		return events->map;
-	r3ring_eplb_map_free(events->map);
-	events->map = NULL;
-	if (info->epoch)
-		r3ring_load_map(events->model->load, events->channel, info->epoch, &events->map);
-	return events->map;
-}
+	struct r3ring_eplb_map *map = NULL;
+	struct gpus *gpus;
+	json_t *told;
 
-static json_t *gpus_of(struct events *events, const struct r3ring_load_info *info)
-{
-	struct gpus *gpus = gpus_measure(map_of(events, info), info);
-	json_t *told = frame_of_gpus(gpus);
-
+	r3ring_load_map_in_force(events->model->load, events->channel, info->epoch, &map);
+	gpus = gpus_measure(map, info);
+	told = frame_of_gpus(gpus);
 	free(gpus);
+	r3ring_eplb_map_free(map);
 	return told;
 }
 
@@ -128,11 +118,9 @@ static void take_model(struct events *events)
 		return;
 	}
 	since_destroy(events->since);
-	r3ring_eplb_map_free(events->map);
 	engine_model_put(events->model);
 	events->model = model;
 	events->since = since;
-	events->map = NULL;
 	events->told_ns = 0;
 }
 

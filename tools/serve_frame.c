@@ -74,12 +74,13 @@ json_t *frame_of_load(const struct r3ring_load_info *info)
 	text = text_of(bytes, count);
 	free(bytes);
 	return json_pack(
-		"{s:i, s:o, s:i, s:i, s:o, s:f, s:o, s:f, s:o, s:o, s:o, s:s, s:f, s:o}",
+		"{s:i, s:o, s:i, s:i, s:o, s:f, s:o, s:b, s:f, s:o, s:o, s:o, s:s, s:f, s:o}",
 		"channels", (int)info->channels, "layers", layers, "experts", (int)info->experts,
 		"top_k", (int)info->top_k, "steps", json_u64(info->steps), "rows", rows, "epoch",
-		json_u64(info->epoch), "age_ms", (double)info->age_ns / NS_PER_MS, "cells_counted",
-		json_u64(info->accounts.counted), "lost", load_json_losses(&info->accounts), "gaps",
-		json_u64(info->accounts.gaps), "code", code, "unit", unit, "counts", text);
+		json_u64(info->epoch), "epochs_differ", info->epoch != info->epoch_oldest, "age_ms",
+		(double)info->age_ns / NS_PER_MS, "cells_counted", json_u64(info->accounts.counted),
+		"lost", load_json_losses(&info->accounts), "gaps", json_u64(info->accounts.gaps),
+		"code", code, "unit", unit, "counts", text);
 }
 
 json_t *frame_of_gpus(const struct gpus *gpus)

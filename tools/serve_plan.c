@@ -46,7 +46,7 @@ static void complete(const struct r3ring_load *load, const struct r3ring_load_in
 {
 	struct r3ring_eplb_map *map = NULL;
 
-	if (info->epoch && r3ring_load_map(load, R3RING_LOAD_MERGED, info->epoch, &map) == 0) {
+	if (r3ring_load_map_in_force(load, R3RING_LOAD_MERGED, info->epoch, &map) == 0) {
 		if (!wanted->gpus)
 			wanted->gpus = map->gpus;
 		if (!wanted->replicas)
@@ -62,12 +62,16 @@ static bool check(const struct wanted *wanted, const struct r3ring_load_info *in
 
 	if (!wanted->gpus)
 		http_refuse(answer, MHD_HTTP_BAD_REQUEST,
-			    "how many GPUs? neither an EPLB map nor the ranks tell: say so with "
+			    "how many GPUs? no EPLB map that a step ran with is known, and the "
+			    "ranks do not "
+			    "tell: say so with "
 			    "\"gpus\", or start r3ring serve with --gpus");
 	else if (!wanted->replicas)
-		http_refuse(answer, MHD_HTTP_BAD_REQUEST,
-			    "how many physical experts of a layer? no EPLB map tells: say so with "
-			    "\"replicas\"");
+		http_refuse(
+			answer, MHD_HTTP_BAD_REQUEST,
+			"how many physical experts of a layer? no EPLB map that a step ran with is "
+			"known: say so with "
+			"\"replicas\"");
 	else if (wanted->replicas > most)
 		http_refuse(answer, MHD_HTTP_BAD_REQUEST,
 			    "\"replicas\" is at most %u for each of the %u experts",

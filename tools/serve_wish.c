@@ -188,14 +188,17 @@ struct r3ring_demand *wish_demand(struct wish *wish, struct http_answer *answer)
 {
 	struct r3ring_load_snapshot *snapshot = NULL;
 	struct r3ring_demand *demand = NULL;
+	const struct r3ring_load_info *info;
 	int r = r3ring_load_snapshot_create(&snapshot);
 
 	if (r == 0)
 		r = r3ring_load_read(wish->model->load, R3RING_LOAD_MERGED, R3RING_LOAD_STEPS,
 				     R3RING_LOAD_ANY_EPOCH, snapshot);
-	wish->age_ms = r ? -1 : (double)r3ring_load_snapshot_info(snapshot)->age_ns / NS_PER_MS;
+	info = snapshot ? r3ring_load_snapshot_info(snapshot) : NULL;
+	wish->age_ms = r ? -1 : (double)info->age_ns / NS_PER_MS;
+	wish->epochs_differ = r == 0 && info->epoch != info->epoch_oldest;
 	if (r == 0)
-		r = make_demand(wish, r3ring_load_snapshot_info(snapshot), &demand);
+		r = make_demand(wish, info, &demand);
 	else if (r == -ENODATA)
 		r = -EAGAIN;
 	r3ring_load_snapshot_free(snapshot);
@@ -215,9 +218,10 @@ json_t *wish_visits(int64_t units)
 
 json_t *wish_tightest(const struct wish *wish, const struct r3ring_reserve_answer *answer)
 {
-	return json_pack("{s:i, s:i, s:i, s:o, s:f, s:o}", "layer",
+	return json_pack("{s:i, s:i, s:i, s:o, s:f, s:o, s:b, s:b}", "layer",
 			 (int)served_layer(wish->model, answer->layer), "gpu", (int)answer->gpu,
 			 "expert", (int)answer->expert, "margin", wish_visits(answer->margin),
 			 "evidence_age_ms", (double)answer->evidence_age_ns / NS_PER_MS, "epoch",
-			 json_u64(answer->epoch));
+			 json_u64(answer->epoch), "assumed", answer->epoch == 0, "epochs_differ",
+			 wish->epochs_differ);
 }

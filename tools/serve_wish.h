@@ -15,6 +15,7 @@ struct wish {
 	struct r3ring_labels labels;
 	uint64_t tokens;
 	double age_ms; /* of the newest step of its load, once a demand was made; below 0: none */
+	bool epochs_differ; /* likewise: its ranks' newest steps ran with different EPLB maps */
 };
 
 /* What wish_read() takes of a body. */

@@ -108,14 +108,20 @@ void top_draw_hottest(const struct top_frame *frame, struct grid *grid, uint32_t
 
 void top_draw_gpus(const struct top_frame *frame, struct grid *grid, uint32_t row)
 {
+	const struct r3ring_load_info *info = &frame->load->info;
 	const struct gpus *gpus = frame->load->gpus;
 	char ratio[16];
-	uint32_t column = grid_print(grid, row, 0, gpus_uneven(gpus) ? GRID_WARN : GRID_PLAIN,
-				     "%" PRIu32 " GPUs, map %" PRIu64 ": worst layer %" PRId32
-				     " %s on GPU %" PRIu32 "; by GPU:",
-				     gpus->count, gpus->epoch, gpus->worst_layer,
-				     top_ratio(ratio, gpus->worst), gpus->worst_gpu);
+	enum grid_style style = gpus_uneven(gpus) ? GRID_WARN : GRID_PLAIN;
+	uint32_t column = grid_print(grid, row, 0, style, "%" PRIu32 " GPUs, map %" PRIu64,
+				     gpus->count, gpus->epoch);
 
+	if (info->epoch != info->epoch_oldest)
+		column = grid_print(grid, row, column, GRID_WARN,
+				    " (ranks at %" PRIu64 " to %" PRIu64 ")", info->epoch_oldest,
+				    info->epoch);
+	column = grid_print(grid, row, column, style,
+			    ": worst layer %" PRId32 " %s on GPU %" PRIu32 "; by GPU:",
+			    gpus->worst_layer, top_ratio(ratio, gpus->worst), gpus->worst_gpu);
 	for (uint32_t i = 0; i < gpus->count; i++) {
 		uint32_t left = gpus->count - i - 1;
 		char more[16] = "";

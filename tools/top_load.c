@@ -104,8 +104,7 @@ static struct top_load *finish(const struct r3ring_load *load, uint32_t channel,
 	struct r3ring_eplb_map *map = NULL;
 	struct top_load *made;
 
-	if (info->epoch)
-		r3ring_load_map(load, channel, info->epoch, &map);
+	r3ring_load_map_in_force(load, channel, info->epoch, &map);
 	made = top_load_of(info, window, map);
 	r3ring_eplb_map_free(map);
 	return made;

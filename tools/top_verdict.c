@@ -111,13 +111,19 @@ static uint32_t count_uneven(const struct top_load *load)
 	return count;
 }
 
-static void add_gpus(const struct gpus *gpus, struct flow *flow)
+/* Of an engine that announces maps; another one has none to miss. */
+static void add_gpus(const struct top_load *load, struct flow *flow)
 {
+	const struct gpus *gpus = load->gpus;
 	char ratio[16];
 
-	if (!gpus)
+	if (!gpus && !load->info.epoch)
 		return;
 	flow_clause(flow);
+	if (!gpus) {
+		flow_add(flow, GRID_FAINT, "GPUs: map %" PRIu64 " not known", load->info.epoch);
+		return;
+	}
 	top_ratio(ratio, gpus->worst);
 	if (gpus_uneven(gpus))
 		flow_add(flow, GRID_WARN, "GPUs UNEVEN: %s", ratio);
@@ -125,6 +131,9 @@ static void add_gpus(const struct gpus *gpus, struct flow *flow)
 		flow_add(flow, GRID_FAINT, "GPUs: too few tokens");
 	else
 		flow_add(flow, GRID_GOOD, "GPUs even: %s", ratio);
+	if (load->info.epoch != load->info.epoch_oldest)
+		flow_add(flow, GRID_WARN, "(ranks at maps %" PRIu64 " to %" PRIu64 ")",
+			 load->info.epoch_oldest, load->info.epoch);
 }
 
 static void add_uneven(const struct top_load *load, uint32_t uneven, struct flow *flow)
@@ -216,7 +225,7 @@ static void add_balance(const struct top_frame *frame, struct flow *flow)
 	if (past)
 		flow_add(flow, GRID_WARN, "%s (%s):", past, age);
 	add_layers(load, flow);
-	add_gpus(load->gpus, flow);
+	add_gpus(load, flow);
 }
 
 void top_verdict(const struct top_frame *frame, struct flow *flow)

@@ -105,7 +105,7 @@ function refresh() {
 		number(shown);
 		judgeBalance(shown.balance, shown.experts, thresholdOf(), shown.gpus);
 		fillBalance(shown.balance, shown.experts, thresholdOf());
-		fillGpus(shown.gpus, state.past !== null);
+		fillGpus(shown.gpus, state.past !== null, shown.epochs_differ);
 	}
 }
 

@@ -16,7 +16,7 @@ function fillBalance(balance, experts, threshold) {
 	}), 'no layer yet');
 }
 
-function fillGpus(gpus, past) {
+function fillGpus(gpus, past, differ) {
 	if (!gpus) {
 		byId('gpus-says').className = 'note';
 		setNote('gpus-says', `No EPLB map ${past ? 'was known then' : 'is known'}, so nobody can say which GPU an expert is on.`);
@@ -26,7 +26,7 @@ function fillGpus(gpus, past) {
 	const most = Math.max(...gpus.load, 1);
 
 	byId('gpus-says').className = gpus.uneven ? 'note warn' : 'note';
-	setNote('gpus-says', `EPLB map ${gpus.epoch}${gpus.uneven ? ', out of balance' : ''}. The slowest GPU of each layer decides: worst is ` +
+	setNote('gpus-says', `EPLB map ${gpus.epoch}${differ ? ', the newest of a rank: the newest steps of others ran with earlier ones' : ''}${gpus.uneven ? ', out of balance' : ''}. The slowest GPU of each layer decides: worst is ` +
 		`layer ${gpus.worst_layer}, GPU ${gpus.worst_gpu}, ${asTimes(gpus.worst)} its mean; ` +
 		`${asTimes(gpus.average)} on average.`);
 	return fillTable('gpus', gpus.load.map((load, gpu) => [String(gpu),
