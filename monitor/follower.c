@@ -45,7 +45,8 @@ struct followed {
 	char name[128];
 	int load; /* its index there, or why it has none */
 	bool ended;
-	bool other_model; /* than the one that is counted now */
+	bool other_model;                      /* than the one that is counted now */
+	char model[R3RING_MODEL_NAME_MAX + 1]; /* as its newest schema says */
 };
 
 /* ---- models --------------------------------------------------------------- */
@@ -182,6 +183,15 @@ static void replace_model(struct follower *follower)
 	engine_model_put(former);
 }
 
+static void note_name(struct follower *follower, uint32_t channel, const char *model)
+{
+	pthread_mutex_lock(&follower->lock);
+	if (channel < follower->channels)
+		snprintf(follower->channel[channel].model, sizeof(follower->channel->model), "%s",
+			 model);
+	pthread_mutex_unlock(&follower->lock);
+}
+
 /* It is told apart before anything is fed: what it had in the other model has ended. */
 static void take_schema(struct follower *follower, uint32_t channel,
 			const struct r3ring_record *schema)
@@ -190,6 +200,7 @@ static void take_schema(struct follower *follower, uint32_t channel,
 	struct engine_model *model = counts == COUNTS_NEXT ? follower->next : follower->now;
 	bool noted;
 
+	note_name(follower, channel, schema->u.schema.head.model);
 	if (counts != follower->heard[channel].counts)
 		end_load(follower, channel);
 	count_in(follower, channel, counts);
@@ -453,6 +464,11 @@ bool follower_counts(struct follower *follower, const struct engine_model *model
 	return now;
 }
 
+static bool is_left_out(const struct followed *channel)
+{
+	return channel->other_model && !channel->ended;
+}
+
 void follower_get_status(struct follower *follower, struct follower_status *status)
 {
 	*status = (struct follower_status){0};
@@ -463,8 +479,7 @@ void follower_get_status(struct follower *follower, struct follower_status *stat
 	status->models = follower->now->number + 1;
 	memcpy(status->model, follower->now->name, sizeof(status->model));
 	for (uint32_t i = 0; i < follower->channels; i++)
-		status->other_model |= follower->channel[i].other_model &&
-				       !follower->channel[i].ended;
+		status->other_model |= is_left_out(&follower->channel[i]);
 	status->signatures = follower->signatures_stats;
 	add_signatures(&status->signatures, &follower->signatures_before);
 	pthread_mutex_unlock(&follower->lock);
@@ -486,6 +501,30 @@ bool follower_channel_ended(struct follower *follower, uint32_t channel)
 	ended = channel < follower->channels && follower->channel[channel].ended;
 	pthread_mutex_unlock(&follower->lock);
 	return ended;
+}
+
+int follower_left_out(struct follower *follower, struct follower_left_out **list)
+{
+	struct follower_left_out *made;
+	int count = 0;
+
+	*list = NULL;
+	pthread_mutex_lock(&follower->lock);
+	made = calloc(follower->channels + 1, sizeof(*made));
+	for (uint32_t i = 0; made && i < follower->channels; i++) {
+		const struct followed *channel = &follower->channel[i];
+
+		if (!is_left_out(channel))
+			continue;
+		memcpy(made[count].channel, channel->name, sizeof(channel->name));
+		memcpy(made[count++].model, channel->model, sizeof(channel->model));
+	}
+	pthread_mutex_unlock(&follower->lock);
+	if (made && count)
+		*list = made;
+	else
+		free(made);
+	return made ? count : -ENOMEM;
 }
 
 bool follower_runs(struct follower *follower, const char *id)

@@ -93,6 +93,16 @@ void follower_channel_name(struct follower *follower, uint32_t channel, char nam
  * aside, which run what others do. Only in hooks. */
 bool follower_runs(struct follower *follower, const char *id);
 
+/* A channel that runs and is left out of what is counted: it is of another model. */
+struct follower_left_out {
+	char channel[128];
+	char model[R3RING_MODEL_NAME_MAX + 1];
+};
+
+/* Lists them: *@list is the caller's, to be freed; NULL where there are none. Returns how many, or
+ * -ENOMEM. Any thread. */
+int follower_left_out(struct follower *follower, struct follower_left_out **list);
+
 /* Index of a channel in the load; -ENOENT: no such channel. Any thread. */
 int follower_load_channel(struct follower *follower, const char *name);
 

@@ -185,6 +185,40 @@ static void tell_state(FILE *out, const struct engine *engines, uint32_t count)
 	}
 }
 
+/* Returns 0 or -ENOMEM. */
+static int tell_left_out(FILE *out, const struct engine *engine)
+{
+	struct follower_left_out *list;
+	int count = follower_left_out(served_follower(engine->served), &list);
+
+	for (int i = 0; i < count; i++)
+		metric_count(out, "r3ring_engine_channel_left_out",
+			     METRIC_LABELS({"engine", served_name(engine->served)},
+					   {"channel", list[i].channel}, {"model", list[i].model}),
+			     1);
+	free(list);
+	return count < 0 ? count : 0;
+}
+
+static int tell_models(FILE *out, const struct engine *engines, uint32_t count)
+{
+	int r = 0;
+
+	metric_begin(out, "r3ring_engine_model_info", METRIC_GAUGE,
+		     "1: the model that the engine's load is of.");
+	for (const struct engine *engine = engines; engine < engines + count; engine++)
+		if (engine->status.model[0])
+			metric_count(out, "r3ring_engine_model_info",
+				     METRIC_LABELS({"engine", served_name(engine->served)},
+						   {"model", engine->status.model}),
+				     1);
+	metric_begin(out, "r3ring_engine_channel_left_out", METRIC_GAUGE,
+		     "1: the channel runs another model than that, and is not in the load.");
+	for (const struct engine *engine = engines; r == 0 && engine < engines + count; engine++)
+		r = tell_left_out(out, engine);
+	return r;
+}
+
 static void tell_cells(FILE *out, const struct engine *engines, uint32_t count)
 {
 	static const char *const reasons[R3RING_LOAD_REASONS] = {"warmup", "padding", "rejected",
@@ -376,6 +410,9 @@ int metrics_of_engines(FILE *out, struct served *const *served, uint32_t count)
 		r = look(&engines[i], served[i], snapshot);
 	if (r == 0) {
 		tell_state(out, engines, count);
+		r = tell_models(out, engines, count);
+	}
+	if (r == 0) {
 		tell_cells(out, engines, count);
 		tell_lost(out, engines, count);
 		tell_signatures(out, engines, count);

@@ -2,11 +2,13 @@
 /* The routes, and what is told of instances and their load. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <microhttpd.h>
 
 #include "tools/json_values.h"
+#include "tools/left_out_json.h"
 #include "tools/load_json.h"
 #include "tools/serve_api.h"
 
@@ -113,10 +115,11 @@ static json_t *describe(struct served *served)
 		if (follower_channel_ended(served_follower(served), i))
 			json_array_append_new(ended, json_string(name));
 	}
-	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "instance",
+	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "instance",
 			 served_name(served), "model", status.model, "state",
 			 tail_state_name(status.tail.state), "error", status.tail.error, "replaced",
-			 change_of(served), "channels", channels, "ended", ended, "records",
+			 change_of(served), "channels", channels, "ended", ended, "left_out",
+			 left_out_json_of(served_follower(served)), "records",
 			 json_u64(status.tail.records), "gaps", json_u64(status.tail.gaps),
 			 "signatures", signatures_of(&status.signatures));
 }
@@ -130,6 +133,24 @@ void api_channels(void *context, const struct http_request *request, struct http
 	for (uint32_t i = 0; i < api->count; i++)
 		json_array_append_new(instances, describe(api->served[i]));
 	answer->json = json_pack("{s:o}", "instances", instances);
+}
+
+/* The first that is left out is named. */
+static void refuse_two_models(const struct served *served, struct http_answer *answer)
+{
+	struct follower_left_out *list;
+	struct follower_status status;
+	int count = follower_left_out(served_follower(served), &list);
+
+	follower_get_status(served_follower(served), &status);
+	http_refuse(answer, MHD_HTTP_SERVICE_UNAVAILABLE,
+		    "%s: another model runs there, beside ranks of the one before that have not "
+		    "ended, as far as is known: %.128s is counted, and %s of %.128s left out (GET "
+		    "/v1/channels says which); it is served once the others have ended; ask again, "
+		    "or end them",
+		    served_name(served), status.model, count > 0 ? list->channel : "a rank",
+		    count > 0 ? list->model : "another");
+	free(list);
 }
 
 bool api_engine_runs(const struct served *served, struct http_answer *answer)
@@ -148,12 +169,7 @@ bool api_engine_runs(const struct served *served, struct http_answer *answer)
 			    "instance",
 			    served_name(served));
 	else if (state == SERVED_OTHER_MODEL)
-		http_refuse(
-			answer, MHD_HTTP_SERVICE_UNAVAILABLE,
-			"%s: another model runs there, beside ranks of the one before that have "
-			"not ended, as far as is known (GET /v1/channels says which): it is "
-			"served once they have; ask again, or end them",
-			served_name(served));
+		refuse_two_models(served, answer);
 	return state == SERVED_RUNS;
 }
 

@@ -13,6 +13,7 @@
 #include "monitor/gpus.h"
 #include "monitor/since.h"
 #include "tools/json_values.h"
+#include "tools/left_out_json.h"
 #include "tools/serve_api.h"
 #include "tools/serve_daemon.h"
 #include "tools/serve_frame.h"
@@ -85,6 +86,8 @@ static void add_state(const struct events *events, json_t *data)
 	follower_get_status(follower_of(events), &status);
 	json_object_set_new(data, "state", json_string(tail_state_name(state_of(events, &status))));
 	json_object_set_new(data, "error", json_string(status.tail.error));
+	json_object_set_new(data, "model", json_text(status.model, strlen(status.model)));
+	json_object_set_new(data, "left_out", left_out_json_of(follower_of(events)));
 }
 
 /* ---- GPUs ----------------------------------------------------------------- */

@@ -27,9 +27,11 @@ struct top {
 	struct picture_rates *rates;         /* [now->channel_count] */
 	struct top_losses losses;
 	uint64_t losses_since_ns;
-	struct follower *follower;  /* NULL: nobody yet */
-	struct engine_model *model; /* of it, held: what is shown */
-	uint32_t channel;           /* of it, + 1; 0: all */
+	struct follower *follower;          /* NULL: nobody yet */
+	struct engine_model *model;         /* of it, held: what is shown */
+	uint32_t channel;                   /* of it, + 1; 0: all */
+	struct follower_left_out *left_out; /* [left_outs] of the follower's */
+	uint32_t left_outs;
 	struct top_load *load;
 	uint64_t load_ns;
 	struct since **since; /* [since_count] the reset, by `channel` */

@@ -38,6 +38,8 @@ struct top_frame {
 	const char *instance;     /* that is followed; "" none yet */
 	char channel[128];        /* whose load is shown; "" all of the instance */
 	struct follower_status follower;
+	const struct follower_left_out *left_out; /* [left_outs] ranks of another model */
+	uint32_t left_outs;
 	bool ended;                  /* that channel has, or all of the instance */
 	const struct top_load *load; /* NULL: none yet */
 	uint64_t load_ns;            /* when it was read */
@@ -69,6 +71,7 @@ void top_losses_page(const struct top_frame *frame, struct page *page);
 /* top_lines.c: who is looked at, what is uneven; the keys. */
 void top_draw_title(const struct top_frame *frame, struct grid *grid, uint32_t row);
 void top_uneven(const struct top_frame *frame, struct flow *flow);
+void top_models(const struct top_frame *frame, struct flow *flow);
 void top_draw_hottest(const struct top_frame *frame, struct grid *grid, uint32_t row);
 void top_draw_gpus(const struct top_frame *frame, struct grid *grid, uint32_t row);
 void top_draw_keys(const struct top_frame *frame, struct grid *grid, uint32_t row, uint32_t column);

@@ -6,6 +6,7 @@
 #include "channel/clock.h"
 #include "monitor/balance.h"
 #include "tools/json_values.h"
+#include "tools/left_out_json.h"
 #include "tools/load_json.h"
 #include "tools/top.h"
 
@@ -203,7 +204,9 @@ static json_t *follower_object(const struct top_frame *frame)
 {
 	if (!frame->instance[0])
 		return json_null();
-	return json_pack("{s:o, s:s, s:o, s:o, s:o}", "instance", text(frame->instance), "state",
+	return json_pack("{s:o, s:o, s:o, s:s, s:o, s:o, s:o}", "instance", text(frame->instance),
+			 "model", text(frame->follower.model), "left_out",
+			 left_out_json(frame->left_out, frame->left_outs), "state",
 			 tail_state_name(frame->follower.tail.state), "error",
 			 text(frame->follower.tail.error), "records",
 			 json_u64(frame->follower.tail.records), "gaps",

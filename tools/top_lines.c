@@ -29,11 +29,13 @@ static void window_text(const struct top_frame *frame, char *text, size_t size)
 	}
 }
 
-/* Known on while the daemon is away. */
+/* That whose load is shown, as its ranks say, or else the daemon, also while it is away. */
 static const char *model_of(const struct top_frame *frame)
 {
 	size_t length = strlen(frame->instance);
 
+	if (frame->follower.model[0])
+		return frame->follower.model;
 	for (size_t i = 0; frame->lived && i < frame->lived->channel_count; i++) {
 		const struct picture_channel *channel = &frame->lived->channels[i];
 
@@ -65,6 +67,18 @@ void top_draw_title(const struct top_frame *frame, struct grid *grid, uint32_t r
 	column = grid_print(grid, row, column, GRID_TITLE, "  %s", window);
 	/* The longest, and what can be cut. */
 	grid_print(grid, row, column, GRID_TITLE, "  %s", model_of(frame));
+}
+
+/* Ranks of one instance that run another model than the one that is shown. */
+void top_models(const struct top_frame *frame, struct flow *flow)
+{
+	if (!frame->left_outs)
+		return;
+	flow_add(flow, GRID_BAD,
+		 "RANKS OF DIFFERENT MODELS: %s is shown; left out:", model_of(frame));
+	for (uint32_t i = 0; i < frame->left_outs; i++)
+		flow_add(flow, GRID_WARN, "%s (%s)%s", frame->left_out[i].channel,
+			 frame->left_out[i].model, i + 1 < frame->left_outs ? "," : "");
 }
 
 /* ---- balance --------------------------------------------------------------- */

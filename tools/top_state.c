@@ -33,6 +33,7 @@ void top_close(struct top *top)
 	daemon_picture_put(top->now);
 	daemon_picture_put(top->counted);
 	top_load_free(top->load);
+	free(top->left_out);
 	free(top->rates);
 	*top = (struct top){0};
 }
@@ -133,6 +134,19 @@ static void take_its_model(struct top *top)
 	top->load = NULL;
 }
 
+/* Without memory the former list stays. */
+static void list_left_out(struct top *top)
+{
+	struct follower_left_out *list;
+	int count = top->follower ? follower_left_out(top->follower, &list) : -ENODATA;
+
+	if (count < 0)
+		return;
+	free(top->left_out);
+	top->left_out = list;
+	top->left_outs = (uint32_t)count;
+}
+
 void top_look(struct top *top)
 {
 	if (top->paused_ns)
@@ -143,6 +157,7 @@ void top_look(struct top *top)
 	else
 		take_its_model(top);
 	look_at_load(top);
+	list_left_out(top);
 }
 
 /* ---- a frame --------------------------------------------------------------- */
@@ -166,6 +181,8 @@ void top_frame_of(const struct top *top, struct top_frame *frame)
 		.losses = &top->losses,
 		.losses_since_ns = top->losses_since_ns,
 		.instance = top->follower ? follower_name(top->follower) : "",
+		.left_out = top->left_out,
+		.left_outs = top->left_outs,
 		.load = top->load,
 		.load_ns = top->load_ns,
 		.page = top->page,

@@ -176,6 +176,9 @@ function judgeData(state) {
 		return judge('verdict-data', 'bad', 'rank ended', `${byId('channel').value} was closed, or is gone. ${shown}`);
 	if (!state.frame)
 		return judge('verdict-data', '', 'waiting', 'No step was counted yet.');
+	if (state.frame.left_out?.length)
+		return judge('verdict-data', 'bad', 'two models', `Ranks are of different models: ${state.frame.model} is shown; left out: ` +
+			`${state.frame.left_out.map((one) => `${one.channel} (${one.model})`).join(', ')}. ${shown}`);
 	if (state.engine === 'silent' || age > SILENT_MS)
 		return judge('verdict-data', 'warn', 'engine silent', `No step for ${asAge(age)}.`);
 	return judge('verdict-data', 'good', 'live', `${plural(state.frame.rows, 'token')} in the window.`);

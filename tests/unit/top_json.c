@@ -87,6 +87,7 @@ static void gather(const json_t *value, const char *path)
 /* A picture and a load with something of everything. */
 static void make_everything(void)
 {
+	static const struct follower_left_out left_out = {"a/1", "another"};
 	const double counts[2][4] = {{1000, 1000, 1000, 9000}, {1000, 1000, 1000, 1000}};
 
 	top_stage_make(&stage, "{\"daemon\":{\"pid\":7},\"channels\":[{\"channel\":\"a/0\","
@@ -98,6 +99,8 @@ static void make_everything(void)
 	stage.load->info.accounts.lost[R3RING_CAUSE_RING_FULL] = 1;
 	stage.load->info.accounts.left_out[R3RING_LOAD_PADDING] = 1;
 	top_stage_gpus(&stage, 2);
+	stage.frame.left_out = &left_out;
+	stage.frame.left_outs = 1;
 }
 
 /* ---- what is documented ----------------------------------------------------------- */
