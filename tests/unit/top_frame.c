@@ -332,6 +332,25 @@ Test(top_frame, a_long_model_name_cuts_nothing_but_itself_and_is_known_without_a
 		  "%s", stage.text);
 }
 
+Test(top_frame, of_ranks_of_two_models_the_one_that_is_shown_is_named_and_who_is_left_out)
+{
+	static const struct follower_left_out left_out = {"a/0", "one"};
+
+	top_stage_make(&stage,
+		       "{\"daemon\":{},\"channels\":[{\"channel\":\"a/0\",\"model\":\"one\"},"
+		       "{\"channel\":\"a/1\",\"model\":\"another\"}]}");
+	top_stage_load(&stage, 3, 2, 4, two_layers[0]);
+	snprintf(stage.frame.follower.model, sizeof(stage.frame.follower.model), "another");
+	stage.frame.left_out = &left_out;
+	stage.frame.left_outs = 1;
+	top_stage_draw(&stage, 24, 80);
+	cr_expect(strstr(top_stage_row(&stage, 1), "  a 2x4 top-4  last 5 s  another"), "%s",
+		  stage.text);
+	cr_expect(strstr(top_stage_row(&stage, 2),
+			 "RANKS OF DIFFERENT MODELS: another is shown; left out: a/0 (one)"),
+		  "%s", stage.text);
+}
+
 /* ---- room ------------------------------------------------------------------ */
 
 static void make_crowd(unsigned int channels)
