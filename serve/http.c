@@ -2,6 +2,7 @@
 /* One exchange: guarded before its body is read, answered once that is whole. */
 #include <errno.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +27,9 @@ struct http_server {
 };
 
 struct exchange {
-	bool begun;    /* its headers were looked at */
-	bool has_zero; /* in its address: it would end there for whoever reads it */
+	bool begun;              /* its headers were looked at */
+	bool has_zero;           /* in its address: it would end there for whoever reads it */
+	const char *address_end; /* as the library has it: at its first zero byte */
 	const struct http_route *route;
 	char argument[HTTP_ARGUMENT_MAX + 1];
 	char *body;
@@ -145,22 +147,29 @@ static const char *header_of(struct MHD_Connection *connection, const char *name
 	return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
-static enum MHD_Result count_host(void *count, enum MHD_ValueKind kind, const char *name,
-				  const char *value)
+struct header_count {
+	const char *name;
+	unsigned int count;
+};
+
+static enum MHD_Result count_header(void *context, enum MHD_ValueKind kind, const char *name,
+				    const char *value)
 {
+	struct header_count *header = context;
+
 	(void)kind;
 	(void)value;
-	*(unsigned int *)count += strcasecmp(name, MHD_HTTP_HEADER_HOST) == 0;
+	header->count += strcasecmp(name, header->name) == 0;
 	return MHD_YES;
 }
 
-/* Which of two the guard would look at, a proxy in front may see otherwise. */
-static bool has_many_hosts(struct MHD_Connection *connection)
+/* Which of two is looked at here, a proxy in front may see otherwise. */
+static bool has_many(struct MHD_Connection *connection, const char *name)
 {
-	unsigned int count = 0;
+	struct header_count header = {.name = name};
 
-	MHD_get_connection_values(connection, MHD_HEADER_KIND, count_host, &count);
-	return count > 1;
+	MHD_get_connection_values(connection, MHD_HEADER_KIND, count_header, &header);
+	return header.count > 1;
 }
 
 static bool body_too_long(struct MHD_Connection *connection)
@@ -170,12 +179,21 @@ static bool body_too_long(struct MHD_Connection *connection)
 	return length && strtoull(length, NULL, 10) > HTTP_BODY_MAX;
 }
 
-/* Where both say how long the body is, a proxy in front may have gone by the other one, and what
- * is taken for the next request is a part of this one: RFC 9112, 6.3. */
-static bool has_two_lengths(struct MHD_Connection *connection)
+/* Where two headers say how long the body is, a proxy in front may have gone by the other one, and
+ * what is taken for the next request is a part of this one: RFC 9112, 6.3. */
+static bool length_is_clear(struct MHD_Connection *connection, struct http_answer *answer)
 {
-	return header_of(connection, MHD_HTTP_HEADER_CONTENT_LENGTH) &&
-	       header_of(connection, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+	if (has_many(connection, MHD_HTTP_HEADER_CONTENT_LENGTH))
+		http_refuse(answer, MHD_HTTP_BAD_REQUEST,
+			    "more than one Content-Length header: send one");
+	else if (header_of(connection, MHD_HTTP_HEADER_CONTENT_LENGTH) &&
+		 header_of(connection, MHD_HTTP_HEADER_TRANSFER_ENCODING))
+		http_refuse(answer, MHD_HTTP_BAD_REQUEST,
+			    "both Content-Length and Transfer-Encoding say how long the body is: "
+			    "send one of them");
+	else
+		return true;
+	return false;
 }
 
 static bool is_open(const struct http_options *options, const char *url)
@@ -211,11 +229,9 @@ static bool begin_exchange(const struct http_server *server, struct MHD_Connecti
 
 	exchange->route = route_find(options->routes, options->route_count, method, url,
 				     exchange->argument, allowed, &status);
-	if (has_many_hosts(connection)) {
+	if (has_many(connection, MHD_HTTP_HEADER_HOST)) {
 		http_refuse(&answer, MHD_HTTP_BAD_REQUEST, "more than one Host header");
-	} else if (has_two_lengths(connection)) {
-		http_refuse(&answer, MHD_HTTP_BAD_REQUEST,
-			    "both Content-Length and Transfer-Encoding say how long the body is");
+	} else if (!length_is_clear(connection, &answer)) {
 		header = MHD_HTTP_HEADER_CONNECTION;
 		value = "close";
 	} else if (!guard_knows_host(options->guard, header_of(connection, MHD_HTTP_HEADER_HOST))) {
@@ -329,9 +345,19 @@ static void *open_exchange(void *cls, const char *address, struct MHD_Connection
 
 	(void)cls;
 	(void)connection;
-	if (exchange)
+	if (exchange) {
 		exchange->has_zero = strstr(address, "%00") != NULL;
+		exchange->address_end = strchr(address, '\0');
+	}
 	return exchange;
+}
+
+/* Between them the library has one byte, the blank, unless the address went on behind a zero. */
+static bool ends_early(const char *address_end, const char *version)
+{
+	const uintptr_t between = (uintptr_t)version - (uintptr_t)address_end;
+
+	return between > 1 && between < MEMORY_PER_CONNECTION;
 }
 
 static enum MHD_Result handle(void *cls, struct MHD_Connection *connection, const char *url,
@@ -342,11 +368,11 @@ static enum MHD_Result handle(void *cls, struct MHD_Connection *connection, cons
 	struct exchange *exchange = *state;
 	enum MHD_Result sent;
 
-	(void)version;
 	if (!exchange)
 		return MHD_NO;
 	if (!exchange->begun) {
 		exchange->begun = true;
+		exchange->has_zero |= ends_early(exchange->address_end, version);
 		return begin_exchange(server, connection, url, method, exchange, &sent) ? MHD_YES
 											: sent;
 	}

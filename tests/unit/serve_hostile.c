@@ -335,6 +335,50 @@ Test(serve_hostile, a_body_with_a_length_and_in_chunks_is_refused_and_ends_the_c
 	expect_served();
 }
 
+Test(serve_hostile, a_body_of_two_lengths_is_refused_and_ends_the_connection)
+{
+	static const char next[] = "GET /echo/smuggled HTTP/1.1\r\n" ENDS "\r\n";
+	static const char *const lengths[][2] = {{"2", "3"}, {"3", "2"}, {"2", "0"}};
+	char request[512];
+
+	start_with(0);
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+		snprintf(request, sizeof(request),
+			 "POST /echo HTTP/1.1\r\n" STAYS
+			 "Content-Length: %s\r\ncontent-length: %s\r\n\r\n{}%s",
+			 lengths[i][0], lengths[i][1], next);
+		expect(request, "400", "more than one Content-Length");
+		expect(request, "400", "Connection: close");
+		cr_expect_null(strstr(ask(request), "smuggled"));
+	}
+	expect_served();
+}
+
+/* Its text has no end where the byte is, as far as a proxy in front knows. */
+Test(serve_hostile, an_address_with_a_byte_zero_is_refused)
+{
+	static const char *const requests[][2] = {
+		{"GET /echo/a", " HTTP/1.1\r\n" ENDS "\r\n"},
+		{"GET /echo/a", "b HTTP/1.1\r\n" ENDS "\r\n"},
+		{"GET /echo/a?x=1", "&y=2 HTTP/1.1\r\n" ENDS "\r\n"},
+		{"GET /echo/a", "\t HTTP/1.1\r\n" ENDS "\r\n"},
+	};
+
+	start_with(0);
+	for (size_t i = 0; i < sizeof(requests) / sizeof(*requests); i++) {
+		char answer[4096] = "";
+		int fd = http_dial_port(port);
+
+		send(fd, requests[i][0], strlen(requests[i][0]) + 1, MSG_NOSIGNAL);
+		send(fd, requests[i][1], strlen(requests[i][1]), MSG_NOSIGNAL);
+		cr_expect(recv(fd, answer, sizeof(answer) - 1, MSG_WAITALL) > 0);
+		close(fd);
+		cr_expect(strstr(answer, " 400 ") && strstr(answer, "zero byte"), "%zu: %s", i,
+			  answer);
+	}
+	expect_served();
+}
+
 /* ---- all of it, again and again ---------------------------------------------- */
 
 static void misbehave(void)
