@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -27,6 +28,26 @@ static bool is_port(const char *text)
 	       (text[0] == ':' && strspn(text + 1, "0123456789") == strlen(text + 1));
 }
 
+/* Of IPv4 in digits, or of IPv6 in brackets. */
+static bool is_ip(const char *host, size_t len)
+{
+	const bool six = host[0] == '[';
+	char text[INET6_ADDRSTRLEN] = "";
+	struct in6_addr address;
+
+	if (six && host[len - 1] != ']')
+		return false;
+	if (six) {
+		host++;
+		len -= 2;
+	}
+	if (len >= sizeof(text))
+		return false;
+	memcpy(text, host, len);
+	return inet_pton(six ? AF_INET6 : AF_INET, text, &address) == 1;
+}
+
+/* A page can have its own name lead here, but no number: who asks by one means this machine. */
 bool guard_knows_host(const struct guard *guard, const char *host)
 {
 	size_t len;
@@ -42,7 +63,7 @@ bool guard_knows_host(const struct guard *guard, const char *host)
 		if (strlen(guard->hosts[i]) == len && strncasecmp(host, guard->hosts[i], len) == 0)
 			return true;
 	}
-	return false;
+	return is_ip(host, len);
 }
 
 bool guard_knows_origin(const struct guard *guard, const char *origin, const char *host)

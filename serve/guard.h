@@ -21,7 +21,8 @@ struct guard {
 	char token[GUARD_TOKEN_MAX + 1]; /* "": none is asked for */
 };
 
-/* Whether @host, the header's value, or NULL, is a name of ours, with any port. */
+/* Whether @host, the header's value, or NULL, is a name of ours or an
+ * address in numbers, with any port. */
 bool guard_knows_host(const struct guard *guard, const char *host);
 
 /* Whether @origin, the header's value, or NULL, is a page of ours, or no page at all: ours have the

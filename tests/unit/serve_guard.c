@@ -28,14 +28,46 @@ Test(serve_guard, a_host_of_ours_is_known_with_and_without_a_port)
 
 Test(serve_guard, a_foreign_host_or_none_is_not_known)
 {
-	const char *const foreign[] = {"",          "evil.example",  "localhost.evil.example",
-				       "127.0.0.2", "localhost:x",   "localhost:80:80",
-				       "[::1",      "[::1]evil",     "::1",
-				       "local",     "localhost@evil"};
+	const char *const foreign[] = {"",
+				       "evil.example",
+				       "localhost.evil.example",
+				       "127.0.0.2.evil.example",
+				       "localhost:x",
+				       "localhost:80:80",
+				       "[::1",
+				       "[::1]evil",
+				       "::1",
+				       "local",
+				       "localhost@evil"};
 
 	cr_expect_not(guard_knows_host(&local, NULL));
 	for (size_t i = 0; i < sizeof(foreign) / sizeof(*foreign); i++)
 		cr_expect_not(guard_knows_host(&local, foreign[i]), "%s", foreign[i]);
+}
+
+Test(serve_guard, an_address_in_numbers_is_known_as_no_name_was_looked_up_for_it)
+{
+	const char *const numbers[] = {"127.0.0.1:9300", "10.1.2.3",      "192.168.0.7:80",
+				       "[fe80::1]:9300", "[2001:db8::7]", "[::ffff:10.1.2.3]:1"};
+	const char *const others[] = {"10.1.2.3.evil.example",
+				      "10.1.2",
+				      "0x7f.0.0.1",
+				      "2130706433",
+				      "10.1.2.3.4",
+				      "10.1.2.256",
+				      "[10.1.2.3]",
+				      "[fe80::1%eth0]",
+				      "[]",
+				      "[",
+				      "[evil.example]",
+				      "fe80::1",
+				      "[1111:2222:3333:4444:5555:6666:7777:8888:9999:aaaa:bbbb]"};
+	const struct guard named = {.hosts = {"localhost"}, .host_count = 1};
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		cr_expect(guard_knows_host(&named, numbers[i]), "%s", numbers[i]);
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		cr_expect_not(guard_knows_host(&named, others[i]), "%s", others[i]);
 }
 
 Test(serve_guard, a_page_of_another_port_or_name_is_another_site)
