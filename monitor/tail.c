@@ -44,6 +44,9 @@ struct tail {
 	bool silent;             /* nothing was read since there was no sign of life */
 	bool heard;              /* a daemon that lives has told what has ended */
 
+	/* The thread writes them before it hands on what it counted: who sees that sees them. */
+	uint64_t records, gaps;
+
 	pthread_mutex_t lock; /* of what follows */
 	struct tail_status status;
 };
@@ -82,25 +85,29 @@ static bool announce(struct tail *tail, uint32_t channel)
 	return true;
 }
 
+static void count(uint64_t *total)
+{
+	r3ring_store_relaxed_u64(total, r3ring_load_relaxed_u64(total) + 1);
+}
+
 static void take_gap(struct tail *tail, uint32_t channel)
 {
+	count(&tail->gaps);
 	if (announce(tail, channel))
 		tail->hooks.gap(tail->hooks.context, channel);
 }
 
 /* A record that is none is as one that was never read. */
-static bool take(struct tail *tail, uint32_t channel, const struct r3ring_view *view)
+static void take(struct tail *tail, uint32_t channel, const struct r3ring_view *view)
 {
 	struct r3ring_record record;
 
-	if (r3ring_record_decode(&record, view->type, view->data, view->len, NULL) < 0) {
+	count(&tail->records);
+	if (r3ring_record_decode(&record, view->type, view->data, view->len, NULL) < 0)
 		take_gap(tail, channel);
-		return false;
-	}
-	if (announce(tail, channel))
+	else if (announce(tail, channel))
 		tail->hooks.record(tail->hooks.context, channel,
 				   r3ring_instance_channel(tail->reader, channel), view, &record);
-	return true;
 }
 
 /* Room for the largest record of any channel. */
@@ -125,7 +132,7 @@ static bool make_room(struct tail *tail)
 static int take_all(struct tail *tail)
 {
 	struct r3ring_view view;
-	uint64_t got = 0, gaps = 0;
+	bool got = false;
 	int r = 1;
 
 	while (!stopping(tail) && (r == 1 || r == -EOVERFLOW || r == -EBADMSG)) {
@@ -133,21 +140,16 @@ static int take_all(struct tail *tail)
 			return -ENOMEM;
 		r = r3ring_instance_read(tail->reader, &view, tail->buffer, tail->capacity);
 		if (r == 1) {
-			gaps += !take(tail, r3ring_instance_current(tail->reader), &view);
-			got++;
+			take(tail, r3ring_instance_current(tail->reader), &view);
+			got = true;
 		} else if (r == -EOVERFLOW || r == -EBADMSG) {
 			take_gap(tail, r3ring_instance_current(tail->reader));
-			gaps++;
 		} else if (r == -EMSGSIZE) {
 			r = 1;
 		}
 	}
 	if (tail->hooks.read)
 		tail->hooks.read(tail->hooks.context);
-	pthread_mutex_lock(&tail->lock);
-	tail->status.records += got;
-	tail->status.gaps += gaps;
-	pthread_mutex_unlock(&tail->lock);
 	tail->silent = tail->silent && !got;
 	return r;
 }
@@ -269,8 +271,7 @@ static int attach(struct tail *tail)
 	struct r3ring_error err = {0};
 	int r = r3ring_instance_open(&tail->reader, &options, &err);
 
-	if (r)
-		set_state(tail, TAIL_WAITING, err.text);
+	set_state(tail, TAIL_WAITING, r ? err.text : "what there was is not read to its end yet");
 	return r;
 }
 
@@ -418,4 +419,6 @@ void tail_get_status(struct tail *tail, struct tail_status *status)
 	pthread_mutex_lock(&tail->lock);
 	*status = tail->status;
 	pthread_mutex_unlock(&tail->lock);
+	status->records = r3ring_load_relaxed_u64(&tail->records);
+	status->gaps = r3ring_load_relaxed_u64(&tail->gaps);
 }

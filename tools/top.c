@@ -30,8 +30,8 @@ static const char usage[] =
 	"\n"
 	"  --instance NAME     the engine whose load is shown (the first that runs)\n"
 	"  --interval SECONDS  between two frames (1)\n"
-	"  --window SECONDS    of the window of time (5)\n"
-	"  --window-steps N    of the window of steps (256)\n"
+	"  --window SECONDS    shows the load of so long (5)\n"
+	"  --window-steps N    shows the load of so many steps instead (256, by key w)\n"
 	"  --log               begin with logarithmic colours\n"
 	"  --once              one frame as text, after an interval; needs no terminal\n"
 	"  --size RxC          rows and columns of that frame (as needed, 80)\n"
@@ -103,10 +103,12 @@ static int take_option(struct command_line *line, int option, const char *text)
 		if (!arguments_seconds(text, &options->window_ns) ||
 		    options->window_ns > 86400ull * NS_PER_S)
 			return complain("--window is seconds above 0, at most a day, not ", text);
+		options->window = TOP_TIME;
 		return TOOL_DONE;
 	case 's':
 		if (!read_number(text, 1, 1u << 20, &options->window_steps))
 			return complain("--window-steps is 1 to 1048576, not ", text);
+		options->window = TOP_STEPS;
 		return TOOL_DONE;
 	case 'z':
 		return read_size(text, options)

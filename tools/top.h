@@ -12,6 +12,7 @@
 struct top_options {
 	const char *instance; /* NULL: the first that is there */
 	uint64_t interval_ns;
+	enum top_window window; /* that is shown first */
 	uint64_t window_ns, window_steps;
 	bool logarithmic;
 	bool counts;            /* JSON with each expert's */

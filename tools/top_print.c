@@ -26,6 +26,17 @@ static bool has_load(const struct top *top)
 	return top->load && top->load->code == 0;
 }
 
+/* Whether what there was is read to its end, and judged. */
+static bool is_read(const struct top *top)
+{
+	struct follower_status status;
+
+	if (!top->follower)
+		return false;
+	follower_get_status(top->follower, &status);
+	return status.tail.state != TAIL_WAITING;
+}
+
 /* Two pictures and a load, as far as there are any. Returns false when there is no daemon. */
 static bool gather(struct top *top)
 {
@@ -37,7 +48,8 @@ static bool gather(struct top *top)
 		if (top->now && top->now->state != PICTURE_LIVE)
 			return false;
 		age = clock_now_ns() - begin;
-	} while (!has_rates(top) || (!has_load(top) && age < top->options->interval_ns + LOAD_NS));
+	} while (!has_rates(top) ||
+		 (!(has_load(top) && is_read(top)) && age < top->options->interval_ns + LOAD_NS));
 	return true;
 }
 
@@ -121,10 +133,22 @@ static void wait_until(uint64_t due_ns)
 		poll(NULL, 0, (int)((due_ns - now + 999999) / 1000000));
 }
 
+/* A load is not told beside a state in which none was read. */
+static void await_reading(struct top *top)
+{
+	const uint64_t begin = clock_now_ns();
+
+	while (!is_read(top) && clock_now_ns() < begin + LOAD_NS) {
+		poll(NULL, 0, LOOK_MS);
+		top_look(top);
+	}
+}
+
 int top_lines(struct top *top)
 {
 	const struct top_options *options = top->options;
 	uint64_t due = clock_now_ns();
+	bool loaded = false;
 
 	/* The first has rates, too. */
 	while (!has_rates(top) && clock_now_ns() < due + options->interval_ns) {
@@ -135,6 +159,11 @@ int top_lines(struct top *top)
 		due += options->interval_ns;
 		wait_until(due);
 		top_look(top);
+		if (!loaded && has_load(top)) {
+			loaded = true;
+			await_reading(top);
+			due = clock_now_ns();
+		}
 		if (!print_line(top))
 			return ferror(stdout) ? TOOL_DONE : TOOL_FAILED;
 	}

@@ -14,7 +14,11 @@ int top_open(struct top *top, const struct top_options *options, struct r3ring_e
 {
 	int r;
 
-	*top = (struct top){.options = options, .logarithmic = options->logarithmic};
+	*top = (struct top){
+		.options = options,
+		.window = options->window,
+		.logarithmic = options->logarithmic,
+	};
 	r = daemon_watch_start(&top->watch, NULL, (uint32_t)(options->interval_ns / 1000000), err);
 	if (r == 0 && options->instance)
 		r = top_follow(top, options->instance);

@@ -7,7 +7,10 @@
 #include <string.h>
 #include <time.h>
 
+#include <r3ring/atomic.h>
+
 #include "monitor/daemon_watch.h"
+#include "monitor/tail.h"
 #include "tests/support/stand_still.h"
 #include "tests/support/tool_stage.h"
 
@@ -128,4 +131,69 @@ Test(monitor_watch, a_daemon_that_dies_is_said_to_be_gone_and_found_again)
 	test_daemon_restart(&stage.daemon, NULL);
 	cr_expect(watch_sees(watch, PICTURE_LIVE, 3), "totals go on");
 	daemon_watch_stop(watch);
+}
+
+/* ---- what a tail says of itself ----------------------------------------------- */
+
+struct told {
+	struct tail *tail;
+	uint32_t records, behind; /* that came; of these, which the status did not have */
+};
+
+static int take_channel(void *context, uint32_t channel, const char *name)
+{
+	(void)context;
+	(void)channel;
+	(void)name;
+	return 0;
+}
+
+static void take_gap(void *context, uint32_t channel)
+{
+	(void)context;
+	(void)channel;
+}
+
+static void take_record(void *context, uint32_t channel, const char *name,
+			const struct r3ring_view *view, const struct r3ring_record *record)
+{
+	struct told *told = context;
+	struct tail_status status;
+
+	(void)channel;
+	(void)name;
+	(void)view;
+	(void)record;
+	tail_get_status(told->tail, &status);
+	r3ring_store_relaxed_u32(&told->behind,
+				 told->behind + (status.records != told->records + 1 ||
+						 status.state != TAIL_WAITING));
+	r3ring_store_relaxed_u32(&told->records, told->records + 1);
+}
+
+/* The first records: those that were there are all read at once. */
+Test(monitor_watch, a_record_is_counted_before_anybody_sees_what_it_says)
+{
+	struct told told = {0};
+	const struct tail_options options = {
+		.instance = engine_instance(stage.daemon.dir, "seen"),
+		.runtime_dir = stage.daemon.dir,
+		.look_ms = 5,
+		.hooks = {.context = &told,
+			  .channel = take_channel,
+			  .record = take_record,
+			  .gap = take_gap},
+	};
+
+	tool_stage_run(&stage, "seen", 3);
+	daemon_picture_put(take_behind(3));
+	cr_assert_eq(tail_open(&told.tail, &options, NULL), 0);
+	for (int looks = 0; looks < LOOKS; looks++) {
+		if (r3ring_load_relaxed_u32(&told.records) >= 3 * (2 + ENGINE_LAYERS))
+			break;
+		poll(NULL, 0, 5);
+	}
+	tail_close(told.tail);
+	cr_expect_geq(told.records, 3 * (2 + ENGINE_LAYERS));
+	cr_expect_eq(told.behind, 0, "of %u records", told.records);
 }

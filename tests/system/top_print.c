@@ -111,6 +111,50 @@ Test(top_print, failure_28_a_line_of_json_has_the_load_without_warm_up_and_paddi
 	json_decref(line);
 }
 
+/* The first line with a load. */
+static json_t *first_load(const char *const *args)
+{
+	json_t *line = NULL;
+
+	command_free(&stage.tool);
+	command_start(&stage.tool, stage.daemon.dir, args);
+	cr_assert(command_prints(&stage.tool, "\"window\":", 1), "%s", stage.tool.err);
+	command_interrupt(&stage.tool);
+	for (char *text = strtok(stage.tool.out, "\n"); text && !line; text = strtok(NULL, "\n")) {
+		if (strstr(text, "\"window\":"))
+			line = json_loads(text, 0, NULL);
+	}
+	cr_assert_not_null(line);
+	return line;
+}
+
+static void expect_window(const char *const *args, const char *window, unsigned int steps)
+{
+	json_t *line = first_load(args);
+	const json_t *load = at(line, "load"), *followed = at(line, "followed");
+
+	cr_expect_str_eq(json_string_value(at(load, "window")), window);
+	cr_expect_eq(json_integer_value(at(load, "steps")), steps);
+	cr_expect_str_eq(json_string_value(at(followed, "state")), "live");
+	/* Of each step its begin, its layers and its end. */
+	cr_expect_geq(json_integer_value(at(followed, "records")), steps * (ENGINE_LAYERS + 2));
+	json_decref(line);
+}
+
+Test(top_print, the_window_that_an_option_names_is_shown_from_the_first_load_on)
+{
+	run_steps(6);
+	expect_window(ARGS("top", "--jsonl", "--interval", "0.05", "--window-steps", "3"), "steps",
+		      3);
+	expect_window(ARGS("top", "--jsonl", "--interval", "0.05", "--window-steps", "3",
+			   "--window", "3600"),
+		      "time", 7);
+	cr_assert_eq(tool_stage_tool(&stage, ARGS("top", "--once", "--interval", "0.05",
+						  "--window-steps", "3")),
+		     0, "%s", stage.tool.err);
+	cr_expect(strstr(stage.tool.out, "last 3 steps"), "%s", stage.tool.out);
+}
+
 Test(top_print, a_line_of_json_names_the_channel_its_rates_and_its_readers)
 {
 	const json_t *channel, *reader;
