@@ -144,6 +144,7 @@ int socket_connect(const char *runtime_dir, struct r3ring_error *err)
 	struct places places;
 	char tried[R3RING_ERROR_TEXT] = "";
 	int verdict = -ECONNREFUSED;
+	bool hangs = false;
 	int fd = places_find(&places, runtime_dir);
 
 	for (unsigned int i = 0; !fd && i < places.count; i++) {
@@ -154,6 +155,7 @@ int socket_connect(const char *runtime_dir, struct r3ring_error *err)
 		append(tried, sizeof(tried), places.dirs[i], ret);
 		if (ret == -EACCES)
 			verdict = ret;
+		hangs |= ret == -ETIMEDOUT;
 		if (ret == -ENAMETOOLONG && places.count == 1)
 			fd = ret;
 	}
@@ -164,9 +166,12 @@ int socket_connect(const char *runtime_dir, struct r3ring_error *err)
 			"takes at most %zu bytes; choose a shorter one",
 			places.dirs[0], R3RING_SOCKET_NAME,
 			sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1);
-	return r3ring_error_set(err, verdict,
-				"no daemon: tried %s; start r3ringd or set R3RING_RUNTIME_DIR",
-				tried);
+	return r3ring_error_set(
+		err, verdict,
+		hangs ? "the daemon does not answer: tried %s; it was stopped (kill -CONT lets it "
+			"go on) or hangs, see its log"
+		      : "no daemon: tried %s; start r3ringd or set R3RING_RUNTIME_DIR",
+		tried);
 }
 
 int socket_find_dir(char *dir, size_t capacity)
@@ -378,8 +383,10 @@ static int receive_failed(int code, struct r3ring_error *err)
 {
 	switch (code) {
 	case -ETIMEDOUT:
-		return r3ring_error_set(err, code,
-					"the daemon did not answer in time; see its log");
+		return r3ring_error_set(
+			err, code,
+			"the daemon did not answer in time: it was stopped (kill -CONT lets it "
+			"go on) or hangs; see its log");
 	case -EPIPE:
 		return r3ring_error_set(err, code,
 					"the daemon hung up instead of answering; see its log");

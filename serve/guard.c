@@ -140,7 +140,10 @@ int guard_read_token(struct guard *guard, const char *path, struct r3ring_error 
 	int r;
 
 	if (fd < 0)
-		return r3ring_error_set(err, -errno, "%s: %s", path, strerror(errno));
+		return r3ring_error_set(err, -errno,
+					"the token's file %s: %s: make it, (umask 077; openssl "
+					"rand -hex 32 >FILE), or name another with --token-file",
+					path, strerror(errno));
 	r = check_file(fd, path, err);
 	got = r ? 0 : read(fd, token, sizeof(token) - 1);
 	if (got < 0)

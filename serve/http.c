@@ -306,6 +306,10 @@ static bool parse_body(const struct exchange *exchange, json_t **body, struct ht
 		return true;
 	if (*body)
 		http_refuse(answer, MHD_HTTP_BAD_REQUEST, "the body is no JSON object");
+	else if (json_error_code(&error) == json_error_null_character)
+		http_refuse(answer, MHD_HTTP_BAD_REQUEST,
+			    "line %d: a text has a zero character in it, \\u0000: leave it out",
+			    error.line);
 	else
 		http_refuse(answer, MHD_HTTP_BAD_REQUEST, "the body is no JSON: line %d: %s",
 			    error.line, error.text);

@@ -77,6 +77,21 @@ static int bind_address(const struct addrinfo *address)
 	return error;
 }
 
+static const char *bind_remedy(int error)
+{
+	switch (error) {
+	case -EADDRINUSE:
+		return ": another server listens there, see ss -ltnp; end it, or take another "
+		       "port with --listen";
+	case -EADDRNOTAVAIL:
+		return ": give --listen an address of this machine, see ip -br address";
+	case -EACCES:
+		return ": take a port from 1024 on with --listen";
+	default:
+		return "";
+	}
+}
+
 static void name_place(int fd, struct listen_place *place)
 {
 	struct sockaddr_storage bound = {0};
@@ -90,6 +105,14 @@ static void name_place(int fd, struct listen_place *place)
 	}
 	snprintf(place->name, sizeof(place->name), strchr(place->host, ':') ? "[%s]:%s" : "%s:%s",
 		 place->host, port);
+}
+
+bool listen_is_address(const char *text)
+{
+	const char *port;
+	char host[256];
+
+	return split(text, host, &port);
 }
 
 int listen_on_address(const char *text, struct listen_place *place, struct r3ring_error *err)
@@ -106,15 +129,14 @@ int listen_on_address(const char *text, struct listen_place *place, struct r3rin
 					text);
 	r = getaddrinfo(place->host, port, &hints, &found);
 	if (r)
-		return r3ring_error_set(err, -EINVAL, "%s: %s", text, gai_strerror(r));
+		return r3ring_error_set(err, -EADDRNOTAVAIL,
+					"%s: %s: give --listen an address of this machine, such as "
+					"127.0.0.1:9300",
+					text, gai_strerror(r));
 	r = bind_address(found);
 	freeaddrinfo(found);
 	if (r < 0)
-		return r3ring_error_set(err, r, "%s: %s%s", text, strerror(-r),
-					r == -EADDRINUSE
-						? ": another server listens there, see ss -ltnp; "
-						  "end it, or take another port with --listen"
-						: "");
+		return r3ring_error_set(err, r, "%s: %s%s", text, strerror(-r), bind_remedy(r));
 	name_place(r, place);
 	return r;
 }
@@ -149,6 +171,22 @@ static int bind_path(int fd, const struct sockaddr_un *address)
 	return r;
 }
 
+static const char *path_remedy(int error)
+{
+	switch (error) {
+	case -EADDRINUSE:
+		return "something is there already: another server, or a file; end it, remove it, "
+		       "or take another path with --unix";
+	case -ENOENT:
+		return "there is no such directory: make it, or take another path with --unix";
+	case -EACCES:
+	case -EROFS:
+		return "this user may not write there: take another path with --unix";
+	default:
+		return strerror(-error);
+	}
+}
+
 int listen_on_path(const char *path, struct listen_place *place, struct r3ring_error *err)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -168,10 +206,7 @@ int listen_on_path(const char *path, struct listen_place *place, struct r3ring_e
 	r = bind_path(fd, &address);
 	if (r) {
 		close(fd);
-		return r3ring_error_set(err, r, "%s: %s", path,
-					r == -EADDRINUSE ? "something is there already: another "
-							   "server, or a file"
-							 : strerror(-r));
+		return r3ring_error_set(err, r, "%s: %s", path, path_remedy(r));
 	}
 	place->host[0] = '\0';
 	place->loopback = true;

@@ -13,9 +13,12 @@ struct listen_place {
 	bool loopback;  /* nobody from another machine gets there */
 };
 
+/* Whether @text is of one of the forms that listen_on_address() takes. */
+bool listen_is_address(const char *text);
+
 /*
  * Listens on "ADDR:PORT", "[V6]:PORT" or ":PORT" (127.0.0.1); port 0 takes any that is free.
- * Returns a socket, -EINVAL (no such form), or the errno of what failed, with a message.
+ * Returns a socket, -EINVAL (no such form), -EADDRNOTAVAIL (none of this machine), or the errno of what failed, with a message.
  */
 int listen_on_address(const char *text, struct listen_place *place, struct r3ring_error *err);
 

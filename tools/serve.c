@@ -114,7 +114,11 @@ static int take_option(struct options *options, int option, const char *text)
 		return add_instance(options, text);
 	case 'l':
 		options->listen = text;
-		return TOOL_DONE;
+		return listen_is_address(text)
+			       ? TOOL_DONE
+			       : complain("--listen is ADDR:PORT, as 127.0.0.1:9300, [::1]:9300 or "
+					  ":9300, not ",
+					  text);
 	case 'u':
 		options->unix_path = text;
 		return TOOL_DONE;

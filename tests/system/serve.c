@@ -384,8 +384,14 @@ Test(serve, what_cannot_be_served_is_refused_at_the_start)
 	cr_expect_eq(command_run(&tool, stage.tool.daemon.dir,
 				 (const char *[]){"serve", "--instance", "prod", "--listen",
 						  "nowhere", NULL}),
+		     2);
+	cr_expect(strstr(tool.err, "--listen is ADDR:PORT"), "%s", tool.err);
+	command_free(&tool);
+	cr_expect_eq(command_run(&tool, stage.tool.daemon.dir,
+				 (const char *[]){"serve", "--instance", "prod", "--listen",
+						  "192.0.2.1:0", NULL}),
 		     1);
-	cr_expect(strstr(tool.err, "no address"));
+	cr_expect(strstr(tool.err, "address of this machine"), "%s", tool.err);
 	command_free(&tool);
 	cr_expect_eq(command_run(&tool, stage.tool.daemon.dir,
 				 (const char *[]){"serve", "--instance", "no/name", NULL}),

@@ -142,6 +142,7 @@ Test(serve_guard, a_token_is_read_from_a_file_that_nobody_else_can_read)
 	longest[GUARD_TOKEN_MAX] = '\0';
 	cr_expect_eq(read_token(&guard, longest, 0600, &err), 0);
 	cr_expect_eq(guard_read_token(&guard, "/nowhere/token", &err), -ENOENT);
+	cr_expect(strstr(err.text, "umask 077"), "no remedy: %s", err.text);
 	cr_expect_eq(guard_read_token(&guard, "/tmp", &err), -EINVAL);
 }
 
@@ -180,7 +181,32 @@ Test(serve_listen, what_is_no_address_is_refused_with_examples)
 
 		cr_expect_lt(listen_on_address(wrong[i], &place, &err), 0, "%s", wrong[i]);
 		cr_expect(err.text[0]);
+		cr_expect_eq(listen_is_address(wrong[i]), i == 9, "%s has the form", wrong[i]);
 	}
+}
+
+Test(serve_listen, an_address_that_is_not_this_machines_is_refused_with_the_remedy)
+{
+	/* No name has a blank; of the addresses of RFC 5737 nobody has one. */
+	const char *const elsewhere[] = {"no such host:1", "192.0.2.1:9300"};
+	struct listen_place place;
+
+	for (size_t i = 0; i < sizeof(elsewhere) / sizeof(*elsewhere); i++) {
+		struct r3ring_error err = {0};
+
+		cr_expect_eq(listen_on_address(elsewhere[i], &place, &err), -EADDRNOTAVAIL);
+		cr_expect(strstr(err.text, "--listen an address of this machine"), "%s", err.text);
+	}
+}
+
+Test(serve_listen, a_unix_socket_in_no_directory_is_refused_with_the_remedy)
+{
+	struct listen_place place;
+	struct r3ring_error err = {0};
+
+	cr_expect_eq(listen_on_path("/nonexist/s", &place, &err), -ENOENT);
+	cr_expect(strstr(err.text, "/nonexist/s: there is no such directory: make it"), "%s",
+		  err.text);
 }
 
 Test(serve_listen, a_taken_port_is_told)

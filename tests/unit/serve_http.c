@@ -113,6 +113,8 @@ Test(serve_http, a_body_is_one_json_object)
 	       "\"body\":{\"a\":1}");
 	expect("POST /echo HTTP/1.1\r\n" ENDS "Content-Length: 3\r\n\r\n[1]", "400",
 	       "no JSON object");
+	expect("POST /echo HTTP/1.1\r\n" ENDS "Content-Length: 14\r\n\r\n{\"a\":\"\\u0000\"}",
+	       "400", "zero character in it, \\\\u0000: leave it out");
 	expect("POST /echo HTTP/1.1\r\n" ENDS "Content-Length: 6\r\n\r\n{\"a\":1", "400", "line 1");
 	expect("POST /echo HTTP/1.1\r\n" ENDS "Content-Length: 13\r\n\r\n{\"a\":1,\"a\":2}", "400",
 	       "duplicate");

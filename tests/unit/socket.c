@@ -92,6 +92,28 @@ Test(socket, a_socket_that_nobody_listens_on_is_told_from_none, .init = make_dir
 	assert_says(&err, "no daemon behind it");
 }
 
+/* As of one that was stopped: what waits to be accepted fills up. */
+Test(socket, a_daemon_that_does_not_accept_is_said_to_not_answer, .init = make_directory,
+     .fini = remove_directory)
+{
+	struct r3ring_error err = {0};
+	int listener = listen_in(directory), waiting[16], count = 0, r = 0;
+
+	while (r >= 0 && count < 16) {
+		r = socket_connect(directory, &err);
+		waiting[count] = r;
+		count += r >= 0;
+	}
+	cr_assert_eq(r, -ECONNREFUSED, "after %d", count);
+	assert_says(&err, "the daemon does not answer");
+	assert_says(&err, "(the daemon does not accept)");
+	assert_says(&err, "kill -CONT");
+	cr_expect_null(strstr(err.text, "start r3ringd"), "%s", err.text);
+	while (count)
+		close(waiting[--count]);
+	close(listener);
+}
+
 Test(socket, a_directory_given_hides_the_other_places)
 {
 	struct r3ring_error err = {0};
