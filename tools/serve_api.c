@@ -146,8 +146,8 @@ static void refuse_two_models(const struct served *served, struct http_answer *a
 	http_refuse(answer, MHD_HTTP_SERVICE_UNAVAILABLE,
 		    "%s: another model runs there, beside ranks of the one before that have not "
 		    "ended, as far as is known: %.128s is counted, and %s of %.128s left out (GET "
-		    "/v1/channels says which); it is served once the others have ended; ask again, "
-		    "or end them",
+		    "/v1/channels has all of them): it is served once they have; ask again, or end "
+		    "them",
 		    served_name(served), status.model, count > 0 ? list->channel : "a rank",
 		    count > 0 ? list->model : "another");
 	free(list);
