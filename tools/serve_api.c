@@ -13,7 +13,7 @@
 #include "tools/serve_api.h"
 
 const struct http_route api_routes[] = {
-	{"GET", "/", api_page, NULL},
+	{"GET", "/", api_page, "instance"},
 	{"GET", "/metrics", api_metrics, NULL},
 	{"GET", "/v1", api_about, NULL},
 	{"GET", "/v1/openapi.json", api_openapi, NULL},

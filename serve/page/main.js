@@ -235,12 +235,26 @@ byId('token-form').addEventListener('submit', (event) => {
 	begin();
 });
 
+/* Which engine is shown stands in the address, so that a link leads to it. */
+const linked = () => new URL(location).searchParams.get('instance');
+
+function link() {
+	const address = new URL(location);
+
+	address.searchParams.set('instance', byId('instance').value);
+	history.replaceState(null, '', address);
+}
+
 /* The instances first, until they are told; then the stream goes on by itself. */
 async function begin() {
 	try {
 		const {instances} = await askJson('/v1');
 
 		offer(byId('instance'), instances);
+		if (instances.includes(linked()))
+			byId('instance').value = linked();
+		else if (linked() !== null)
+			link();
 		connect();
 	} catch (error) {
 		tell('broken', error);
@@ -254,6 +268,7 @@ async function begin() {
 byId('controls').addEventListener('submit', (event) => event.preventDefault());
 byId('instance').addEventListener('change', () => {
 	byId('channel').value = '';
+	link();
 	forget();
 	connect();
 });
