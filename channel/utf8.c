@@ -33,12 +33,25 @@ static uint32_t code_point(const uint8_t *text, size_t bytes)
 	return code;
 }
 
-/* Source: Unicode Standard Annex 9. */
+/* Source: Unicode Standard Annex 9; Unicode Character Database, DerivedCoreProperties.txt:
+ * Default_Ignorable_Code_Point. The page has the same (serve/page/dom.js). */
+static const struct {
+	uint32_t first, last;
+} steering[] = {
+	{0x00, 0x1F},       {0x7F, 0x9F},       {0xAD, 0xAD},       {0x34F, 0x34F},
+	{0x61C, 0x61C},     {0x115F, 0x1160},   {0x17B4, 0x17B5},   {0x180B, 0x180F},
+	{0x200B, 0x200B},   {0x200E, 0x200F},   {0x2028, 0x202E},   {0x2060, 0x206F},
+	{0x3164, 0x3164},   {0xFEFF, 0xFEFF},   {0xFFA0, 0xFFA0},   {0xFFF0, 0xFFFB},
+	{0x1BCA0, 0x1BCA3}, {0x1D173, 0x1D17A}, {0xE0000, 0xE0FFF},
+};
+
 bool utf8_steers(const uint8_t *text, size_t bytes)
 {
 	const uint32_t code = code_point(text, bytes);
 
-	return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x61C ||
-	       (code >= 0x200E && code <= 0x200F) || (code >= 0x2028 && code <= 0x202E) ||
-	       (code >= 0x2066 && code <= 0x2069) || code == 0xFEFF;
+	for (size_t i = 0; i < sizeof(steering) / sizeof(*steering); i++) {
+		if (code >= steering[i].first && code <= steering[i].last)
+			return true;
+	}
+	return false;
 }

@@ -11,7 +11,8 @@
 size_t utf8_bytes(const uint8_t *text);
 
 /* Whether the character in these @bytes (1 to 4) steers who shows it instead of being seen:
- * controls, marks and overrides of direction, line separators. */
+ * controls, marks and overrides of direction, line separators, and what is not seen at all. Not
+ * so joiners and variation selectors up to U+FE0F, which some scripts and pictures need. */
 bool utf8_steers(const uint8_t *text, size_t bytes);
 
 #endif

@@ -4,8 +4,9 @@
 const byId = (id) => document.getElementById(id);
 
 /* Characters that are not seen, or reorder what stands beside them, in names that users give: told
- * by their numbers. Not so marks that begin and end what stands apart: isolated() makes them. */
-const UNSEEN = /(?![\u2068\u2069])[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\u00ad\u200b\u2060\ufeff]/gu;
+ * by their numbers, as the tools' text does (channel/utf8.c). Not so marks that begin and end what
+ * stands apart: isolated() makes them; nor what some scripts and pictures need. */
+const UNSEEN = /(?![\u2068\u2069\u200c\u200d\ufe00-\ufe0f])[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]/gu;
 const ISOLATES = /[\u2068\u2069]/g;
 
 const numberOf = (character) =>

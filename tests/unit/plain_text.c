@@ -40,6 +40,17 @@ Test(plain_text, what_turns_the_direction_of_writing_round_is_shown_as_bytes)
 	expect("\xE2\x81\xA6", "\\xe2\\x81\\xa6");
 }
 
+Test(plain_text, what_is_not_seen_is_shown_as_bytes)
+{
+	/* A space without width, a word joiner, a soft hyphen, a filler, a tag. */
+	expect("a\xE2\x80\x8B.", "a\\xe2\\x80\\x8b.");
+	expect("\xE2\x81\xA0\xC2\xAD\xE3\x85\xA4", "\\xe2\\x81\\xa0\\xc2\\xad\\xe3\\x85\\xa4");
+	expect("\xF3\xA0\x81\x81", "\\xf3\\xa0\\x81\\x81");
+	expect("\xEF\xBB\xBFx", "\\xef\\xbb\\xbfx");
+	/* Persian is written with a joiner less, families and hearts with one and a selector. */
+	expect("\xE2\x80\x8C\xE2\x80\x8D\xEF\xB8\x8F", "\xE2\x80\x8C\xE2\x80\x8D\xEF\xB8\x8F");
+}
+
 Test(plain_text, bytes_that_are_no_utf8_are_shown)
 {
 	expect("a\x9B"
