@@ -7,6 +7,7 @@
 #include <string.h>
 #include <wctype.h>
 
+#include "channel/utf8.h"
 #include "tools/top_grid.h"
 
 #define TEXT_MAX 1024 /* of what is printed at once */
@@ -89,7 +90,7 @@ static void put_number(struct pen *pen, unsigned char byte)
 	put(pen, digits[byte & 15], 1);
 }
 
-/* Characters that are shown have a width, and no say in how others are shown. */
+/* Characters that are shown have a width. */
 static void put_shown(struct pen *pen, wchar_t character)
 {
 	int width = wcwidth(character);
@@ -117,6 +118,8 @@ static void write_text(struct pen *pen, const char *text)
 			if (used == 0 || used > left) {
 				state = (mbstate_t){0};
 				used = 1;
+				character = L'\0';
+			} else if (pen->grid->utf8 && utf8_steers((const uint8_t *)text, used)) {
 				character = L'\0';
 			}
 			put_shown(pen, character);

@@ -54,7 +54,8 @@ Test(top_grid, a_field_says_that_it_was_cut)
 	expect("insta~ instance\n                 in~\n");
 }
 
-/* Escapes, C1 controls, right-to-left overrides and bytes that are no UTF-8. */
+/* Escapes, C1 controls, right-to-left overrides, bytes that are no UTF-8, and what is not seen: a
+ * soft hyphen and a filler, which have a width, and a tag. */
 Test(top_grid, what_would_steer_a_terminal_is_shown_and_not_sent)
 {
 	open_grid("C.UTF-8", 1, 60);
@@ -64,8 +65,11 @@ Test(top_grid, what_would_steer_a_terminal_is_shown_and_not_sent)
 		  "e\xe2\x80\xae"
 		  "f\xff"
 		  "g\xcc\x81"
-		  "h");
-	expect("a\\x1b[2Jb\\x09c\\x7fd?e?f?g?h\n");
+		  "h\xc2\xad"
+		  "i\xe3\x85\xa4"
+		  "j\xf3\xa0\x81\x81"
+		  "k");
+	expect("a\\x1b[2Jb\\x09c\\x7fd?e?f?g?h?i?j?k\n");
 }
 
 Test(top_grid, wide_characters_take_two_columns_or_none)
