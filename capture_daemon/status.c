@@ -129,15 +129,19 @@ static json_t *lost_object(const struct r3ring_totals *totals)
 	return lost;
 }
 
-static double steps_per_s(const struct drain_report *report, uint64_t age_ns)
+static double steps_per_s(const struct channel *channel, const struct drain_report *report,
+			  uint64_t age_ns)
 {
-	/* A rate of the past is none: after a long silence it is 0. */
+	/* A rate of the past is none: after a long silence it is 0, and where nobody steps. */
+	if (!channel->producer && channel->state != CHANNEL_LIVE)
+		return 0;
 	if (!report->step_period_ns || age_ns > 16 * report->step_period_ns + NS_PER_SECOND)
 		return 0;
 	return (double)NS_PER_SECOND / (double)report->step_period_ns;
 }
 
-static void add_totals(json_t *object, const struct drain_report *report)
+static void add_totals(json_t *object, const struct channel *channel,
+		       const struct drain_report *report)
 {
 	const struct r3ring_totals *totals = &report->totals;
 	uint64_t age = report->last_step_ns ? clock_now_ns() - report->last_step_ns : 0;
@@ -148,7 +152,7 @@ static void add_totals(json_t *object, const struct drain_report *report)
 	json_object_set_new(object, "rows", number(totals->rows));
 	json_object_set_new(object, "layer_records", number(totals->layer_records));
 	json_object_set_new(object, "bytes", number(report->bytes));
-	json_object_set_new(object, "steps_per_s", json_real(steps_per_s(report, age)));
+	json_object_set_new(object, "steps_per_s", json_real(steps_per_s(channel, report, age)));
 	json_object_set_new(object, "ids_out_of_range", number(totals->ids_out_of_range));
 	json_object_set_new(object, "ids_missing", number(totals->ids_missing));
 	json_object_set_new(object, "flagged", json_boolean(totals->ids_out_of_range != 0));
@@ -273,7 +277,7 @@ static json_t *channel_object(struct channel *channel)
 	json_object_set_new(object, "since", time_text(channel->since));
 	json_object_set_new(object, "id_space", json_string("logical"));
 	add_binding(object, channel, &report);
-	add_totals(object, &report);
+	add_totals(object, channel, &report);
 	add_ring(object, channel, &report);
 	add_buffer(object, channel);
 	json_object_set_new(object, "attached_readers", number(count_readers(channel)));

@@ -139,7 +139,9 @@ static const struct gauge {
 	{"r3ring_channel_producer_died", "1 when its engine went without closing it.",
 	 producer_died},
 	{"r3ring_channel_generation", "Number of the channel's present ring.", generation},
-	{"r3ring_channel_steps_per_second", "Steps a second, as the daemon measures them.",
+	{"r3ring_channel_steps_per_second",
+	 "Steps a second, as the daemon measures them; 0 once none came for a second and 16 "
+	 "periods.",
 	 steps_per_second},
 	{"r3ring_channel_layers_bound", "Layers that are captured.", layers_bound},
 	{"r3ring_channel_layers_unbound", "Layers that are missing in every step.", layers_unbound},

@@ -131,6 +131,43 @@ Test(tools_status, the_table_and_the_json_object_tell_of_every_channel)
 	tool_stage_close(&stage);
 }
 
+static bool is_live(const json_t *channel)
+{
+	return strcmp(json_string_value(json_object_get(channel, "state")), "live") == 0;
+}
+
+static bool has_rate(const json_t *channel)
+{
+	return json_number_value(json_object_get(channel, "steps_per_s")) > 0;
+}
+
+Test(tools_status, an_engine_that_is_gone_makes_no_steps_a_second)
+{
+	bool live = true, rate = false;
+
+	tool_stage_start(&stage, NULL);
+	tool_stage_open(&stage, "gone");
+	for (int i = 0; i < LOOKS && live; i++) {
+		const json_t *channel;
+		json_t *status;
+
+		if (rate)
+			engine_close(&stage.engine);
+		else
+			engine_step(&stage.engine, 0, TOOL_STAGE_ROWS);
+		status = ask_status();
+		channel = channel_of(status, tool_stage_channel(&stage, "gone"));
+		cr_assert_not_null(channel);
+		live = is_live(channel);
+		cr_expect(live || !has_rate(channel));
+		rate |= has_rate(channel);
+		json_decref(status);
+		poll(NULL, 0, LOOK_MS);
+	}
+	cr_expect(rate && !live);
+	tool_stage_close(&stage);
+}
+
 Test(tools_status, a_daemon_without_channels_is_no_failure)
 {
 	tool_stage_start(&stage, NULL);
