@@ -288,9 +288,10 @@ static void hand_over(struct opening *opening)
 	channel->producer = opening->session;
 	opening->session->channel = channel;
 	opening->channel = NULL;
-	/* Requests that a producer which comes back carries on are there no more. */
+	/* Requests that a producer which comes back carries on are there no more; the others may
+	 * have come to any end since. */
 	if (old && old->state == CHANNEL_ORPHAN)
-		drain_abort_requests(&old->drain);
+		drain_end_requests(&old->drain, R3RING_END_UNKNOWN);
 	if (old)
 		channel_supersede(old, r3ring_segment_get_header(channel->segment)->generation,
 				  r3ring_segment_name(channel->segment));

@@ -249,9 +249,9 @@ void drain_note_told(struct drain *drain);
 /* Publishes what has to be said of a producer that is gone. */
 void drain_say_gone(struct drain *drain, enum drain_producer how);
 
-/* Publishes the end of the requests that still live. Once the thread has ended, or
- * from within it. */
-void drain_abort_requests(struct drain *drain);
+/* Publishes the end of the requests that still live, for @reason. Once the thread has ended,
+ * or from within it. */
+void drain_end_requests(struct drain *drain, enum r3ring_end_reason reason);
 
 /* Once the thread has ended: the producer may have submitted more, and gone, behind the
  * thread's last look. */

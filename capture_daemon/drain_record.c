@@ -110,7 +110,7 @@ static void add_unqueued(struct drain *drain, struct r3ring_lost_record *lost)
 	drain->publisher.totals.steps += begun.step - drain->last_step;
 }
 
-void drain_abort_requests(struct drain *drain)
+void drain_end_requests(struct drain *drain, enum r3ring_end_reason reason)
 {
 	struct live *live = &drain->publisher.live;
 	struct live_payload *request, *next;
@@ -125,7 +125,7 @@ void drain_abort_requests(struct drain *drain)
 			.accepted_tokens = R3RING_UNKNOWN_U32,
 			.attempt = begin.attempt,
 			.event = R3RING_REQUEST_END,
-			.reason = R3RING_END_ABORTED,
+			.reason = (uint8_t)reason,
 		};
 		drain_check(drain, publish_record(&drain->publisher, &record, 0), "REQUEST");
 		live_note_request(live, &record.u.request.head, NULL, 0);
@@ -163,5 +163,5 @@ void drain_say_gone(struct drain *drain, enum drain_producer how)
 		say_died(drain);
 	else
 		say_closed(drain);
-	drain_abort_requests(drain);
+	drain_end_requests(drain, R3RING_END_ABORTED);
 }

@@ -157,12 +157,18 @@ static int orphan_fill(struct channel *channel, struct remains *remains, struct 
 	return 0;
 }
 
+/* Its engine may have run on, and ended what it ran: nobody knows. */
 static void tell_forsaken(struct channel *channel)
 {
+	const struct r3ring_lost_record untold = {
+		.cause = R3RING_CAUSE_DAEMON_RESTART,
+		.spans_unknown = 1,
+	};
 	struct drain *drain = &channel->drain;
 
 	orphan_say_lost(channel);
-	drain_abort_requests(drain);
+	drain_check(drain, publish_lost(&drain->publisher, &untold), "LOST");
+	drain_end_requests(drain, R3RING_END_UNKNOWN);
 	r3ring_writer_wake(drain->publisher.writer);
 	drain_update_report(drain);
 	channel->state = CHANNEL_ENDED;

@@ -14,6 +14,9 @@ static void begin_anew(struct channel_losses *losses)
 void channel_losses_generation(struct channel_losses *losses, uint64_t number, bool whole)
 {
 	begin_anew(losses);
+	/* Of a daemon that counts anew. */
+	if (losses->end.generation == number)
+		losses->end = (struct open_end){0};
 	losses->generation = losses->former = number;
 	memset(losses->base_steps, 0, sizeof(losses->base_steps));
 	memset(losses->base_rows, 0, sizeof(losses->base_rows));
@@ -90,14 +93,34 @@ static void take_schema(struct channel_losses *losses, const struct r3ring_schem
 	*end = (struct open_end){0};
 }
 
-static void take_closed(struct channel_losses *losses, const struct r3ring_closed_record *closed,
-			bool counts)
+/* Once a generation, whatever says so, and how often. */
+static void leave_open(struct channel_losses *losses, bool counts)
 {
-	losses->end = (struct open_end){0};
-	if (closed->reason != R3RING_CLOSED_CRASHED && !closed->engine_lives)
+	if (losses->end.generation && losses->end.generation == losses->generation)
 		return;
 	losses->end = (struct open_end){losses->generation, losses->former, counts};
 	losses->account.unfollowed += counts;
+}
+
+static void take_closed(struct channel_losses *losses, const struct r3ring_closed_record *closed,
+			bool counts)
+{
+	if (closed->reason == R3RING_CLOSED_CRASHED || closed->engine_lives)
+		leave_open(losses, counts);
+	else
+		losses->end = (struct open_end){0};
+}
+
+/* The engine did not come back. */
+static bool says_untold(const struct r3ring_lost_record *lost)
+{
+	return lost->cause == R3RING_CAUSE_DAEMON_RESTART && !lost->steps && lost->spans_unknown;
+}
+
+bool channel_losses_takes(uint16_t type)
+{
+	return type == R3RING_LOST || type == R3RING_KEYFRAME || type == R3RING_SCHEMA ||
+	       type == R3RING_CLOSED;
 }
 
 void channel_losses_record(struct channel_losses *losses, const struct r3ring_record *record,
@@ -106,6 +129,8 @@ void channel_losses_record(struct channel_losses *losses, const struct r3ring_re
 	switch (record->type) {
 	case R3RING_LOST:
 		take_lost(losses, &record->u.lost, counts);
+		if (says_untold(&record->u.lost))
+			leave_open(losses, counts);
 		break;
 	case R3RING_KEYFRAME:
 		take_keyframe(losses, &record->u.keyframe.totals, counts);

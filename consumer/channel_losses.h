@@ -56,6 +56,9 @@ void channel_losses_gap(struct channel_losses *losses, bool counts);
 /* The reader came late, to a generation that had records: their losses are not of its time. */
 void channel_losses_late(struct channel_losses *losses);
 
+/* Whether records of the type say anything of losses. */
+bool channel_losses_takes(uint16_t type);
+
 /* The next record; what keyframes say again is not to be given. */
 void channel_losses_record(struct channel_losses *losses, const struct r3ring_record *record,
 			   bool counts);

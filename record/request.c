@@ -24,7 +24,7 @@ static int request_check_event(const struct r3ring_request_record *head, struct 
 					     head->reason);
 		return 0;
 	case R3RING_REQUEST_END:
-		if (head->reason < R3RING_END_FINISHED || head->reason > R3RING_END_PREEMPTED)
+		if (head->reason < R3RING_END_FINISHED || head->reason > R3RING_END_UNKNOWN)
 			return RECORD_REFUSE(err, "REQUEST record: END with unknown reason %u",
 					     head->reason);
 		return 0;

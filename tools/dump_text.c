@@ -153,6 +153,9 @@ static void print_lost(FILE *out, const struct dump_item *item)
 		lost->steps, lost->rows);
 	if (lost->from_step)
 		fprintf(out, ", steps %" PRIu64 " to %" PRIu64, lost->from_step, lost->to_step);
+	else if (lost->cause == R3RING_CAUSE_DAEMON_RESTART && lost->spans_unknown)
+		fputs(": its engine did not come back, and what it ran meanwhile is not known",
+		      out);
 }
 
 static void print_eplb(FILE *out, const struct dump_item *item)

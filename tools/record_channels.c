@@ -49,6 +49,7 @@ static int meet(struct record_channels *channels, uint32_t index)
 	memcpy(channel->uuid, cursor->uuid, sizeof(channel->uuid));
 	channel->seq = cursor->seq;
 	channel->closed = cursor->closed;
+	channel_losses_generation(&channel->losses, cursor->generation, false);
 	return 0;
 }
 

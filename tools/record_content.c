@@ -10,8 +10,7 @@
 
 bool record_content_tells(const struct r3ring_view *view)
 {
-	return view->type == R3RING_LOST || view->type == R3RING_KEYFRAME ||
-	       view->type == R3RING_SCHEMA || view->type == R3RING_CLOSED;
+	return channel_losses_takes(view->type);
 }
 
 void record_content_note(struct record_report *report, struct channel_losses *losses,

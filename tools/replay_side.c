@@ -101,7 +101,9 @@ static int end_request(struct replay_channel *channel, const struct r3ring_recor
 	unsigned int tries = 0;
 	int code;
 
-	if (!replay_handle_known(channel->handles, head->handle))
+	/* It has none of its own, as those that are open at the end. */
+	if (!replay_handle_known(channel->handles, head->handle) ||
+	    head->reason == R3RING_END_UNKNOWN)
 		return 0;
 	do {
 		code = r3ring_request_end(

@@ -41,6 +41,7 @@ const char *word_end_reason(uint32_t reason)
 		[R3RING_END_FINISHED] = "finished",
 		[R3RING_END_ABORTED] = "aborted",
 		[R3RING_END_PREEMPTED] = "preempted",
+		[R3RING_END_UNKNOWN] = "unknown",
 	};
 
 	return word_of(words, COUNT(words), reason);

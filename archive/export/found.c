@@ -8,6 +8,7 @@
 #include "archive/export/export_internal.h"
 
 #define TEXT_BYTES 320
+#define UNFOLLOWED "ends of generations behind which an engine may have run more"
 #define ROTATED_OUT "oldest segments were removed by the recorder (--rotate)"
 
 /* "N WHAT" behind what there is already. */
@@ -30,20 +31,23 @@ static int check_asked(const struct exporter *exporter, struct r3ring_error *err
 {
 	const struct export_options *options = &exporter->options;
 	const struct export_losses *losses = &exporter->summary.losses;
-	char lost[64] = "", rotated[TEXT_BYTES] = "", id[EXPORT_ID_WORDS];
+	char lost[64] = "", unfollowed[96] = "", rotated[TEXT_BYTES] = "", id[EXPORT_ID_WORDS];
 
 	if (losses->gaps)
 		snprintf(lost, sizeof(lost), "; records were lost in %" PRIu64 " places",
 			 losses->gaps);
+	if (losses->channels.unfollowed)
+		snprintf(unfollowed, sizeof(unfollowed), "; %" PRIu64 " " UNFOLLOWED,
+			 losses->channels.unfollowed);
 	if (losses->rotated.segments)
 		snprintf(rotated, sizeof(rotated), "; %" PRIu64 " " ROTATED_OUT,
 			 losses->rotated.segments);
 	for (uint32_t i = 0; i < options->requests; i++)
 		if (exporter->fate[i])
 			return r3ring_error_set(err, -ENOENT,
-						"request '%s' %s%s%s; nothing is written",
+						"request '%s' %s%s%s%s; nothing is written",
 						export_id_words(id, options->request[i]),
-						exporter->fate[i], lost, rotated);
+						exporter->fate[i], lost, unfollowed, rotated);
 	return 0;
 }
 
@@ -70,6 +74,7 @@ static int say_none(const struct exporter *exporter, struct r3ring_error *err)
 	add(left, summary->other_times, "ended at other times (--since, --until)");
 	add(left, stats.rows_unattributed, "rows of requests that nobody announced");
 	add(left, summary->losses.gaps, "places where records were lost");
+	add(left, summary->losses.channels.unfollowed, UNFOLLOWED);
 	add(left, summary->losses.rotated.segments, ROTATED_OUT);
 	return r3ring_error_set(err, -ENOENT,
 				"no request is there to be exported (%s); nothing is written",

@@ -80,7 +80,7 @@ static void note_losses(struct export_channel_seen *seen, const struct archive_i
 	struct r3ring_record record;
 	bool decoded = false;
 
-	if (item->kind == ARCHIVE_RECORD && (type == R3RING_LOST || type == R3RING_KEYFRAME))
+	if (item->kind == ARCHIVE_RECORD && channel_losses_takes(type))
 		decoded =
 			!r3ring_record_decode(&record, type, item->view.data, item->view.len, NULL);
 	archive_losses_take(&seen->losses, item, decoded ? &record : NULL, true);

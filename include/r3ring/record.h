@@ -129,6 +129,8 @@ enum r3ring_end_reason {
 	R3RING_END_FINISHED = 1,
 	R3RING_END_ABORTED = 2,
 	R3RING_END_PREEMPTED = 3, /* it may begin again with the next attempt */
+	R3RING_END_UNKNOWN = 4,   /* only a daemon says it: it lost sight of the engine, which may
+				   * have run it to any end */
 };
 
 struct r3ring_request_record {

@@ -343,7 +343,7 @@ static void work_off(struct drain_image_rig *rig, const struct drain_image *imag
 	if (meanwhile)
 		meanwhile(ctx);
 	drain_join(drain);
-	drain_abort_requests(drain);
+	drain_end_requests(drain, R3RING_END_ABORTED);
 	publish_closed(&drain->publisher, &closed);
 }
 

@@ -214,6 +214,7 @@ static void note(struct listener *listener, const struct r3ring_record *record)
 		break;
 	case R3RING_REQUEST:
 		listener->aborted += record->u.request.head.reason == R3RING_END_ABORTED;
+		listener->ends_unknown += record->u.request.head.reason == R3RING_END_UNKNOWN;
 		break;
 	case R3RING_SCHEMA:
 		listener->newest_generation = record->u.schema.head.generation;

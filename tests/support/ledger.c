@@ -236,6 +236,7 @@ static void note_request(struct ledger_generation *generation, const struct r3ri
 		generation->disordered += head->handle < generation->begun;
 	}
 	generation->aborted += head->reason == R3RING_END_ABORTED;
+	generation->ends_unknown += head->reason == R3RING_END_UNKNOWN;
 }
 
 static void note(struct ledger *ledger, struct ledger_generation *generation,

@@ -32,6 +32,7 @@ struct ledger_generation {
 	uint64_t units;  /* rows x layers published, as of its newest record */
 	uint64_t complete, partial;
 	uint64_t begun, aborted;    /* requests */
+	uint64_t ends_unknown;      /* of these */
 	uint64_t attributed;        /* spans whose request is known */
 	uint64_t newest_attributed; /* number at the end of the newest one's text id */
 	uint64_t disordered;        /* requests that began after one with a larger number */

@@ -245,7 +245,8 @@ Test(faults_daemon, killed_together_with_the_engine_requests_end_when_the_next_e
 	cr_assert(ledger_read_until(&ledger_a, ledger_has_generations, 2));
 	cr_expect_eq(ledger_a.generations[0].closed, R3RING_CLOSED_CRASHED);
 	cr_expect_eq(ledger_a.generations[0].next, 2);
-	cr_expect_eq(ledger_a.generations[0].aborted, 2);
+	cr_expect_eq(ledger_a.generations[0].ends_unknown, 2);
+	cr_expect_eq(ledger_a.generations[0].aborted, 0);
 	cr_expect_eq(ledger_a.generations[1].begun, 0);
 	engine_close(&engine_a);
 }

@@ -150,6 +150,49 @@ Test(archive_losses, a_generation_that_its_engine_never_knew_of_is_gone_on_with_
 	expect_unfollowed(0);
 }
 
+/* LOST of no steps: a daemon took the ring over; its engine did not come, or did. */
+static void taken_over(bool forsaken)
+{
+	struct r3ring_record record = {.type = R3RING_LOST};
+
+	record.u.lost.cause = R3RING_CAUSE_DAEMON_RESTART;
+	record.u.lost.spans_unknown = forsaken;
+	story_record(story, &record, 0, 0, 0);
+}
+
+Test(archive_losses, of_an_engine_that_did_not_come_back_it_is_said_before_its_ring_ends)
+{
+	verify_begin();
+	taken_over(true);
+	expect_unfollowed(1);
+}
+
+Test(archive_losses, and_once_however_often_it_is_said)
+{
+	verify_begin();
+	taken_over(true);
+	taken_over(true);
+	story_closed_for(story, R3RING_CLOSED_CRASHED, true);
+	expect_unfollowed(1);
+}
+
+Test(archive_losses, an_engine_that_came_back_to_its_ring_left_nothing_untold)
+{
+	verify_begin();
+	taken_over(false);
+	story_closed(story);
+	expect_unfollowed(0);
+}
+
+Test(archive_losses, one_that_came_too_late_tells_in_the_next_generation)
+{
+	verify_begin();
+	taken_over(true);
+	go_on(1);
+	story_closed(story);
+	expect_unfollowed(0);
+}
+
 Test(archive_losses, an_engine_that_goes_on_says_nothing_of_another_that_came_between)
 {
 	verify_begin();

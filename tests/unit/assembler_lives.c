@@ -248,6 +248,24 @@ Test(assembler_lives, failure_18_the_prefill_s_end_is_not_the_length_of_the_whol
 	feed_destroy(&prefill);
 }
 
+Test(assembler_lives, a_request_that_its_daemon_lost_sight_of_is_not_called_aborted)
+{
+	struct feed prefill, decode;
+	struct r3ring_assembled *got;
+	uint32_t flags;
+
+	two_instances(&prefill, &decode);
+	feed_begin(&decode, 1, "a", 2, 0);
+	run(&decode, 1, 0, 1, 2, 3);
+	feed_end(&decode, 1, R3RING_END_UNKNOWN, 0, R3RING_UNKNOWN_U32);
+	got = take(&prefill, "a");
+	flags = r3ring_assembled_get_info(got)->flags;
+	cr_expect(flags & R3RING_ASSEMBLED_LENGTH_GUESSED, "%x", flags);
+	cr_expect_not(flags & R3RING_ASSEMBLED_ABORTED, "%x", flags);
+	r3ring_assembled_free(got);
+	feed_destroy(&prefill);
+}
+
 /* The attempt sampled where it decodes; its row was lost where it was prefilled. */
 Test(assembler_lives, a_later_attempt_does_not_stand_in_for_what_another_engine_lost)
 {
