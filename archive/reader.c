@@ -406,7 +406,8 @@ static int open_reader(struct archive_reader *reader, const char *dir, struct r3
 	if (!code)
 		code = find_uuid(reader, err);
 	if (!code)
-		reader->headless = archive_lacks_beginning(&reader->listing, reader->dir_fd);
+		reader->headless = reader->lacks_beginning =
+			archive_lacks_beginning(&reader->listing, reader->dir_fd);
 	return code;
 }
 
@@ -478,6 +479,7 @@ void archive_reader_get_extent(const struct archive_reader *reader, struct archi
 	*extent = (struct archive_extent){
 		.first_segment = listing->segments[0].number,
 		.last_segment = listing->segments[listing->count - 1].number,
+		.lacks_beginning = reader->lacks_beginning,
 	};
 	memcpy(extent->uuid, reader->uuid, sizeof(extent->uuid));
 	for (uint32_t i = 0; i < listing->count; i++)

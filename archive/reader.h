@@ -8,6 +8,7 @@
 #ifndef ARCHIVE_READER_H
 #define ARCHIVE_READER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <r3ring/error.h>
@@ -88,7 +89,8 @@ int archive_reader_seek(struct archive_reader *reader, uint64_t number, struct r
 struct archive_extent {
 	uint8_t uuid[16];
 	uint64_t first_segment, last_segment;
-	uint64_t bytes; /* of all segments */
+	uint64_t bytes;       /* of all segments */
+	bool lacks_beginning; /* what was before first_segment is lost, no recorder removed it */
 };
 
 void archive_reader_get_extent(const struct archive_reader *reader, struct archive_extent *extent);

@@ -34,7 +34,8 @@ struct archive_reader {
 	struct archive_chain chain;    /* which is this */
 	bool broken;                   /* it was not: damage was told */
 	bool looked_again;             /* at an end that is none */
-	bool headless;                 /* its first segments are missing, which is not told yet */
+	bool lacks_beginning;          /* its first segments are missing, not rotated out */
+	bool headless;                 /* likewise, which is not told yet */
 	bool endless;                  /* its last ones are not asked for, or told */
 	uint64_t last;                 /* the segment behind which it ends; 0: the newest */
 	uint64_t passed;               /* bytes of segments in front of that which is open */

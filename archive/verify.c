@@ -168,6 +168,7 @@ void archive_verified_describe(struct archive_verified *to, const struct archive
 	archive_reader_get_extent(reader, &extent);
 	memcpy(to->uuid, extent.uuid, sizeof(to->uuid));
 	to->first_segment = extent.first_segment;
+	to->lacks_beginning = extent.lacks_beginning;
 	to->last_segment = extent.last_segment;
 	to->segments = reader->listing.count;
 	to->bytes = extent.bytes;

@@ -20,6 +20,7 @@ struct archive_verified {
 	uint64_t problems; /* told */
 	uint8_t uuid[16];
 	uint64_t first_segment, last_segment, segments, blocks;
+	bool lacks_beginning;         /* as of struct archive_extent */
 	uint64_t bytes;               /* of all segments */
 	struct archive_unread unread; /* for damage; in no figure here but gaps */
 	uint64_t ring_bytes;          /* payloads of its records, as they were in the rings */

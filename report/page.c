@@ -153,7 +153,7 @@ static void unread(FILE *out, const struct archive_unread *unread)
 
 static void state_of_archive(FILE *out, const struct report *report)
 {
-	if (report->counts.first_segment > 1) {
+	if (report->counts.first_segment > 1 && !report->counts.lacks_beginning) {
 		fputs("<p class=\"state bad\" id=\"rotated-state\">The oldest ", out);
 		html_number(out, report->counts.first_segment - 1);
 		fputs(" segments were removed by the recorder (--rotate): nothing here is of "

@@ -53,6 +53,8 @@ static int feed_all(struct exporter *exporter, struct archive_reader *reader, bo
 
 	archive_reader_read_ahead(reader);
 	archive_reader_get_extent(reader, &extent);
+	if (extent.lacks_beginning)
+		export_note_beginning_lost(exporter);
 	while ((rc = read_next(exporter, reader, &item, include_damaged ? &damage : NULL, err)) ==
 	       1) {
 		uint64_t passed = archive_reader_passed(reader);

@@ -378,6 +378,11 @@ void export_note_damage(struct exporter *exporter, const struct export_damage *d
 	exporter->summary.losses.damage = *damage;
 }
 
+void export_note_beginning_lost(struct exporter *exporter)
+{
+	exporter->gaps.lacks_beginning = true;
+}
+
 /* ---- the end ------------------------------------------------------------ */
 
 uint64_t export_summary_filled(const struct export_summary *summary)

@@ -234,6 +234,9 @@ int export_finish(struct exporter *exporter, struct export_summary *summary,
 /* The archive's next entries could not be read: what was lost by all such places up to now. */
 void export_note_damage(struct exporter *exporter, const struct export_damage *damage);
 
+/* Before the first entry: what is missing in front of it is damage, no recorder removed it. */
+void export_note_beginning_lost(struct exporter *exporter);
+
 /* Without a successful finish nothing is left of the output. NULL is fine. */
 void export_close(struct exporter *exporter);
 

@@ -16,8 +16,7 @@ void export_gaps_free(struct export_gaps *gaps)
 void export_gaps_begin(struct export_gaps *gaps, const struct archive_item *item,
 		       struct export_losses *losses)
 {
-	/* The reader takes no archive that lacks its first segments for another reason. */
-	if (!gaps->begun && item->place.segment > 1)
+	if (!gaps->begun && !gaps->lacks_beginning && item->place.segment > 1)
 		losses->rotated = (struct export_rotated){
 			.segments = item->place.segment - 1,
 			.from_ns = item->time_ns,

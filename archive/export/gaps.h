@@ -19,7 +19,8 @@ struct export_channel_seen {
 struct export_gaps {
 	struct export_channel_seen *seen; /* [channels] */
 	uint32_t channels;
-	bool begun; /* an entry was seen */
+	bool begun;           /* an entry was seen */
+	bool lacks_beginning; /* what is gone before it no recorder removed: it is damage */
 };
 
 void export_gaps_free(struct export_gaps *gaps);

@@ -306,15 +306,14 @@ static void store_segment(const uint8_t *content, size_t bytes)
 	close(fd);
 }
 
-/* Records until the first segments are gone, the last request being @last. */
-static void record_rotated(uint32_t last)
+/* Several segments, the last request being @last. */
+static void record_with(struct archive_writer_options options, uint32_t last)
 {
 	char id[16];
 
 	stop_recording();
 	remove_dir(archive);
-	open_writer_with((struct archive_writer_options){
-		.segment_bytes = 1 << 16, .max_bytes = 1 << 17, .rotate = true});
+	open_writer_with(options);
 	trial.feed.record = record;
 	feed_schema(&trial.feed);
 	for (uint32_t i = 1; i <= last; i++) {
@@ -322,6 +321,20 @@ static void record_rotated(uint32_t last)
 		trial_request(i, id, 2 * (uint64_t)i);
 	}
 	stop_recording();
+}
+
+static void record_segments(uint32_t last)
+{
+	record_with((struct archive_writer_options){.segment_bytes = 1 << 16}, last);
+}
+
+/* Until the first of them are gone. */
+static void record_rotated(uint32_t last)
+{
+	record_with((struct archive_writer_options){.segment_bytes = 1 << 16,
+						    .max_bytes = 1 << 17,
+						    .rotate = true},
+		    last);
 }
 
 Test(export_archive, segments_that_were_rotated_out_are_told)
@@ -359,6 +372,22 @@ Test(export_archive, of_an_archive_that_did_not_rotate_nothing_is_told_of_it)
 	stop_recording();
 	cr_assert_eq(export_it(), 0, "%s", trial.err.text);
 	cr_assert_eq(trial.summary.losses.rotated.segments, 0);
+}
+
+Test(export_archive, a_first_segment_that_was_lost_is_damage_and_was_not_rotated_out)
+{
+	char first[128];
+
+	record_segments(1500);
+	snprintf(first, sizeof(first), "%s/00000001.r3seg", archive);
+	cr_assert_eq(unlink(first), 0);
+	trial.options.missing = EXPORT_FILL_MINUS_ONE;
+	trial.options.include |= EXPORT_INCLUDE_DAMAGED;
+	cr_assert_eq(export_it(), 0, "%s", trial.err.text);
+	cr_expect_eq(trial.summary.losses.damage.places, 1);
+	cr_expect(strstr(trial.summary.losses.damage.first, "is not there, but 2 is"), "%s",
+		  trial.summary.losses.damage.first);
+	cr_expect_eq(trial.summary.losses.rotated.segments, 0);
 }
 
 Test(export_archive, a_last_segment_that_is_gone_is_told)

@@ -74,6 +74,14 @@ static char *page(void)
 	return text;
 }
 
+static void expect_not_on_page(const char *part)
+{
+	char *text = page();
+
+	cr_expect_null(strstr(text, part), "\"%s\" is on the page", part);
+	free(text);
+}
+
 static void expect_on_page(const char *part)
 {
 	char *text = page();
@@ -344,6 +352,21 @@ Test(report_archive, that_the_oldest_segments_were_rotated_out_is_shown)
 	cr_assert_eq(read_report(), 0, "%s", err.text);
 	cr_assert_eq(report.problems, 0);
 	expect_on_page("id=\"rotated-state\">The oldest 1 segments were removed by the recorder");
+}
+
+Test(report_archive, that_the_oldest_segments_were_lost_is_no_rotation)
+{
+	builder_close(&builder);
+	builder_open(&builder, 3);
+	builder_segment(&builder);
+	builder_ready(&builder);
+	story_begin(&story, &builder, 0, "small/0");
+	tell();
+	unlink(builder_path(&builder, "00000001.r3seg"));
+	cr_assert_eq(read_report(), 0, "%s", err.text);
+	cr_assert_eq(report.problems, 1);
+	expect_on_page("id=\"problems-state\"");
+	expect_not_on_page("rotated-state");
 }
 
 Test(report_archive, another_model_is_refused_with_the_remedy)
