@@ -110,8 +110,7 @@ static int end_request(struct replay_channel *channel, const struct r3ring_recor
 			channel->producer, (int64_t)replay_handle(channel->handles, head->handle),
 			(enum r3ring_end_reason)head->reason, head->attempt, head->accepted_tokens);
 	} while (try_again(channel, code, &tries));
-	if (head->reason != R3RING_END_PREEMPTED)
-		replay_handle_end(channel->handles, head->handle);
+	replay_handle_end(channel->handles, head->handle);
 	return judge(channel, "the end of a request", code);
 }
 

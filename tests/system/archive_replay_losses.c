@@ -404,7 +404,54 @@ Test(archive_replay_losses, a_request_without_end_is_aborted_and_told)
 	story_step(&story, 1, 5, 1);
 	builder_segment_end(&builder, true);
 	expect(0, "{\"gap>too_big\":3,\"same\":12}");
-	expect_said("1 requests have no end");
+	expect_said("1 attempts of requests have no end");
+}
+
+/* An attempt's end; the daemon knows no better with END_UNKNOWN. */
+static void end_attempt(uint64_t handle, enum r3ring_end_reason reason)
+{
+	struct r3ring_record record = {.type = R3RING_REQUEST};
+
+	record.u.request.head = (struct r3ring_request_record){
+		.handle = handle,
+		.event = R3RING_REQUEST_END,
+		.reason = (uint8_t)reason,
+		.accepted_tokens = reason == R3RING_END_UNKNOWN ? R3RING_UNKNOWN_U32 : 4,
+	};
+	story_record(&story, &record, 0, 0, 0);
+}
+
+static json_int_t unfinished(void)
+{
+	json_t *object;
+	json_int_t count;
+
+	cr_assert_eq(use_tool(ARGS("replay", builder.dir, "--instance", instance(), "--rate", "max",
+				   "--json")),
+		     0, "%s", tool.err);
+	object = json_loads(tool.out, 0, NULL);
+	cr_assert_not_null(object);
+	count = json_integer_value(json_object_get(object, "unfinished"));
+	json_decref(object);
+	return count;
+}
+
+Test(archive_replay_losses, an_attempt_that_was_preempted_has_its_end)
+{
+	start(3);
+	begin();
+	end_attempt(1, R3RING_END_PREEMPTED);
+	builder_segment_end(&builder, true);
+	cr_expect_eq(unfinished(), 0, "%s", tool.out);
+}
+
+Test(archive_replay_losses, one_of_an_unknown_end_is_aborted)
+{
+	start(3);
+	begin();
+	end_attempt(1, R3RING_END_UNKNOWN);
+	builder_segment_end(&builder, true);
+	cr_expect_eq(unfinished(), 1, "%s", tool.out);
 }
 
 Test(archive_replay_losses, each_channel_has_its_own)
