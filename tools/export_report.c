@@ -80,6 +80,10 @@ static void print_summary(const struct export_line *line, const struct export_su
 		summary->requests, summary->rows, summary->layers, summary->top_k,
 		export_dtype_name(summary->dtype), summary->format,
 		quantity_bytes(bytes, summary->bytes));
+	if (line->options.mtp && !summary->mtp_layers)
+		fputs("  --mtp: the model has no layers of multi-token prediction that were "
+		      "captured\n",
+		      stderr);
 	print_filled(summary);
 	if (summary->rowless)
 		fprintf(stderr,

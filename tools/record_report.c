@@ -52,6 +52,10 @@ static void print_losses(FILE *out, const struct record_report *report)
 {
 	const bool any = lost_text_print(out, "", &report->channels_lost);
 
+	if (report->full)
+		fputs("ended early: the archive is as large as it may be (--max-size); what the "
+		      "channels said after that is not recorded, and not counted here\n",
+		      out);
 	if (report->partial_steps)
 		fprintf(out, "layers are missing in %" PRIu64 " steps\n", report->partial_steps);
 	if (report->gaps)
@@ -59,6 +63,8 @@ static void print_losses(FILE *out, const struct record_report *report)
 			"not recorded: %" PRIu64 " records in %" PRIu64 " gaps (%" PRIu64
 			" were corrupt; %" PRIu64 " gaps are of unknown size)\n",
 			report->lost, report->gaps, report->corrupt, report->unsized);
+	else if (report->full)
+		fputs("lost: nothing up to there\n", out);
 	else if (any || report->partial_steps)
 		fputs("not recorded: nothing is missing of what the channels said\n", out);
 	else

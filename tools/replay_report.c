@@ -45,7 +45,8 @@ static void print_missing(FILE *out, const struct replay_report *report)
 	print_count(out, report->missing_layers, "layers of steps are missing in the archive, too");
 	print_count(out, report->skipped, "layer records were left out by record --layers");
 	print_count(out, report->out_of_range, "ids that were no experts are missing now");
-	print_count(out, report->unfinished, "attempts of requests have no end in the archive, or an unknown one: aborted");
+	print_count(out, report->unfinished,
+		    "attempts of requests have no end in the archive, or an unknown one: aborted");
 	print_count(out, report->unreadable,
 		    "records are of a later version, or cannot be decoded");
 	print_count(out, report->refused, "requests, maps or spans were refused");

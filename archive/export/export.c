@@ -408,6 +408,7 @@ static void sum_up(const struct exporter *exporter, struct export_summary *summa
 	summary->pad = exporter->plan.pad;
 	summary->rule = exporter->plan.rows;
 	summary->layers = exporter->plan.layers;
+	summary->mtp_layers = export_plan_mtp_layers(&exporter->plan);
 	summary->top_k = exporter->plan.top_k;
 	summary->experts = exporter->plan.experts;
 	summary->cells = summary->rows * exporter->plan.layers;

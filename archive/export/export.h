@@ -164,6 +164,7 @@ struct export_summary {
 	enum export_fill missing, pad;
 	enum export_rows rule;
 	uint32_t layers, top_k, experts;
+	uint32_t mtp_layers; /* of these, of multi-token prediction */
 	uint64_t requests, rows, cells;
 	uint64_t filled[R3RING_MISSING_CAUSES]; /* cells by cause, instead of what was lost */
 	uint64_t padded;                        /* cells */

@@ -4,9 +4,11 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "archive/export/export.h"
 #include "archive/export/own.h"
 #include "archive/format.h"
 #include "archive/index.h"
@@ -26,6 +28,22 @@ static bool is_own_name(const char *name)
 	       !strncmp(name, ARCHIVE_INDEX, strlen(ARCHIVE_INDEX));
 }
 
+/* Whether it is the archive's directory, or in it. */
+static bool is_inside(const char *path, const char *dir)
+{
+	char at[PATH_MAX], *slash;
+
+	if (!realpath(path, at))
+		return false;
+	while (!is_same(at, dir)) {
+		slash = strrchr(at, '/');
+		if (!slash || slash == at)
+			return false;
+		*slash = '\0';
+	}
+	return true;
+}
+
 int export_refuse_own(const char *dir, const char *out, struct r3ring_error *err)
 {
 	char path[PATH_MAX], name[PATH_MAX];
@@ -33,8 +51,9 @@ int export_refuse_own(const char *dir, const char *out, struct r3ring_error *err
 	if (snprintf(path, sizeof(path), "%s", out) >= (int)sizeof(path))
 		return 0; /* the output's own refusal */
 	snprintf(name, sizeof(name), "%s", out);
-	if (!is_own_name(basename(name)) || !is_same(dirname(path), dir))
+	if (export_to_stdout(out) || !is_inside(dirname(path), dir))
 		return 0;
-	return r3ring_error_set(
-		err, -EINVAL, "%s is a file of the archive itself: name an output elsewhere", out);
+	return r3ring_error_set(err, -EINVAL, "%s is %s: name an output elsewhere", out,
+				is_own_name(basename(name)) ? "a file of the archive itself"
+							    : "in the archive's own directory");
 }

@@ -178,6 +178,15 @@ static int choose_layers(struct export_plan *plan, const struct export_known_lay
 				known->layers ? known->layer[known->layers - 1].layer_id : 0);
 }
 
+uint32_t export_plan_mtp_layers(const struct export_plan *plan)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < plan->layers; i++)
+		count += plan->layer[i].kind == R3RING_LAYER_MTP;
+	return count;
+}
+
 /* ---- the plan ----------------------------------------------------------- */
 
 int export_plan_make(struct export_plan *plan, const struct export_known_layers *known,

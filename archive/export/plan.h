@@ -26,6 +26,9 @@ int export_options_check(const struct export_options *options, const struct expo
 int export_plan_make(struct export_plan *plan, const struct export_known_layers *known,
 		     const struct r3ring_assembled_info *info, struct r3ring_error *err);
 
+/* How many of its layers are of multi-token prediction. */
+uint32_t export_plan_mtp_layers(const struct export_plan *plan);
+
 #define EXPORT_LAYER_DENSE UINT16_MAX         /* routes nothing */
 #define EXPORT_LAYER_ABSENT (UINT16_MAX - 1u) /* the request has no such layer */
 

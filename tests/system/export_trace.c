@@ -147,6 +147,11 @@ Test(export_trace, each_request_of_the_recording_is_exported_as_it_is_in_the_fil
 		expect_request(&exported, i);
 	json_decref(exported.ids);
 	safetensors_free(&exported.file);
+	cr_expect_null(strstr(tool.err, "--mtp"), "%s", tool.err);
+	run((const char *[]){"export", dir, "--format", "safetensors", "-o", out, "--missing", "-1",
+			     "--mtp", NULL});
+	cr_expect(strstr(tool.err, "--mtp: the model has no layers of multi-token prediction"),
+		  "%s", tool.err);
 }
 
 Test(export_trace, what_is_missing_of_the_recording_is_refused_unless_a_fill_is_chosen,

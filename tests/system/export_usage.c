@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/support/archive_story.h"
 #include "tests/support/command.h"
@@ -112,13 +113,14 @@ Test(export_usage, ids_that_several_requests_have_cannot_steer_the_terminal)
 	}
 	story_closed(&story);
 	builder_segment_end(&builder, true);
-	snprintf(out, sizeof(out), "%s/out", builder.dir);
+	snprintf(out, sizeof(out), "%s.out", builder.dir);
 	cr_assert_eq(command_run(&tool, NOWHERE,
 				 ARGS(builder.dir, "--format", "safetensors", "-o", out)),
 		     0, "%s", tool.err);
 	cr_expect_null(strchr(tool.err, 0x1b));
 	cr_expect_not_null(strstr(tool.err, "    x\\x1b[2Jy\\xe2\\x80\\xaez#2, which ended at"),
 			   "%s", tool.err);
+	unlink(out);
 	command_free(&tool);
 	builder_close(&builder);
 }

@@ -48,6 +48,8 @@ Test(record_place, at_its_own_limit_it_ends_with_success_and_a_larger_one_goes_o
 	}
 	cr_assert_eq(command_wait(&stage.tool), 0, "%s", stage.tool.err);
 	cr_expect_not_null(strstr(stage.tool.err, "as large as it may be"));
+	cr_expect_not_null(strstr(stage.tool.out, "ended early"), "%s", stage.tool.out);
+	cr_expect_null(strstr(stage.tool.out, "lost: nothing\n"), "%s", stage.tool.out);
 	record_stage_check(&stage);
 	cr_expect_leq(stage.walk.segments[0].bytes, 64 << 10);
 	cr_expect_lt(record_stage_steps(&stage, 0), steps);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "archive/export/export.h"
 #include "report/report.h"
@@ -88,9 +89,10 @@ static char *export_words(void)
 	char *text = NULL;
 	size_t bytes = 0;
 
-	snprintf(out, sizeof(out), "%s/out.safetensors", verify_trial.builder.dir);
+	snprintf(out, sizeof(out), "%s.safetensors", verify_trial.builder.dir);
 	cr_assert_eq(export_archive(verify_trial.builder.dir, &options, NULL, NULL, &summary, &err),
 		     0, "%s", err.text);
+	unlink(out);
 	stderr = open_memstream(&text, &bytes);
 	export_print_losses(&summary.losses);
 	fclose(stderr);

@@ -179,6 +179,20 @@ static void expect_own(const char *name)
 			   trial.err.text);
 }
 
+Test(export_archive, nor_is_it_put_beside_them)
+{
+	char out[128];
+
+	record_two();
+	stop_recording();
+	snprintf(out, sizeof(out), "%s/./new.safetensors", archive);
+	trial.options.out = out;
+	cr_expect_eq(export_it(), -EINVAL);
+	cr_expect_not_null(strstr(trial.err.text, "is in the archive's own directory"), "%s",
+			   trial.err.text);
+	cr_expect_eq(access(out, F_OK), -1);
+}
+
 Test(export_archive, an_output_does_not_replace_the_archive_s_own_files)
 {
 	record_two();

@@ -288,6 +288,17 @@ Test(export_options, failure_35_prediction_layers_come_behind_the_others_where_a
 	cr_assert(trial_is("routes", 0, 2, 1, 0, 2));
 	cr_assert_str_eq(safetensors_metadata(&trial.file, "layer_kinds"),
 			 "[\"hash\",\"moe\",\"mtp\"]");
+	cr_expect_eq(trial.summary.mtp_layers, 1);
+}
+
+Test(export_options, that_a_model_has_none_is_in_the_summary)
+{
+	trial.options.mtp = true;
+	trial_begin("safetensors");
+	trial_request(1, "a", 1);
+	trial_finish();
+	cr_expect_gt(trial.summary.layers, 0);
+	cr_expect_eq(trial.summary.mtp_layers, 0);
 }
 
 Test(export_options, layers_that_are_left_out_between_others_leave_no_trace)
