@@ -133,28 +133,45 @@ static void empty(struct key_store *store, struct key *key)
 	key->run = false;
 }
 
-void key_erase(struct key_store *store, const struct key_name *name)
+void key_erase(struct key_store *store, const struct key_name *name, uint64_t weight_version)
 {
 	struct key *key = look_up(store, name);
 
-	if (key && key->loaded)
-		empty(store, key);
-	else if (key)
+	if (!key)
+		return;
+	if (name->kind != R3RING_KEYS_BLOCK_HASH) {
 		forget(store, key);
+		return;
+	}
+	key->several |= key->filled && key->weight_version != weight_version;
+	empty(store, key);
 }
 
-void key_load(struct key_store *store, const struct key_name *name)
+void key_fill(struct key_store *store, struct key *key, uint64_t weight_version)
+{
+	if (key->name.kind != R3RING_KEYS_BLOCK_HASH)
+		return;
+	if (key->filled && key->weight_version != weight_version) {
+		key->several = true;
+		empty(store, key);
+	}
+	key->filled = true;
+	key->weight_version = weight_version;
+}
+
+void key_load(struct key_store *store, const struct key_name *name, uint64_t weight_version)
 {
 	struct key *key;
 
 	if (name->kind != R3RING_KEYS_BLOCK_HASH) {
-		key_erase(store, name);
+		key_erase(store, name, weight_version);
 		return;
 	}
 	key = key_make(store, name);
 	store->loads_forgotten |= !key;
 	if (!key)
 		return;
+	key_fill(store, key, weight_version);
 	empty(store, key);
 	key->loaded = true;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What lies behind the keys of a prefix cache: block hashes or KV slots, each with
- * the rows of its tokens, of one weight version. Bounded; forgets what was not used for
- * longest. An unknown key is a missing row, never another's.
+ * the rows of its tokens, of a hash all of one weight version. Bounded; forgets what was not used
+ * for longest. An unknown key is a missing row, never another's.
  */
 #ifndef CONSUMER_ASSEMBLER_KEYS_H
 #define CONSUMER_ASSEMBLER_KEYS_H
@@ -16,9 +16,8 @@
 
 struct key_name {
 	uint64_t key;
-	uint64_t weight_version; /* of hashes; a slot has one content, whatever it is of */
-	uint32_t kind;           /* enum r3ring_key_kind */
-	uint32_t tokens;         /* that it stands for */
+	uint32_t kind;   /* enum r3ring_key_kind */
+	uint32_t tokens; /* that it stands for */
 };
 
 /* A former pass over a token of a hash, which said something else than the last one. */
@@ -34,6 +33,9 @@ struct key {
 	uint64_t seen_from; /* see key_seen() */
 	bool loaded;        /* of a hash: from elsewhere, or that may be, and not run here since */
 	bool run;           /* of a hash: and nothing was loaded since */
+	bool filled;        /* of a hash: or loaded, the last time under */
+	uint64_t weight_version;
+	bool several; /* and before under another: nobody knows of which one a block is found */
 	struct key_other *other; /* [others] */
 	uint32_t others;
 	UT_hash_handle hh; /* in the order of use, oldest first */
@@ -54,10 +56,19 @@ struct key *key_find(struct key_store *store, const struct key_name *name);
 /* The key, emptied when it is new; NULL when memory is out, or it is too large (it is unknown
  * then). */
 struct key *key_make(struct key_store *store, const struct key_name *name);
-/* What is behind it is not known any more; a hash is still known to have been loaded. */
-void key_erase(struct key_store *store, const struct key_name *name);
+/* What is behind it is not known any more; of a hash it is still known whether it was loaded, and
+ * which weights ran it, to which the version is added. */
+void key_erase(struct key_store *store, const struct key_name *name, uint64_t weight_version);
 /* Nor will it be until it is run here. */
-void key_load(struct key_store *store, const struct key_name *name);
+void key_load(struct key_store *store, const struct key_name *name, uint64_t weight_version);
+/* The key is filled under the weights: what others left behind a hash goes. */
+void key_fill(struct key_store *store, struct key *key, uint64_t weight_version);
+/* Whether what is behind it is all that a cache may find for it, under these weights. */
+static inline bool key_is_of(const struct key *key, uint64_t weight_version)
+{
+	return key->name.kind != R3RING_KEYS_BLOCK_HASH ||
+	       (!key->several && key->weight_version == weight_version);
+}
 /*
  * A step ran the key's tokens, which the cache may find from @told on, the record that
  * names the key; the step's own is @step. Where something loaded from elsewhere, or nothing

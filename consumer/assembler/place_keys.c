@@ -13,8 +13,6 @@ static struct key_name name_of(const struct placing *placing, uint32_t i)
 	name.key = placing->key[i];
 	name.kind = head->key_kind;
 	name.tokens = head->tokens_per_key;
-	if (head->key_kind == R3RING_KEYS_BLOCK_HASH)
-		name.weight_version = head->weight_version;
 	return name;
 }
 
@@ -56,6 +54,7 @@ static void set_key(const struct placing *placing, uint32_t i)
 
 	if (!key)
 		return;
+	key_fill(&placing->channel->keys, key, placing->step->head.weight_version);
 	key_ran(key, placing->step->seq, placing->since);
 	own = key->owner == placing->attempt->serial && key->position == first;
 	key->owner = placing->attempt->serial;
@@ -85,9 +84,11 @@ void placing_erase_keys(const struct placing *placing)
 		const struct key_name name = name_of(placing, i);
 
 		if (placing->span->kind == R3RING_SPAN_EXTERNAL)
-			key_load(&placing->channel->keys, &name);
+			key_load(&placing->channel->keys, &name,
+				 placing->step->head.weight_version);
 		else
-			key_erase(&placing->channel->keys, &name);
+			key_erase(&placing->channel->keys, &name,
+				  placing->step->head.weight_version);
 	}
 }
 
@@ -106,7 +107,10 @@ struct key *placing_cached_key(const struct placing *placing, uint32_t i)
 		return NULL;
 	name = name_of(placing, index);
 	key = key_find(&placing->channel->keys, &name);
-	return key && key_seen(key, placing->step->seq) ? key : NULL;
+	return key && key_is_of(key, placing->step->head.weight_version) &&
+			       key_seen(key, placing->step->seq)
+		       ? key
+		       : NULL;
 }
 
 void keys_copy(struct channel *channel, const struct r3ring_record *record, uint64_t weight_version)
@@ -120,14 +124,15 @@ void keys_copy(struct channel *channel, const struct r3ring_record *record, uint
 		memset(&name, 0, sizeof(name));
 		name.kind = head->key_kind;
 		name.tokens = head->tokens_per_key;
-		if (head->key_kind == R3RING_KEYS_BLOCK_HASH)
-			name.weight_version = weight_version;
 		name.key = record->u.key_copy.pairs[i].to;
 		to = key_make(&channel->keys, &name);
 		name.key = record->u.key_copy.pairs[i].from;
 		from = key_find(&channel->keys, &name);
 		if (!to)
 			continue;
+		key_fill(&channel->keys, to, weight_version);
+		if (from && !key_is_of(from, weight_version))
+			from = NULL;
 		to->owner = 0;
 		for (uint32_t token = 0; token < head->tokens_per_key; token++)
 			key_set(&channel->keys, to, token, from ? from->row[token] : NULL);

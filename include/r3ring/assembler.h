@@ -52,7 +52,10 @@
  * of the whole (R3RING_MISSING_GAP), and comes unfinished.
  *
  * A cached span that names block hashes does not tell which of two blocks of one hash was
- * found. Passes under one hash and weight version that differ are in conflict there. Where
+ * found. Passes under one hash and weight version that differ are in conflict there. Of a hash that was
+ * run, or loaded, under several weight versions none is known (R3RING_MISSING_UNKNOWN_KEY), whatever the
+ * step says that finds it: an engine may have kept them all. Who tells hashes salts them (producer.h).
+ * As far as `max_keys` goes that is remembered. Where
  * one was loaded from elsewhere, steps see what is run under its hash from the next step
  * on, and what SPANS tell later from then on. Slots tell more: engines that hold one content
  * twice are read best with those.

@@ -163,8 +163,15 @@ struct r3ring_step {
 	const uint16_t *span_attempt;  /* [spans] (opt) */
 	const uint8_t *span_kind;      /* [spans] (opt: all COMPUTED) */
 	const uint8_t *span_flags;     /* [spans] (opt) */
-	const uint64_t *key;           /* [keys], grouped by span */
+	const uint64_t *key;           /* [keys], grouped by span; hashes: salted, see below */
 };
+
+/*
+ * A block hash must name one content: its tokens and the weights that ran them. Engines' own name the
+ * tokens alone, so tell them salted, mixed with the weight version that ran the block, or, where the
+ * cache is flushed at new weights, with the one of the step. What is found under a hash that ran under
+ * several weight versions is missing for readers (`unknown_key`): a block of each may be in KV.
+ */
 
 /*
  * A row is of one request: COMPUTED spans must not overlap. In the order of their rows, in which

@@ -234,6 +234,77 @@ Test(assembler_keys, hashes_of_other_weights_are_unknown)
 	r3ring_assembled_free(got);
 }
 
+/* Engines that keep the cache over new weights may find either block. */
+Test(assembler_keys, a_hash_that_ran_under_two_weights_is_unknown)
+{
+	const uint64_t keys[] = {100};
+	struct r3ring_assembled *got;
+
+	channel.key_kind = R3RING_KEYS_BLOCK_HASH;
+	channel.weight_version = 1;
+	feed_begin(&channel, 1, "a", 2, 0);
+	feed_computed(&channel, 1, 1, 0, 2, keys, 1);
+	channel.weight_version = 2;
+	feed_begin(&channel, 2, "b", 2, 0);
+	feed_computed(&channel, 2, 2, 0, 2, keys, 1);
+	feed_begin(&channel, 3, "c", 3, 0);
+	feed_cached(&channel, 3, 3, 2, keys, 1);
+	got = feed_finish(&channel, 3, "c", 4);
+	assert_missing(got, 0, R3RING_MISSING_UNKNOWN_KEY);
+	assert_missing(got, 1, R3RING_MISSING_UNKNOWN_KEY);
+	r3ring_assembled_free(got);
+	/* Nor does a further pass tell. */
+	feed_begin(&channel, 4, "d", 2, 0);
+	feed_computed(&channel, 4, 4, 0, 2, keys, 1);
+	feed_begin(&channel, 5, "e", 3, 0);
+	feed_cached(&channel, 5, 5, 2, keys, 1);
+	got = feed_finish(&channel, 5, "e", 4);
+	assert_missing(got, 0, R3RING_MISSING_UNKNOWN_KEY);
+	r3ring_assembled_free(got);
+}
+
+/* What nobody's span ran under them may be found too. */
+Test(assembler_keys, a_hash_that_somebody_ran_under_other_weights_is_unknown)
+{
+	const uint64_t keys[] = {100};
+	struct r3ring_assembled *got;
+
+	channel.key_kind = R3RING_KEYS_BLOCK_HASH;
+	channel.weight_version = 1;
+	feed_begin(&channel, 1, "a", 2, 0);
+	feed_computed(&channel, 1, 1, 0, 2, keys, 1);
+	channel.weight_version = 2;
+	feed_computed(&channel, 2, 77, 0, 2, keys, 1);
+	channel.weight_version = 1;
+	feed_begin(&channel, 3, "c", 3, 0);
+	feed_computed(&channel, 3, 3, 0, 2, keys, 1);
+	feed_begin(&channel, 4, "d", 3, 0);
+	feed_cached(&channel, 4, 4, 2, keys, 1);
+	got = feed_finish(&channel, 4, "d", 4);
+	assert_missing(got, 0, R3RING_MISSING_UNKNOWN_KEY);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_keys, a_hash_that_was_loaded_under_other_weights_is_unknown)
+{
+	const struct r3ring_span loaded = keyed_span(1, R3RING_SPAN_EXTERNAL, 0, 0, 2, 1);
+	const uint64_t keys[] = {100};
+	struct r3ring_assembled *got;
+
+	channel.key_kind = R3RING_KEYS_BLOCK_HASH;
+	channel.weight_version = 1;
+	feed_begin(&channel, 1, "a", 3, 0);
+	feed_whole_keys(&channel, 1, 0, &loaded, 1, keys, 1);
+	channel.weight_version = 2;
+	feed_begin(&channel, 2, "b", 2, 0);
+	feed_computed(&channel, 2, 2, 0, 2, keys, 1);
+	feed_begin(&channel, 3, "c", 3, 0);
+	feed_cached(&channel, 3, 3, 2, keys, 1);
+	got = feed_finish(&channel, 3, "c", 4);
+	assert_missing(got, 0, R3RING_MISSING_UNKNOWN_KEY);
+	r3ring_assembled_free(got);
+}
+
 Test(assembler_keys, a_copied_slot_has_its_source_s_rows)
 {
 	const uint64_t keys[] = {100}, copies[] = {200};

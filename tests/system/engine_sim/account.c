@@ -14,6 +14,7 @@ struct behind {
 	const struct sim_life *owner;
 	uint32_t position;
 	bool loaded, run;   /* of a hash, last */
+	bool filled;        /* of a hash: run under these weights, or loaded under them, ever */
 	uint32_t seen_from; /* what was heard, from which on the cache may find what was run */
 	const struct sim_row *row[SIM_BLOCK_TOKENS];
 };
@@ -68,6 +69,16 @@ static struct behind *behind_make(struct account *account, uint64_t key, uint64_
 	return found;
 }
 
+/* Whether it was filled under other weights: which one a cache finds nobody knows. */
+static bool fills_others(const struct account *account, uint64_t key, uint64_t weights)
+{
+	for (uint32_t i = 0; i < account->keys; i++)
+		if (account->behind[i].key == key && account->behind[i].filled &&
+		    account->behind[i].weights != weights)
+			return true;
+	return false;
+}
+
 static void forget_slots(struct account *account)
 {
 	if (account->sim->config.key_kind == R3RING_KEYS_SLOT)
@@ -94,6 +105,7 @@ static void keys_erase(struct account *account, const struct sim_step *step,
 			.key = key,
 			.weights = weights,
 			.loaded = loaded || found->loaded,
+			.filled = loaded || found->filled || fills_others(account, key, weights),
 		};
 	}
 }
@@ -237,6 +249,7 @@ static void keys_set(struct account *account, const struct sim_step *step,
 						    weights_of_key(account, step));
 		bool own = behind->owner == span->life && behind->position == first;
 
+		behind->filled = true;
 		behind_run(account, behind, step->told[account->channel->index], span->late);
 		behind->owner = span->life;
 		behind->position = first;
@@ -300,6 +313,8 @@ static void span_look_up(struct account *account, const struct sim_step *step,
 		if (cached && key < span->told.keys)
 			behind = behind_find(account, step->key[span->first_key + key],
 					     weights_of_key(account, step));
+		if (behind && fills_others(account, behind->key, behind->weights))
+			behind = NULL;
 		row = behind && behind->seen_from <= step->told[account->channel->index]->at
 			      ? behind->row[position % tokens]
 			      : NULL;

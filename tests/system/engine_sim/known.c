@@ -201,7 +201,7 @@ bool cell_is_told(const struct cell *cell)
 				return true;
 	}
 	/* Where there was no memory for the position when its first pass came, it has a later one. */
-	return (config->late_steps || config->max_bytes || torn_maps || cell->request->given > 1 ||
-		cell->given->info.flags & R3RING_ASSEMBLED_EVICTED) &&
+	return (config->late_steps || config->max_bytes || config->max_keys || torn_maps ||
+		cell->request->given > 1 || cell->given->info.flags & R3RING_ASSEMBLED_EVICTED) &&
 	       was_given(cell);
 }

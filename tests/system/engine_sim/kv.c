@@ -114,6 +114,7 @@ void sim_cache_label(const struct sim *sim, struct sim_life *life, uint32_t comp
 
 void sim_cache_flush(struct sim_engine *engine)
 {
+	engine->flushes++;
 	for (uint32_t i = 0; i < SIM_BLOCKS; i++)
 		engine->block[i].content = 0;
 }
@@ -121,10 +122,11 @@ void sim_cache_flush(struct sim_engine *engine)
 uint64_t sim_block_key(const struct sim *sim, const struct sim_life *life, uint32_t block)
 {
 	const uint32_t tokens = sim->config.block_tokens;
+	uint64_t hash = life->request->history[(block + 1) * tokens - 1];
 
 	if (sim->config.key_kind == R3RING_KEYS_SLOT)
 		return life->block[block];
-	return life->request->history[(block + 1) * tokens - 1];
+	return sim->config.salted ? sim_mix(hash, life->engine->flushes) : hash;
 }
 
 bool sim_block_copy(struct sim *sim, struct sim_engine *engine, struct r3ring_key_pair *pair)

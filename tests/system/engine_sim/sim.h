@@ -75,6 +75,7 @@ struct sim_config {
 	uint32_t key_kind, block_tokens, blocks, batch, chunk;
 	uint32_t requests, drafts, lag;
 	bool keep_cache; /* over new weights */
+	bool salted;     /* hashes that are told are others after each flush of the cache */
 	bool in_place;   /* new weights run all tokens again, in the same attempt */
 	bool device_rows;
 	bool prompt_once; /* attempts do not count what was kept of those before in their prompts */
@@ -299,7 +300,7 @@ struct sim_engine {
 	const char *instance;
 	uint32_t first_channel, channels;
 	uint32_t epoch; /* of its process: handles and steps begin anew in each */
-	uint64_t handles, steps, weights, clock;
+	uint64_t handles, steps, weights, clock, flushes;
 	struct sim_block block[SIM_BLOCKS];
 	uint32_t running;
 	struct sim_life *run[SIM_BATCH];
