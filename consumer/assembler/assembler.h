@@ -295,6 +295,10 @@ bool strangers_in(const struct r3ring_assembler *assembler, const struct request
  * none did. Another instance (one that only prefills) ends it at a length of its own. */
 uint32_t instance_kept(const struct r3ring_assembler *assembler, const struct part *part,
 		       uint16_t number);
+/* Where the attempt ends on the part's instance, when another one ran it too, or a later one;
+ * else, or when it cannot be known, R3RING_UNKNOWN_U32. */
+uint32_t instance_end(const struct r3ring_assembler *assembler, const struct part *part,
+		      uint16_t number);
 /* Takes back what one rank does not know not to have been run. */
 void request_trim(const struct r3ring_assembler *assembler, const struct request *request);
 

@@ -24,10 +24,8 @@ uint32_t instance_kept(const struct r3ring_assembler *assembler, const struct pa
 	return kept;
 }
 
-/* Where the attempt ends on the part's instance, when another one ran it too, or a later one;
- * else, or when it cannot be known, R3RING_UNKNOWN_U32. */
-static uint32_t instance_end(const struct r3ring_assembler *assembler, const struct part *part,
-			     uint16_t number)
+uint32_t instance_end(const struct r3ring_assembler *assembler, const struct part *part,
+		      uint16_t number)
 {
 	const uint32_t instance = assembler->channel[part->channel]->instance;
 	const uint32_t kept = instance_kept(assembler, part, number);

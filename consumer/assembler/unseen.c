@@ -36,6 +36,13 @@ static uint64_t shards_of(const struct r3ring_assembled *assembled, const struct
 	return (uint64_t)coordinate_size(rank->sp) * coordinate_size(rank->cp);
 }
 
+/* Whether the rank was heard beyond the attempt's time: channels may be fed apart, and a request be given
+ * out before all have come to its end. */
+static bool was_heard_out(const struct part *part, const struct attempt *attempt)
+{
+	return attempt->ended || attempt != part->attempt[part->attempts - 1];
+}
+
 /* What an attempt has no row of it ran in records that were lost, or not at all. It ran its positions
  * in their order, so what it was seen to run since is behind all that it had run; but of a shard those
  * may be others' rows. */
@@ -44,7 +51,7 @@ static bool knows_not_run(const struct r3ring_assembled *assembled, const struct
 {
 	const struct attempt *attempt = part_find_attempt(part, number);
 
-	if (!attempt || attempt_row(attempt, position))
+	if (!attempt || !was_heard_out(part, attempt) || attempt_row(attempt, position))
 		return false;
 	if (position < attempt->positions || shards_of(assembled, part) > 1)
 		return !attempt->torn;
@@ -116,7 +123,8 @@ bool pass_may_have_run(const struct r3ring_assembled *assembled, const struct pa
 {
 	for (const struct part *part = assembled->request->part; part; part = part->next)
 		if (part_find_attempt(part, pass->number)
-			    ? !engine_knows(assembled, part, pass->number, position)
+			    ? position < instance_end(assembled->assembler, part, pass->number) &&
+				      !engine_knows(assembled, part, pass->number, position)
 			    : engine_may_have(assembled, part, pass->number))
 			return true;
 	return parts_are_missing(assembled);
@@ -130,7 +138,7 @@ static bool engine_lost_end(const struct r3ring_assembled *assembled, const stru
 		const struct attempt *attempt = part_find_attempt(mate, number);
 
 		if (attempt && are_mates(assembled, part, mate) &&
-		    (attempt->ended || !attempt_is_open(attempt)))
+		    (attempt->ended || (was_heard_out(mate, attempt) && !attempt_is_open(attempt))))
 			return false;
 	}
 	return true;
@@ -140,7 +148,9 @@ bool pass_lost_end(const struct r3ring_assembled *assembled, const struct pass *
 {
 	for (const struct part *part = assembled->request->part; part; part = part->next)
 		if (part_find_attempt(part, pass->number)
-			    ? engine_lost_end(assembled, part, pass->number)
+			    ? instance_end(assembled->assembler, part, pass->number) ==
+					      R3RING_UNKNOWN_U32 &&
+				      engine_lost_end(assembled, part, pass->number)
 			    : engine_may_have(assembled, part, pass->number))
 			return true;
 	return parts_are_missing(assembled);

@@ -374,6 +374,43 @@ Test(assembler_unseen, a_shard_does_not_know_by_later_rows_of_the_other_s_that_i
 	r3ring_assembled_free(got);
 }
 
+/* Channels are fed apart: the second has not come to the first attempt's end. */
+Test(assembler_unseen, a_shard_that_is_behind_does_not_know_yet_what_it_ran)
+{
+	struct r3ring_assembled *got;
+
+	two_ranks(&first.rank.sp, &second.rank.sp);
+	run_half(&first, 1, 0, 0);
+	preempt(&first, 0, 2);
+	begin(&first, 1, 2);
+	run(&first, 2, 1, 0, 3);
+	r3ring_assembler_flush(first.assembler);
+	got = take(&first, "a");
+	assert_row(got, 0, 1, 0);
+	assert_missing(got, 1, R3RING_MISSING_GAP);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_unseen, a_rank_that_is_behind_may_yet_tell_what_it_ran_of_an_attempt_before)
+{
+	struct r3ring_assembled *got;
+
+	first.rank.dp = (struct r3ring_coordinate){0, 2};
+	second.rank.dp = (struct r3ring_coordinate){1, 2};
+	feed_schema(&first);
+	feed_schema(&second);
+	begin(&first, 0, 2);
+	run(&first, 1, 0, 0, 2);
+	begin(&second, 1, 2);
+	run(&second, 1, 1, 0, 4);
+	feed_end(&second, 2, R3RING_END_FINISHED, 1, 5);
+	r3ring_assembler_flush(first.assembler);
+	got = take(&first, "a");
+	assert_row(got, 1, 1, 1);
+	assert_all_missing(got, 2, 4);
+	r3ring_assembled_free(got);
+}
+
 /* An engine that only prefills, and one that decodes, of which attempt 0 was not seen. */
 Test(assembler_unseen, an_engine_that_came_late_may_have_run_an_attempt_that_another_did)
 {

@@ -142,13 +142,20 @@ static bool kept_is_known(const struct cell *cell, const struct truth *truth)
 {
 	bool named = false, sampled = false, told = false;
 	const struct kept kept = sim_kept_of(cell->sim, cell->request, truth->attempt);
+	uint32_t fed = 0; /* what attempts before are known to have kept */
 
+	for (int32_t attempt = 0; attempt < truth->attempt; attempt++) {
+		const uint32_t least = sim_kept_of(cell->sim, cell->request, attempt).least;
+
+		fed = fed > least ? fed : least;
+	}
 	for (uint32_t i = 0; i < cell->request->lives; i++) {
 		const struct sim_life *life = cell->request->life[i];
 
 		named |= life->attempt == truth->attempt + 1 && life->ever_named &&
 			 (cell->position < kept.least || !kept.cut_off);
-		sampled |= life->attempt == truth->attempt && cell->position >= life->prompt;
+		sampled |= life->attempt == truth->attempt && cell->position >= life->told_prompt &&
+			   cell->position >= fed;
 		told |= life->attempt == truth->attempt && life->end_heard &&
 			life->told_kept != R3RING_UNKNOWN_U32 && cell->position < life->told_kept;
 	}

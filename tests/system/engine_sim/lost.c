@@ -12,12 +12,25 @@ static bool is_reader_of(const struct sim *sim, const struct sim_life *life, uin
 	       !sim->channel[channel].draft && life->heard_of[channel];
 }
 
+/* Whether a channel told of what came behind it: channels are read apart. */
+static bool was_heard_out(const struct sim_life *life, uint32_t channel)
+{
+	const struct sim_request *request = life->request;
+
+	for (uint32_t i = 0; i < request->lives; i++)
+		if (request->life[i]->attempt > life->attempt &&
+		    request->life[i]->heard_of[channel])
+			return true;
+	return life->ended[channel];
+}
+
 /* ---- how much was kept ---------------------------------------------------- */
 
 static bool lost_end(const struct sim *sim, const struct sim_life *life)
 {
 	for (uint32_t c = 0; c < sim->channels; c++)
-		if (is_reader_of(sim, life, c) && (life->ended[c] || !life->open[c]))
+		if (is_reader_of(sim, life, c) &&
+		    (life->ended[c] || (was_heard_out(life, c) && !life->open[c])))
 			return false;
 	return true;
 }
@@ -77,6 +90,8 @@ struct kept sim_kept_of(const struct sim *sim, const struct sim_request *request
 static bool knows_not_run(const struct sim *sim, const struct sim_life *life, uint32_t channel,
 			  uint32_t position)
 {
+	if (!was_heard_out(life, channel))
+		return false;
 	if (sim->config.shards > 1)
 		return !life->torn[channel];
 	for (uint32_t i = position; life->seen[channel] && i < SIM_POSITIONS; i++)
