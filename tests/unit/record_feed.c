@@ -273,6 +273,15 @@ void feed_step(struct feed *to, uint64_t step, uint32_t rows, const struct r3rin
 	feed(to, &record, R3RING_DESC_BOUNDARY);
 }
 
+static uint16_t id_to_feed(const struct feed *to, uint64_t step, uint32_t row, uint32_t layer,
+			   uint32_t k)
+{
+	if (to->id)
+		return to->id(to, step, row, layer, k);
+	return (uint16_t)(feed_id(to->salt, step, row, layer, k) %
+			  (to->experts ? to->experts : FEED_EXPERTS));
+}
+
 static void layer_part(struct feed *to, uint64_t step, uint32_t total, uint32_t layer, uint32_t row,
 		       uint32_t rows)
 {
@@ -284,10 +293,7 @@ static void layer_part(struct feed *to, uint64_t step, uint32_t total, uint32_t 
 	memset(ids, 0xFF, sizeof(ids));
 	for (uint32_t i = 0; i < valid; i++)
 		for (uint32_t k = 0; k < FEED_TOP_K; k++)
-			ids[i * FEED_TOP_K + k] =
-				to->id ? to->id(to, step, row + i, layer, k)
-				       : (uint16_t)(feed_id(to->salt, step, row + i, layer, k) %
-						    (to->experts ? to->experts : FEED_EXPERTS));
+			ids[i * FEED_TOP_K + k] = id_to_feed(to, step, row + i, layer, k);
 	record.u.layer.head = (struct r3ring_layer_record){
 		.step = step,
 		.layer_id = to->first_layer + (int32_t)layer,
