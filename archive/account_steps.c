@@ -153,15 +153,6 @@ static int check_layers(const struct account *account, const struct archive_item
 	return 0;
 }
 
-static bool producer_died(const struct r3ring_record *end)
-{
-	for (uint32_t i = 0; i < end->u.step_end.head.missing; i++) {
-		if (end->u.step_end.missing[i].cause == R3RING_CAUSE_PRODUCER_DIED)
-			return true;
-	}
-	return false;
-}
-
 static void count_end(struct account *account, const struct r3ring_record *end)
 {
 	struct r3ring_totals *seen = &account->totals.seen;
@@ -176,8 +167,7 @@ static void count_end(struct account *account, const struct r3ring_record *end)
 	if (missing >= account->schema.layers)
 		return;
 	seen->layer_rows += valid * (account->schema.layers - missing);
-	if (!producer_died(end))
-		seen->rows += valid;
+	seen->rows += valid;
 }
 
 int account_take_end(struct account *account, const struct archive_item *item,

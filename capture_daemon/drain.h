@@ -90,7 +90,7 @@ struct drain {
 	int held;        /* in the gate, for readers that have yet to come back; -1: nothing */
 	uint64_t hold_until_ns;              /* atomic */
 	uint64_t hold_look_ns;               /* when to look next whether they are back */
-	struct r3ring_lost_record cut_short; /* steps that the producer's death cut */
+	struct r3ring_lost_record cut_short; /* the step at work when its daemon died */
 	struct r3ring_lost_record untold[R3RING_CAUSE_COUNT]; /* lost while the ring was full */
 	uint64_t untold_steps;                                /* in all of them */
 	uint64_t untold_from; /* the first; then all up to last_step */

@@ -91,25 +91,6 @@ int drain_record(struct drain *drain, const uint8_t *payload, size_t bytes, uint
 
 /* ---- a producer that is gone -------------------------------------------- */
 
-/* Steps that were begun and never reached the queue. */
-static void add_unqueued(struct drain *drain, struct r3ring_lost_record *lost)
-{
-	struct pages_begun begun = pages_read_begun(&drain->pages);
-	uint64_t rows;
-
-	if (begun.step <= drain->last_step)
-		return;
-	rows = begun.rows > drain->rows_seen ? begun.rows - drain->rows_seen : 0;
-	if (!lost->from_step)
-		lost->from_step = drain->last_step + 1;
-	lost->to_step = begun.step;
-	lost->steps += begun.step - drain->last_step;
-	lost->rows += rows;
-	lost->layer_rows += rows * drain->geometry.layers;
-	lost->spans_unknown = 1;
-	drain->publisher.totals.steps += begun.step - drain->last_step;
-}
-
 void drain_end_requests(struct drain *drain, enum r3ring_end_reason reason)
 {
 	struct live *live = &drain->publisher.live;
@@ -132,27 +113,33 @@ void drain_end_requests(struct drain *drain, enum r3ring_end_reason reason)
 	}
 }
 
+/* Steps that were begun and never reached the queue. */
 static void say_died(struct drain *drain)
 {
-	struct r3ring_lost_record lost = drain->cut_short;
+	struct pages_begun begun = pages_read_begun(&drain->pages);
+	struct r3ring_lost_record lost = {
+		.from_step = drain->last_step + 1,
+		.to_step = begun.step,
+		.steps = begun.step - drain->last_step,
+		.rows = begun.rows > drain->rows_seen ? begun.rows - drain->rows_seen : 0,
+		.cause = R3RING_CAUSE_PRODUCER_DIED,
+		.spans_unknown = 1,
+	};
 
-	lost.cause = R3RING_CAUSE_PRODUCER_DIED;
-	add_unqueued(drain, &lost);
-	if (lost.steps)
-		drain_check(drain, publish_lost(&drain->publisher, &lost), "LOST");
+	if (begun.step <= drain->last_step)
+		return;
+	lost.layer_rows = lost.rows * drain->geometry.layers;
+	drain->publisher.totals.steps += lost.steps;
+	drain_check(drain, publish_lost(&drain->publisher, &lost), "LOST");
 }
 
 /* It had the time to say why its last steps found no entry. */
 static void say_closed(struct drain *drain)
 {
 	struct pages_begun begun = pages_read_begun(&drain->pages);
-	struct r3ring_lost_record lost = drain->cut_short;
 	struct lane_gap causes;
 
 	memcpy(&causes, &drain->pages.words->closing_gap, sizeof(causes));
-	lost.cause = R3RING_CAUSE_PRODUCER_DIED; /* in a step that it did not end */
-	if (lost.steps)
-		drain_check(drain, publish_lost(&drain->publisher, &lost), "LOST");
 	if (begun.step > drain->last_step)
 		drain_say_gap(drain, begun.step + 1, begun.rows, &causes);
 }

@@ -314,8 +314,6 @@ static void say_end(struct drain *drain, const struct step_work *work, enum step
 	R3RING_TEST_POINT("drain step told");
 	r3ring_writer_wake(drain->publisher.writer);
 	count_step(drain, work, &record);
-	/* Told by the LOST record that follows when all is drained. */
-	totals_add_cut(&drain->cut_short, &record, work->valid);
 }
 
 /* ---- at work ------------------------------------------------------------ */

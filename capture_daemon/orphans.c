@@ -55,15 +55,14 @@ static void note_lost(struct drain *drain)
 	const struct r3ring_step_record *step = &drain->said.step;
 	uint64_t rows = r3ring_step_valid_rows(step);
 
-	lost->cause = lost->steps ? R3RING_CAUSE_PRODUCER_DIED : R3RING_CAUSE_DAEMON_RESTART;
+	lost->cause = R3RING_CAUSE_DAEMON_RESTART;
 	if (!step->step || at_a_drop(drain))
 		return;
-	if (!lost->from_step)
-		lost->from_step = step->step;
+	lost->from_step = step->step;
 	lost->to_step = step->step;
-	lost->steps++;
-	lost->rows += rows;
-	lost->layer_rows += rows * layers_open(&drain->said, &drain->publisher.schema);
+	lost->steps = 1;
+	lost->rows = rows;
+	lost->layer_rows = rows * layers_open(&drain->said, &drain->publisher.schema);
 }
 
 struct carried_told orphan_told(const struct channel *orphan)
@@ -116,7 +115,6 @@ void orphan_take(struct channel *orphan, struct remains *remains)
 	drain->publisher.newest_step = remains->newest_step;
 	drain->told_step = remains->told_step;
 	drain->said = remains->said;
-	drain->cut_short = remains->cut_short;
 	remains->said.layer_parts = NULL;
 	note_lost(drain);
 	drain->report.last_step_ns = remains->newest_end_ns;

@@ -127,7 +127,6 @@ static void note_end(struct remains *remains, const struct r3ring_record *end)
 						      : 0;
 
 	totals_add_end(&remains->totals, end, valid, remains->schema.u.schema.head.layers);
-	totals_add_cut(&remains->cut_short, end, valid);
 	remains->newest_end_ns = head->publish_ns;
 	note_told(remains, head->step);
 }
@@ -196,8 +195,6 @@ static void note_lost(struct remains *remains, const struct r3ring_lost_record *
 
 	remains->totals.lost_steps[lost->cause] += lost->steps;
 	remains->totals.lost_rows[lost->cause] += lost->rows;
-	if (lost->cause == R3RING_CAUSE_PRODUCER_DIED)
-		remains->cut_short = (struct r3ring_lost_record){0};
 	if (first <= remains->counted_step)
 		first = remains->counted_step + 1;
 	if (lost->to_step >= first) {

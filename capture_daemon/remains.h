@@ -34,7 +34,6 @@ struct remains {
 	struct remains_gap gap;   /* the newest */
 	uint32_t carried_records; /* of a gap behind told_step, told in the ring before */
 	uint64_t carried_from;    /* its first step */
-	struct r3ring_lost_record cut_short; /* by a producer's death, its LOST not yet told */
 	struct drain_said said;
 	bool closed; /* its end was told: nothing may follow */
 };

@@ -2,15 +2,6 @@
 /* Running totals of a generation. */
 #include "capture_daemon/totals.h"
 
-static uint32_t layers_cut(const struct r3ring_record *end)
-{
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < end->u.step_end.head.missing; i++)
-		count += end->u.step_end.missing[i].cause == R3RING_CAUSE_PRODUCER_DIED;
-	return count;
-}
-
 void totals_add_end(struct r3ring_totals *totals, const struct r3ring_record *end, uint64_t valid,
 		    uint32_t layers)
 {
@@ -24,22 +15,5 @@ void totals_add_end(struct r3ring_totals *totals, const struct r3ring_record *en
 	if (missing >= layers)
 		return;
 	totals->layer_rows += valid * (layers - missing);
-	if (!layers_cut(end))
-		totals->rows += valid;
-}
-
-bool totals_add_cut(struct r3ring_lost_record *lost, const struct r3ring_record *end,
-		    uint64_t valid)
-{
-	uint32_t layers = layers_cut(end);
-
-	if (!layers)
-		return false;
-	lost->to_step = end->u.step_end.head.step;
-	if (!lost->from_step)
-		lost->from_step = lost->to_step;
-	lost->steps++;
-	lost->rows += valid;
-	lost->layer_rows += valid * layers;
-	return true;
+	totals->rows += valid;
 }

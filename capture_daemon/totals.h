@@ -4,7 +4,6 @@
 #ifndef DAEMON_TOTALS_H
 #define DAEMON_TOTALS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include <r3ring/record.h>
@@ -16,14 +15,9 @@
  * @valid:  its valid rows.
  * @layers: how many a whole step has.
  *
- * Its rows came if any layer of it did; those that a dying producer cut are told and
- * counted as lost, and not here.
+ * Its rows came if any layer of it did.
  */
 void totals_add_end(struct r3ring_totals *totals, const struct r3ring_record *end, uint64_t valid,
 		    uint32_t layers);
-
-/* Adds what the producer's death cut off the step to @lost. Returns whether it did. */
-bool totals_add_cut(struct r3ring_lost_record *lost, const struct r3ring_record *end,
-		    uint64_t valid);
 
 #endif

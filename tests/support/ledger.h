@@ -96,8 +96,8 @@ struct ledger_generation *ledger_newest(const struct ledger *ledger);
 /*
  * Looks at steps [1, steps] over all generations. Right is: each was delivered
  * whole, in part, or told as lost; none was delivered whole twice; within one
- * generation none has two fates, but that the rest of a partial one is lost;
- * a whole one has all layers. Returns how many are not right and says which.
+ * generation none has two ends; a whole one has all layers. Returns how many are not
+ * right and says which.
  */
 uint64_t ledger_unaccounted(const struct ledger *ledger, uint64_t steps);
 

@@ -11,11 +11,11 @@
 
 bool ledger_step_fits(const struct ledger_step *step)
 {
-	if (step->announced > 1 || step->complete + step->partial > 1 || step->lost > 1)
+	if (step->announced > 1 || step->complete + step->partial + step->lost > 1)
 		return false;
 	if (step->torn)
 		return true;
-	if (step->complete && (step->lost || step->layers != ALL_LAYERS))
+	if (step->complete && step->layers != ALL_LAYERS)
 		return false;
 	if (step->partial &&
 	    (step->layers & step->missing || (step->layers | step->missing) != ALL_LAYERS))

@@ -269,24 +269,20 @@ static void put_cut_end(uint64_t step)
 	dead_put(&record);
 }
 
-Test(daemon_remains, what_a_producers_death_cut_is_known_until_it_was_told_as_lost)
+Test(daemon_remains, a_step_that_a_producers_death_cut_has_its_end_and_is_not_lost)
 {
 	dead_step(1, 0);
 	put_cut_end(1);
 	dead_step(2, 0);
 	put_cut_end(2);
 	dead_read();
-	cr_expect_eq(dead.remains.totals.rows, 0);
-	cr_expect_eq(dead.remains.cut_short.from_step, 1);
-	cr_expect_eq(dead.remains.cut_short.to_step, 2);
-	cr_expect_eq(dead.remains.cut_short.steps, 2);
-	cr_expect_eq(dead.remains.cut_short.rows, 2 * (DEAD_ROWS - 1));
-	cr_expect_eq(dead.remains.cut_short.layer_rows, 2 * (DEAD_ROWS - 1));
-	remains_free(&dead.remains);
-	dead_lost(1, 2, R3RING_CAUSE_PRODUCER_DIED);
-	dead_read();
-	cr_expect_eq(dead.remains.cut_short.steps, 0);
-	cr_expect_eq(dead.remains.cut_short.from_step, 0);
+	cr_expect_eq(dead.remains.told_step, 2);
+	cr_expect_eq(dead.remains.said.step.step, 0);
+	cr_expect_eq(dead.remains.totals.steps, 2);
+	cr_expect_eq(dead.remains.totals.steps_partial, 2);
+	cr_expect_eq(dead.remains.totals.rows, 2 * (DEAD_ROWS - 1));
+	cr_expect_eq(dead.remains.totals.layer_rows, 2 * (DEAD_ROWS - 1) * (DEAD_LAYERS - 1));
+	cr_expect_eq(dead.remains.totals.lost_steps[R3RING_CAUSE_PRODUCER_DIED], 0);
 }
 
 Test(daemon_remains, totals_go_on_from_the_newest_keyframe)
