@@ -28,19 +28,6 @@
 
 /* ---- adopting ----------------------------------------------------------- */
 
-/* Layers of the step at work that did not come whole. */
-static uint32_t layers_open(const struct drain_said *said,
-			    const struct r3ring_schema_record *schema)
-{
-	const struct extent_geometry geometry = {.rows_per_record = schema->rows_per_record};
-	uint32_t rows = said->step.row_end - said->step.row_begin;
-	uint32_t count = 0;
-
-	for (uint32_t layer = 0; layer < schema->layers; layer++)
-		count += said->layer_parts[layer] < extent_parts(&geometry, rows);
-	return count;
-}
-
 /* Whether the step at work was announced as one that is lost: no generation will have it,
  * and why is known. */
 static bool at_a_drop(const struct drain *drain)
@@ -48,7 +35,8 @@ static bool at_a_drop(const struct drain *drain)
 	return drain->said.step.step && drain->said.step.cause;
 }
 
-/* Published if the producer does not come back. */
+/* Published if the producer does not come back: the whole step, since layers of it that came do
+ * not count without its end. */
 static void note_lost(struct drain *drain)
 {
 	struct r3ring_lost_record *lost = &drain->cut_short;
@@ -62,7 +50,7 @@ static void note_lost(struct drain *drain)
 	lost->to_step = step->step;
 	lost->steps = 1;
 	lost->rows = rows;
-	lost->layer_rows = rows * layers_open(&drain->said, &drain->publisher.schema);
+	lost->layer_rows = rows * drain->publisher.schema.layers;
 }
 
 struct carried_told orphan_told(const struct channel *orphan)

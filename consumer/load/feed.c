@@ -121,10 +121,13 @@ static void feed_lost(struct load_channel *channel, const struct r3ring_lost_rec
 {
 	channel->unseen.lost[lost->cause < R3RING_MISSING_CAUSES ? lost->cause : 0] +=
 		lost->layer_rows;
-	for (struct load_step *step = channel->open; step; step = step->next)
-		if (lost->from_step && step->head.step >= lost->from_step &&
-		    step->head.step <= lost->to_step)
-			step->ended = true;
+	for (struct load_step *step = channel->open; step; step = step->next) {
+		if (step->ended || !lost->from_step || step->head.step < lost->from_step ||
+		    step->head.step > lost->to_step)
+			continue;
+		step->ended = true;
+		step->lost = true;
+	}
 }
 
 /* LOST records that fell into a gap are in the totals of the keyframe behind it, as whole rows. */

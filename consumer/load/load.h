@@ -94,6 +94,7 @@ struct load_step {
 	bool first;       /* nothing was open when it began: its layers may be folded */
 	bool warmup;
 	bool ended;
+	bool lost; /* its LOST counts all of it, what came before as well */
 	bool spans_follow;
 	uint8_t *state;  /* [rows] enum load_row; NULL while plain */
 	uint32_t *place; /* [rows] in `held`; NULL when nothing is held */

@@ -277,6 +277,13 @@ static void lose_layers(const struct load_board *board, struct load_step *step)
 	}
 }
 
+static void lose_step(const struct load_board *board, struct load_step *step)
+{
+	memset(step->counts, 0, cells_sum_bytes(&board->shape));
+	memset(step->layer_folded, 0, board->shape.layers * sizeof(*step->layer_folded));
+	step->accounts = (struct r3ring_load_accounts){0};
+}
+
 static void settle(struct r3ring_load *load, struct load_channel *channel, struct load_step *step)
 {
 	struct load_board *board = load_board_now(channel);
@@ -285,7 +292,10 @@ static void settle(struct r3ring_load *load, struct load_channel *channel, struc
 		load_rows_give_up(channel, step);
 		load->stats.steps_late++;
 	}
-	lose_layers(board, step);
+	if (step->lost)
+		lose_step(board, step);
+	else
+		lose_layers(board, step);
 	if (step->warmup) {
 		load_accounts_add(&channel->unseen, &step->accounts);
 		return;

@@ -217,6 +217,8 @@ static void note_lost(struct ledger *ledger, struct ledger_generation *generatio
 	generation->lost_layer_rows[lost->cause] += lost->layer_rows;
 	if (!lost->steps)
 		return;
+	if (lost->layer_rows != lost->rows * ENGINE_LAYERS)
+		note_wrong(ledger, generation, lost->to_step, "is lost with other layers");
 	if (lost->to_step - lost->from_step + 1 == lost->steps) {
 		note_lost_range(ledger, generation, lost);
 		return;

@@ -92,7 +92,7 @@ Test(daemon_orphans, a_step_at_work_is_lost_in_its_ring_and_left_to_the_next_gen
 	cr_expect_eq(lost.steps, 1);
 	cr_expect_eq(lost.cause, R3RING_CAUSE_DAEMON_RESTART);
 	cr_expect_eq(lost.rows, DEAD_ROWS - 1);
-	cr_expect_eq(lost.layer_rows, (DEAD_ROWS - 1) * (DEAD_LAYERS - 1));
+	cr_expect_eq(lost.layer_rows, (DEAD_ROWS - 1) * DEAD_LAYERS);
 	give_back();
 }
 

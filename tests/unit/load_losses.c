@@ -245,6 +245,26 @@ Test(load_losses, what_is_lost_is_shown_though_no_step_follows)
 	cr_assert_eq(read_load(0)->accounts.lost[R3RING_CAUSE_PRODUCER_DIED], 12);
 }
 
+Test(load_losses, layers_of_a_step_that_is_lost_before_its_end_are_not_load)
+{
+	struct expected expected = {0};
+	const struct r3ring_load_info *info;
+
+	feed_whole(&load_feed, 1, 4, NULL, 0);
+	feed_step(&load_feed, 2, 4, NULL, 0, NULL, 0);
+	feed_layers(&load_feed, 2, 4, 0, FEED_LAYERS - 1);
+	load_feed.lost_rows = 4;
+	load_feed.lost_cells = 4 * FEED_LAYERS;
+	feed_lost(&load_feed, 2, 2, R3RING_CAUSE_DAEMON_RESTART, 0);
+	feed_whole(&load_feed, 3, 4, NULL, 0);
+	expect_rows(&expected, 1, 0, 4);
+	expect_rows(&expected, 3, 0, 4);
+	info = read_load(0);
+	expect_info(info, &expected);
+	cr_expect_eq(info->accounts.counted, 8 * FEED_LAYERS);
+	cr_expect_eq(info->accounts.lost[R3RING_CAUSE_DAEMON_RESTART], 4 * FEED_LAYERS);
+}
+
 Test(load_losses, a_generation_that_follows_goes_on_in_the_same_windows)
 {
 	struct expected expected = {0};
