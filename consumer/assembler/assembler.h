@@ -98,6 +98,7 @@ struct item {
 	enum item_type type;
 	uint64_t keyframe;           /* that it belongs to, 0 for none that was seen */
 	bool repeated;               /* by a keyframe, seen or not */
+	bool carried;                /* or it may be what lives on from the generation before */
 	struct r3ring_record record; /* ITEM_RECORD: its pointers lead into `payload` */
 	void *payload;
 	size_t payload_bytes;
@@ -125,6 +126,7 @@ struct channel {
 	bool ready; /* its beginning or a whole keyframe was settled */
 	bool lossy; /* something was lost of it, or it was not seen from its beginning */
 	uint64_t generation;
+	bool carrying; /* only what lives on from the generation before may have come of it */
 	struct r3ring_schema_record schema;
 	struct row_pool *pool;  /* of the schema, among `pools` */
 	struct row_pool *pools; /* all that were, */
@@ -237,6 +239,9 @@ bool channels_of_one_engine(const struct channel *channel, const struct channel 
 /* The request that the channel knows, or whose part the one may be that it begins; or NULL. */
 struct request *request_to_join(const struct r3ring_assembler *assembler,
 				const struct channel *channel, const struct r3ring_record *record);
+/* The generation that the channel's engine was in before this one; this one itself where it began
+ * anew, or that is not known. */
+uint64_t former_of(const struct channel *channel);
 /* An end was told that was no preemption. */
 bool part_ended_for_good(const struct part *part);
 /* Whether what the channel begins is another request of the same text id after all. */

@@ -62,6 +62,7 @@ static int append_record(struct channel *channel, const struct r3ring_view *view
 	item->repeated = view->flags & R3RING_DESC_REPEATED;
 	if (item->repeated && channel->keyframe_left)
 		item->keyframe = channel->keyframes;
+	item->carried = channel->carrying;
 	item->payload_bytes = bytes ? bytes : 1;
 	item->payload = malloc(item->payload_bytes);
 	encoded = item->payload ? r3ring_record_encode(record, item->payload, bytes, NULL)
@@ -338,13 +339,28 @@ static int feed_record(struct r3ring_assembler *assembler, struct channel *chann
 	}
 }
 
-static int feed_place(struct channel *channel, const struct r3ring_view *view,
-		      const struct r3ring_record *record)
+/* Behind its SCHEMA a generation has the maps and requests of the one that it goes on from, as
+ * they were told there. */
+static void note_carrying(struct channel *channel, const struct r3ring_view *view,
+			  const struct r3ring_record *record)
+{
+	if (record->type == R3RING_SCHEMA)
+		channel->carrying = view->seq == 1 && record->u.schema.head.continues;
+	else
+		channel->carrying &= record->type == R3RING_EPLB ||
+				     (record->type == R3RING_REQUEST &&
+				      record->u.request.head.event == R3RING_REQUEST_BEGIN);
+}
+
+static int feed_place(struct r3ring_assembler *assembler, struct channel *channel,
+		      const struct r3ring_view *view, const struct r3ring_record *record)
 {
 	int r = 0;
 
 	if (view->generation != channel->generation) {
 		end_generation(channel);
+		/* By the schema that it had. */
+		channel_settle(assembler, channel, false);
 		channel->keyframe_left = 0;
 		channel->generation = view->generation;
 		r = append_plain(channel, ITEM_GENERATION);
@@ -352,6 +368,7 @@ static int feed_place(struct channel *channel, const struct r3ring_view *view,
 	if (r == 0 && record->type == R3RING_SCHEMA && view->seq == 1 &&
 	    !(view->flags & R3RING_DESC_REPEATED))
 		r = append_plain(channel, ITEM_READY);
+	note_carrying(channel, view, record);
 	return r;
 }
 
@@ -364,7 +381,7 @@ int r3ring_assembler_feed(struct r3ring_assembler *assembler, uint32_t index,
 	if (index >= assembler->channels)
 		return -EINVAL;
 	channel = assembler->channel[index];
-	r = feed_place(channel, view, record);
+	r = feed_place(assembler, channel, view, record);
 	if (r == 0 && record->type == R3RING_SCHEMA)
 		r = feed_schema(assembler, channel, record);
 	/* A late reader's first record is a keyframe; its schema is the next. */
@@ -409,6 +426,7 @@ void r3ring_assembler_gap(struct r3ring_assembler *assembler, uint32_t index)
 		return;
 	channel = assembler->channel[index];
 	channel->keyframe_left = 0;
+	channel->carrying = false;
 	DL_FOREACH(channel->items, item)
 	{
 		if (item->type == ITEM_STEP)

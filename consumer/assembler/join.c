@@ -53,16 +53,46 @@ bool part_ended_for_good(const struct part *part)
 	return part->final && !part->guessed && part->attempts;
 }
 
+uint64_t former_of(const struct channel *channel)
+{
+	const struct r3ring_schema_record *schema = &channel->schema;
+	const uint64_t generation = channel->generation;
+
+	return schema->generation == generation && schema->continues < generation
+		       ? generation - schema->continues
+		       : generation;
+}
+
+/* Whether the part is of the engine, whose handles go on with it, and of a generation before. One in
+ * between may have been begun for it that it never heard of. */
+static bool went_on(const struct part *part, const struct channel *channel)
+{
+	const uint64_t former = former_of(channel);
+
+	return former != channel->generation && part->generation != channel->generation &&
+	       (part->generation == former || part->former == former);
+}
+
 /* Whether a keyframe names another request than the part's: it says handles again, in the generation
- * that gave them. An engine that goes on in the next one was bound when it was. */
+ * that gave them. Where it is not known which one an engine was in before, it was bound when it was. */
 static bool keyframe_means_another(const struct part *part, const struct channel *channel,
 				   uint64_t handle)
 {
 	const uint64_t bound_ns = channel->schema.bound_since_ns;
 
-	if (part_of(channel, part->handle) == part)
+	if (part_of(channel, part->handle) == part || went_on(part, channel))
 		return handle != part->handle;
 	return bound_ns && part->bound_ns && bound_ns != part->bound_ns;
+}
+
+static bool is_said_again(const struct part *part, const struct channel *channel,
+			  const struct item *item)
+{
+	const uint64_t handle = item->record.u.request.head.handle;
+
+	if (item->repeated)
+		return !keyframe_means_another(part, channel, handle);
+	return item->carried && went_on(part, channel) && handle == part->handle;
 }
 
 bool request_is_another(const struct request *request, const struct channel *channel,
@@ -76,8 +106,7 @@ bool request_is_another(const struct request *request, const struct channel *cha
 	/* Named no more, it may have been preempted, and goes on. */
 	if (part_ended_for_good(part))
 		return true;
-	return head->attempt <= newest_of(part) &&
-	       (!item->repeated || keyframe_means_another(part, channel, head->handle));
+	return head->attempt <= newest_of(part) && !is_said_again(part, channel, item);
 }
 
 /* Whether the channel may run the attempt as another part of the request. */

@@ -255,8 +255,9 @@ static struct attempt *attempt_begin(struct channel *channel, struct part *part,
 				     const struct item *item)
 {
 	const uint16_t number = item->record.u.request.head.attempt;
-	/* Known from a keyframe only: what it did before was not seen. */
-	const bool unseen = !channel->ready || (item->repeated && !part_find_attempt(part, number));
+	/* Known only as one that is said again: what it did before was not seen. */
+	const bool unseen = !channel->ready ||
+			    ((item->repeated || item->carried) && !part_find_attempt(part, number));
 	struct attempt *attempt = part_attempt(part, number);
 
 	if (unseen)
@@ -279,6 +280,8 @@ int request_begin(struct r3ring_assembler *assembler, struct channel *channel,
 	attempt = attempt_begin(channel, part, item);
 	part->keyframe = item->keyframe;
 	part->bound_ns = channel->schema.bound_since_ns;
+	part->generation = channel->generation;
+	part->former = former_of(channel);
 	part->final = false;
 	part->guessed = false;
 	if (!attempt)

@@ -51,14 +51,16 @@ struct attempt {
 struct part {
 	struct request *request;
 	uint32_t channel;
-	uint64_t handle;   /* newest */
-	uint32_t place;    /* in its channel's order, when it was last in a step */
-	uint64_t keyframe; /* number of the newest keyframe that named it */
-	uint64_t bound_ns; /* when its engine was, as of its newest begin; 0: not known */
-	bool live;         /* in its channel's table, of this generation or the last one */
-	bool final;        /* its channel told of the request's end, or must have: */
-	bool guessed;      /* it named it no more */
-	uint8_t gap;       /* cause, when records of its time were lost */
+	uint64_t handle;     /* newest */
+	uint32_t place;      /* in its channel's order, when it was last in a step */
+	uint64_t keyframe;   /* number of the newest keyframe that named it */
+	uint64_t bound_ns;   /* when its engine was, as of its newest begin; 0: not known */
+	uint64_t generation; /* that it began in, or was named in last, */
+	uint64_t former;     /* and the one that its engine was in before, see former_of() */
+	bool live;           /* in its channel's table, of this generation or the last one */
+	bool final;          /* its channel told of the request's end, or must have: */
+	bool guessed;        /* it named it no more */
+	uint8_t gap;         /* cause, when records of its time were lost */
 	uint32_t attempts;
 	struct attempt **attempt; /* [attempts], by number; each stays where it is */
 	struct part *next;        /* of the request */

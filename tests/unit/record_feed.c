@@ -152,6 +152,7 @@ static void schema(struct feed *to, uint16_t flags)
 		.rank = to->rank,
 		.replica = to->replica,
 		.bound_since_ns = to->bound_since_ns,
+		.continues = to->continues,
 		.generation = to->generation,
 		.model = "small",
 	};

@@ -27,6 +27,7 @@ static void put_schema(struct sim *sim, struct sim_channel *channel, uint16_t fl
 		/* The engine's process, by which hear.c knows its steps and handles. */
 		.weight_version = channel->engine->epoch,
 		.generation = channel->generation,
+		.continues = channel->continues,
 		.model = "simulated",
 	};
 	record.u.schema.layers = layers;
@@ -71,9 +72,10 @@ static void put_keyframe(struct sim *sim, struct sim_channel *channel)
 	channel->keyframe_in = sim->config.keyframe_every;
 }
 
-static void generation_begin(struct sim *sim, struct sim_channel *channel)
+static void generation_begin(struct sim *sim, struct sim_channel *channel, uint16_t continues)
 {
 	channel->generation++;
+	channel->continues = continues;
 	channel->seq = 0;
 	put_schema(sim, channel, 0);
 	channel->keyframe_in = sim->config.keyframe_every;
@@ -89,7 +91,7 @@ static void records_open(struct sim *sim, struct sim_engine *engine)
 			channel->unseen = true;
 			sim->losses++;
 		}
-		generation_begin(sim, channel);
+		generation_begin(sim, channel, 0);
 	}
 }
 
@@ -353,7 +355,7 @@ static void daemon_dies(struct sim *sim, struct sim_channel *channel)
 	sim_trace(sim, "%s: its daemon dies%s", channel->name, anew ? ", a new ring" : "");
 	sim->losses++;
 	if (anew)
-		generation_begin(sim, channel);
+		generation_begin(sim, channel, 1);
 	else
 		put_lost(sim, channel, 0, R3RING_CAUSE_DAEMON_RESTART, false);
 	put_keyframe(sim, channel);

@@ -321,6 +321,7 @@ struct sim_channel {
 	uint32_t first_layer, layers;
 	/* records.c: */
 	uint64_t seq, generation;
+	uint16_t continues; /* as its schema says */
 	uint32_t keyframe_in, losing, queued;
 	bool lost, unseen; /* unseen: the reader is not there yet */
 	struct sim_queued *queue, *queue_last;
