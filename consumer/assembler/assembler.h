@@ -126,6 +126,8 @@ struct channel {
 	bool ready; /* its beginning or a whole keyframe was settled */
 	bool lossy; /* something was lost of it, or it was not seen from its beginning */
 	uint64_t generation;
+	bool closed;   /* its end was read, */
+	bool cut;      /* and that of the one before was not */
 	bool carrying; /* only what lives on from the generation before may have come of it */
 	struct r3ring_schema_record schema;
 	struct row_pool *pool;  /* of the schema, among `pools` */

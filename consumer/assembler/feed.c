@@ -332,6 +332,7 @@ static int feed_record(struct r3ring_assembler *assembler, struct channel *chann
 		end_former_steps(channel);
 		return feed_keyframe(channel, view, record);
 	case R3RING_CLOSED:
+		channel->closed = true;
 		end_former_steps(channel);
 		return 0;
 	default:
@@ -362,6 +363,8 @@ static int feed_place(struct r3ring_assembler *assembler, struct channel *channe
 		/* By the schema that it had. */
 		channel_settle(assembler, channel, false);
 		channel->keyframe_left = 0;
+		channel->cut = !channel->closed;
+		channel->closed = false;
 		channel->generation = view->generation;
 		r = append_plain(channel, ITEM_GENERATION);
 	}

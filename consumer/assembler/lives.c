@@ -255,9 +255,9 @@ static struct attempt *attempt_begin(struct channel *channel, struct part *part,
 				     const struct item *item)
 {
 	const uint16_t number = item->record.u.request.head.attempt;
-	/* Known only as one that is said again: what it did before was not seen. */
-	const bool unseen = !channel->ready ||
-			    ((item->repeated || item->carried) && !part_find_attempt(part, number));
+	/* Known only as one that is said again: what it did before was not seen, or not all. */
+	const bool known = part_find_attempt(part, number) && !(item->carried && channel->cut);
+	const bool unseen = !channel->ready || ((item->repeated || item->carried) && !known);
 	struct attempt *attempt = part_attempt(part, number);
 
 	if (unseen)

@@ -25,13 +25,18 @@ static void run(struct feed *on, uint64_t step, uint64_t handle, uint32_t positi
 	feed_whole(on, step, 1, &span, 1);
 }
 
-static void generation(struct feed *on, uint64_t number, uint16_t continues)
+static void begin_generation(struct feed *on, uint64_t number, uint16_t continues)
 {
-	feed_closed(on);
 	on->generation = number;
 	on->seq = 0;
 	on->continues = continues;
 	feed_schema(on);
+}
+
+static void generation(struct feed *on, uint64_t number, uint16_t continues)
+{
+	feed_closed(on);
+	begin_generation(on, number, continues);
 }
 
 static void next_generation(struct feed *on, uint16_t continues)
@@ -235,5 +240,22 @@ Test(assembler_restart, what_begins_later_was_seen_whole)
 	got = take_ended(true);
 	assert_missing(got, 0, R3RING_MISSING_NOT_RUN);
 	assert_row(got, 2, 2, 0);
+	r3ring_assembled_free(got);
+}
+
+/* Its ring was gone before all of it was read. */
+Test(assembler_restart, what_a_generation_had_that_was_not_read_to_its_end_is_a_gap)
+{
+	struct r3ring_assembled *got;
+
+	begin_and_run();
+	begin_generation(&channel, 2, 1);
+	feed_begin(&channel, 1, "a", 3, 0);
+	run(&channel, 3, 1, 2);
+	feed_end(&channel, 1, R3RING_END_FINISHED, 0, 4);
+	got = take_ended(true);
+	assert_row(got, 0, 1, 0);
+	assert_missing(got, 1, R3RING_MISSING_GAP);
+	assert_row(got, 2, 3, 0);
 	r3ring_assembled_free(got);
 }
