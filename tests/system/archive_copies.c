@@ -66,7 +66,7 @@ static void start(void)
 	builder_segment_end(&builder, true);
 	for (unsigned int s = 0; s < SEGMENTS; s++)
 		whole[s] = builder_read(segment(s + 1));
-	snprintf(out, sizeof(out), "%s/out.jsonl", builder.dir);
+	snprintf(out, sizeof(out), "%s.jsonl", builder.dir);
 	cr_assert_eq(RUN("verify", builder.dir, "--reindex"), 0, "%s", tool.err);
 }
 
@@ -75,6 +75,7 @@ static void stop(void)
 	command_free(&tool);
 	for (unsigned int s = 0; s < SEGMENTS; s++)
 		free(whole[s].at);
+	unlink(out);
 	builder_close(&builder);
 }
 
