@@ -7,7 +7,7 @@
 set -eu
 
 cd "$(dirname "$0")"
-scripts='dom counts color heatmap axis stream timeline causes lately verdicts tables routes lookup main'
+scripts='dom counts color heatmap axis stream timeline causes lately verdicts losses tables routes lookup main'
 
 while IFS= read -r line; do
 	case $line in

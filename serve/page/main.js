@@ -96,7 +96,7 @@ function refresh() {
 	if (!state.connected)
 		fadeLosses(performance.now() - state.toldAt);
 	else if (state.frame || state.daemon)
-		judgeLosses(state.frame?.lost ?? {}, state.daemon);
+		judgeLosses(state.frame?.lost ?? {}, state.daemon, timeline.hasLost());
 	if (shown?.balance) {
 		setNote('heat-says', describe(shown));
 		setNote('legend-max', `${asTokens(heat.picture?.max ?? 0)} tokens, ${scaleOf() === 'log' ? 'logarithmic' : 'linear'}`);

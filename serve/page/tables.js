@@ -43,7 +43,7 @@ function fillLosses(daemon) {
 			return cells;
 		}));
 
-	setNote('losses-says', daemon.daemon === 'live' ? 'As the daemon counts them, since the engine began.'
+	setNote('losses-says', daemon.daemon === 'live' ? 'As the daemon counts them in the present generation of each channel: one that starts again counts anew.'
 		: `${daemon.daemon}: ${daemon.reason}`);
 	fillTable('losses', rows, daemon.daemon === 'live' && daemon.channels.length ? 'nothing lost' : 'not known');
 }

@@ -30,6 +30,10 @@ class Timeline {
 		this.draw();
 	}
 
+	hasLost() {
+		return this.frames.some((frame) => frame.lost);
+	}
+
 	choose() {
 		const last = Number(this.range.value) === this.frames.length - 1;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What somebody has to know at once: is a layer out of balance, is anything lost, is this now?
+// What somebody has to know at once: is a layer out of balance, is this now? Whether anything is
+// lost is in losses.js.
 
 const SILENT_MS = 3000; // without a step for so long an engine is called silent
 const NAMED = 3;        // so many layers are named with their figures
@@ -56,90 +57,6 @@ function judgeBalance(balance, experts, threshold, gpus) {
 /* Before the first frame of an engine. */
 function judgeNothing(engine) {
 	judge('verdict-balance', '', 'waiting', engine === 'waiting' ? 'No such engine yet.' : 'No step was counted yet.');
-}
-
-/* ---- losses ---- */
-
-const sumOf = (counts) => Object.values(counts).reduce((sum, count) => sum + Number(count), 0);
-const causesOf = (counts) => Object.entries(counts)
-	.map(([cause, count]) => `${cause} ${asCount(count)}${CAUSES[cause] ? ` (${CAUSES[cause]})` : ''}`).join(', ');
-
-/* Steps by cause since the engine began, of all channels. */
-function lostSteps(channels) {
-	const sum = {};
-
-	for (const channel of channels) {
-		for (const [cause, steps] of Object.entries(stepsOf(channel.lost)))
-			sum[cause] = (sum[cause] ?? 0) + steps;
-	}
-	return sum;
-}
-
-let told = ''; // of losses, newest
-
-function forgetLosses() {
-	lately.forget();
-	told = '';
-	judge('verdict-losses', '', 'waiting', 'The daemon was not asked yet.');
-}
-
-const outOfRange = (channels) =>
-	channels.reduce((sum, channel) => sum + Number(channel.ids_out_of_range), 0);
-
-/* An engine that binds no layer tells of none: what it misses is counted step by step. */
-function unboundOf(channels) {
-	return channels.filter((channel) => channel.bound_layers && channel.unbound_layers.length)
-		.map((channel) => `${channel.channel}: layers ${channel.unbound_layers.join(', ')} are not captured`);
-}
-
-const lostWords = (now) =>
-	`${plural(sumOf(now), 'step')} lost in the last ten seconds: ${causesOf(now)}.`;
-const lostEver = (ever) => `${plural(sumOf(ever), 'step')} lost since the engine began`;
-
-/* Mark, word and more. @lost: cells of the window by cause; what this monitor itself did not read
- * is told apart. */
-function lossesOf(lost, daemon) {
-	const {gap, ...window} = lost;
-	const channels = daemon?.channels ?? [];
-	const now = lately.sum(), ever = lostSteps(channels);
-	const own = gap ? ` This monitor skipped ${asCount(gap)} cells.` : '';
-	const doubt = channels.some((channel) => channel.crashed)
-		? ' An engine ran on without a daemon: more may be lost.' : '';
-	const unbound = unboundOf(channels);
-
-	if (sumOf(window) || sumOf(now))
-		return ['bad', 'being lost', (sumOf(now) ? `${lostWords(now)} ${lostEver(ever)}.`
-			: `Rows x layers of the window: ${causesOf(window)}.`) + doubt + own];
-	if (outOfRange(channels))
-		return ['bad', 'ids that are no expert',
-			`${asCount(outOfRange(channels))} ids were out of range: the capture is at the wrong place.` + own];
-	if (unbound.length)
-		return ['bad', 'layers are missing', unbound.join('; ') + '.' + own];
-	if (sumOf(ever))
-		return ['warn', doubt ? 'lost, perhaps more' : 'nothing just now',
-			`${lostEver(ever)}: ${causesOf(ever)}.` + doubt + own];
-	if (doubt)
-		return ['warn', 'nothing that is known', doubt.trim() + own];
-	if (daemon?.daemon !== 'live')
-		return ['warn', 'not known', daemon?.reason || 'The daemon was not asked yet.'];
-	if (!channels.length)
-		return ['', 'waiting', 'No such engine yet.'];
-	if (hasEnded(daemon))
-		return ['', 'nothing lost', 'Until it ended every step that was announced came whole.' + own];
-	return ['good', 'nothing lost', 'Every step that was announced came whole.' + own];
-}
-
-function judgeLosses(lost, daemon) {
-	const [mark, word, more] = lossesOf(lost, daemon);
-
-	told = `${word}. ${more}`;
-	judge('verdict-losses', mark, word, more);
-}
-
-/* Once the server is gone. @age: of what was told, in ms. */
-function fadeLosses(age) {
-	if (told)
-		judge('verdict-losses', '', 'not known now', `${asAge(age)} ago: ${told}`);
 }
 
 /* ---- is it now? ---- */

@@ -423,12 +423,12 @@ Test(page, what_is_lost_in_ten_seconds_is_added_up_a_burst_and_a_trickle)
 	lose(40);
 	expect_becomes(LOST
 		       ".startsWith('40 steps lost in the last ten seconds: too_big 40 (') && " LOST
-		       ".endsWith('). 40 steps lost since the engine began.')");
+		       ".endsWith('). 40 steps lost in this generation.')");
 	set_clock(6000);
 	lose(3);
 	expect_becomes(LOST
 		       ".startsWith('43 steps lost in the last ten seconds: too_big 43 (') && " LOST
-		       ".endsWith('). 43 steps lost since the engine began.')");
+		       ".endsWith('). 43 steps lost in this generation.')");
 	expect_becomes(LOST_LATELY("0", "2") " === '43' && " LOST_LATELY("0", "4") " === '43'");
 	/* Another stream, of the same engine, counts nothing twice. */
 	browser_click(&browser, "#reset");
@@ -436,12 +436,12 @@ Test(page, what_is_lost_in_ten_seconds_is_added_up_a_burst_and_a_trickle)
 	set_clock(10001);
 	expect_becomes(LOST
 		       ".startsWith('3 steps lost in the last ten seconds: too_big 3 (') && " LOST
-		       ".endsWith('). 43 steps lost since the engine began.')");
+		       ".endsWith('). 43 steps lost in this generation.')");
 	expect_becomes(LOST_LATELY("0", "2") " === '43' && " LOST_LATELY("0", "4") " === '3'");
 	set_clock(16001);
 	expect_becomes(
 		WORD("losses") " === 'nothing just now' && " LOST
-			       ".startsWith('43 steps lost since the engine began: too_big 43')");
+			       ".startsWith('43 steps lost in this generation: too_big 43')");
 }
 
 Test(page, a_loss_is_seen_at_once_with_its_cause)
@@ -456,6 +456,19 @@ Test(page, a_loss_is_seen_at_once_with_its_cause)
 	expect_becomes(WORD("losses") " === 'being lost'");
 	expect_becomes("/[a-z_]+ \\d+/.test(document.querySelector('#verdict-losses .more')"
 		       ".textContent)");
+}
+
+/* As where a rank died while no daemon ran: the next one does not list it. */
+#define LOSSES_WORD(before)                                                                        \
+	"lossesOf({}, {daemon: 'live', channels: [{lost: {}, ids_out_of_range: '0', "              \
+	"unbound_layers: [], state: 'live'}]}, " before ")[1]"
+
+Test(page, what_the_daemon_counts_no_more_is_lost_all_the_same)
+{
+	browser_run(&browser, "window.lately = {sum: () => ({})}; window.hasEnded = () => false;"
+			      "window.stepsOf = (lost) => lost;");
+	cr_expect_eq(page_computes("losses.js", LOSSES_WORD("true") " === 'nothing just now'"), 1);
+	cr_expect_eq(page_computes("losses.js", LOSSES_WORD("false") " === 'nothing lost'"), 1);
 }
 
 /* ---- who looks --------------------------------------------------------------------- */
