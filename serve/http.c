@@ -12,6 +12,7 @@
 
 #include <microhttpd.h>
 
+#include "serve/headers.h"
 #include "serve/http.h"
 #include "serve/patience.h"
 #include "serve/query.h"
@@ -142,36 +143,6 @@ static enum MHD_Result send_answer(struct MHD_Connection *connection, struct htt
 
 /* ---- before the body ------------------------------------------------------ */
 
-static const char *header_of(struct MHD_Connection *connection, const char *name)
-{
-	return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
-}
-
-struct header_count {
-	const char *name;
-	unsigned int count;
-};
-
-static enum MHD_Result count_header(void *context, enum MHD_ValueKind kind, const char *name,
-				    const char *value)
-{
-	struct header_count *header = context;
-
-	(void)kind;
-	(void)value;
-	header->count += strcasecmp(name, header->name) == 0;
-	return MHD_YES;
-}
-
-/* Which of two is looked at here, a proxy in front may see otherwise. */
-static bool has_many(struct MHD_Connection *connection, const char *name)
-{
-	struct header_count header = {.name = name};
-
-	MHD_get_connection_values(connection, MHD_HEADER_KIND, count_header, &header);
-	return header.count > 1;
-}
-
 /* Who has begun to send one would not hear why the connection is closed under it: a little more is
  * read, and dropped, from all but those who ask first. */
 static bool body_too_long(struct MHD_Connection *connection)
@@ -180,23 +151,6 @@ static bool body_too_long(struct MHD_Connection *connection)
 	const bool asks = header_of(connection, MHD_HTTP_HEADER_EXPECT) != NULL;
 
 	return length && strtoull(length, NULL, 10) > (asks ? HTTP_BODY_MAX : BODY_READ_MAX);
-}
-
-/* Where two headers say how long the body is, a proxy in front may have gone by the other one, and
- * what is taken for the next request is a part of this one: RFC 9112, 6.3. */
-static bool length_is_clear(struct MHD_Connection *connection, struct http_answer *answer)
-{
-	if (has_many(connection, MHD_HTTP_HEADER_CONTENT_LENGTH))
-		http_refuse(answer, MHD_HTTP_BAD_REQUEST,
-			    "more than one Content-Length header: send one");
-	else if (header_of(connection, MHD_HTTP_HEADER_CONTENT_LENGTH) &&
-		 header_of(connection, MHD_HTTP_HEADER_TRANSFER_ENCODING))
-		http_refuse(answer, MHD_HTTP_BAD_REQUEST,
-			    "both Content-Length and Transfer-Encoding say how long the body is: "
-			    "send one of them");
-	else
-		return true;
-	return false;
 }
 
 static bool is_open(const struct http_options *options, const char *url)
@@ -232,9 +186,9 @@ static bool begin_exchange(const struct http_server *server, struct MHD_Connecti
 
 	exchange->route = route_find(options->routes, options->route_count, method, url,
 				     exchange->argument, allowed, &status);
-	if (has_many(connection, MHD_HTTP_HEADER_HOST)) {
+	if (headers_have_many(connection, MHD_HTTP_HEADER_HOST)) {
 		http_refuse(&answer, MHD_HTTP_BAD_REQUEST, "more than one Host header");
-	} else if (!length_is_clear(connection, &answer)) {
+	} else if (!headers_tell_length(connection, &answer)) {
 		header = MHD_HTTP_HEADER_CONNECTION;
 		value = "close";
 	} else if (!guard_knows_host(options->guard, header_of(connection, MHD_HTTP_HEADER_HOST))) {

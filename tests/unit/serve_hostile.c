@@ -354,6 +354,30 @@ Test(serve_hostile, a_body_of_two_lengths_is_refused_and_ends_the_connection)
 	expect_served();
 }
 
+Test(serve_hostile, a_length_that_a_proxy_may_see_otherwise_is_refused_and_ends_the_connection)
+{
+	static const char next[] = "GET /echo/smuggled HTTP/1.1\r\n" ENDS "\r\n";
+	static const char *const told[][2] = {
+		{"Content-Length : 2\r\n", "400"},
+		{"Content-Length\t: 2\r\n", "400"},
+		{"Transfer-Encoding : chunked\r\n", "400"},
+		{"Transfer-Encoding: xchunked\r\n", "501"},
+		{"Transfer-Encoding: gzip, chunked\r\n", "501"},
+		{"Transfer-Encoding: identity\r\n", "501"},
+		{"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", "501"},
+	};
+	char request[512];
+
+	start_with(0);
+	for (size_t i = 0; i < sizeof(told) / sizeof(*told); i++) {
+		snprintf(request, sizeof(request), "POST /echo HTTP/1.1\r\n" STAYS "%s\r\n%s",
+			 told[i][0], next);
+		expect(request, told[i][1], "Connection: close");
+		cr_expect_null(strstr(ask(request), "smuggled"), "%s", told[i][0]);
+	}
+	expect_served();
+}
+
 /* Its text has no end where the byte is, as far as a proxy in front knows. */
 Test(serve_hostile, an_address_with_a_byte_zero_is_refused)
 {
