@@ -22,7 +22,7 @@ const struct http_route api_routes[] = {
 	{"GET", "/v1/events", api_events, "instance channel over interval_ms"},
 	{"GET", "/v1/history", api_history, "instance after"},
 	{"GET", "/v1/history/*", api_history_frame, "instance"},
-	{"GET", "/v1/signature", api_signature, "request"},
+	{"GET", "/v1/signature", api_signature, "request instance"},
 	{"GET", "/v1/requests", api_requests, "instance limit"},
 	{"GET", "/v1/requests/*/routes", api_routes_of, "instance positions layers"},
 	{"GET", "/v1/plan", api_plan, "instance gpus replicas nodes groups"},
@@ -49,6 +49,23 @@ struct served *api_instance(const struct api *api, const char *name, struct http
 		http_refuse(answer, MHD_HTTP_BAD_REQUEST,
 			    "which of the %u instances? \"instance\" names one", api->count);
 	return NULL;
+}
+
+bool api_instances(const struct api *api, const struct http_request *request, uint32_t *first,
+		   uint32_t *end, struct http_answer *answer)
+{
+	const char *name = http_query(request, "instance");
+	const struct served *served;
+
+	*first = 0;
+	*end = api->count;
+	if (!name)
+		return true;
+	served = api_instance(api, name, answer);
+	while (served && api->served[*first] != served)
+		++*first;
+	*end = *first + 1;
+	return served != NULL;
 }
 
 /* What predictors that go by finished requests can go by. */

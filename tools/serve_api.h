@@ -39,6 +39,11 @@ extern const char api_openapi_text_end[];
  */
 struct served *api_instance(const struct api *api, const char *name, struct http_answer *answer);
 
+/* Those that ?instance= speaks of, of api->served from @first to @end: the one that it names, or
+ * all. Refuses, and returns false, where there is none of that name. */
+bool api_instances(const struct api *api, const struct http_request *request, uint32_t *first,
+		   uint32_t *end, struct http_answer *answer);
+
 /* Takes ?over=: one of the windows. Refuses, and returns false, what is none; @more: ", NAME" for
  * what the caller takes besides, "" for nothing. */
 bool api_window(const struct http_request *request, const char *more, enum r3ring_load_over *over,

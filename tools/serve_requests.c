@@ -13,24 +13,6 @@
 #define LIMIT 100u
 #define LIMIT_MOST 1000u
 
-/* The instance that is named; where none is, all of them, from @first to @end. */
-static bool choose(const struct api *api, const struct http_request *request, uint32_t *first,
-		   uint32_t *end, struct http_answer *answer)
-{
-	const char *name = http_query(request, "instance");
-	const struct served *served;
-
-	*first = 0;
-	*end = api->count;
-	if (!name)
-		return true;
-	served = api_instance(api, name, answer);
-	while (served && api->served[*first] != served)
-		++*first;
-	*end = *first + 1;
-	return served != NULL;
-}
-
 /* ---- who there is ---------------------------------------------------------------- */
 
 static json_t *kept_of(struct served *served)
@@ -80,7 +62,7 @@ void api_requests(void *context, const struct http_request *request, struct http
 	json_t *requests, *kept;
 	bool fine = true;
 
-	if (!choose(api, request, &first, &end, answer) ||
+	if (!api_instances(api, request, &first, &end, answer) ||
 	    !api_query_number(request, "limit", 1, LIMIT_MOST, &limit, answer))
 		return;
 	entries = calloc(limit, sizeof(*entries));
@@ -179,7 +161,8 @@ void api_routes_of(void *context, const struct http_request *request, struct htt
 	uint32_t first, end;
 	int r;
 
-	if (!choose(api, request, &first, &end, answer) || !read_range(request, &range, answer))
+	if (!api_instances(api, request, &first, &end, answer) ||
+	    !read_range(request, &range, answer))
 		return;
 	if (!served_routes(api->served[0])) {
 		http_refuse(answer, MHD_HTTP_NOT_FOUND, "no routes are kept: --routes-memory is 0");

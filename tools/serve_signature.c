@@ -62,16 +62,19 @@ void api_signature(void *context, const struct http_request *request, struct htt
 	const struct api *api = context;
 	const char *id = http_query(request, "request");
 	struct r3ring_signature *signature = NULL;
+	uint32_t first, end;
 
 	if (!id || !id[0]) {
 		http_refuse(answer, MHD_HTTP_BAD_REQUEST, "which request? ?request=ID");
 		return;
 	}
+	if (!api_instances(api, request, &first, &end, answer))
+		return;
 	if (r3ring_signature_create(&signature) < 0) {
 		http_refuse(answer, MHD_HTTP_SERVICE_UNAVAILABLE, "no memory");
 		return;
 	}
-	for (uint32_t i = 0; !answer->json && i < api->count; i++) {
+	for (uint32_t i = first; !answer->json && i < end; i++) {
 		if (api_signature_of(api->served[i], id, signature) == 0)
 			answer->json =
 				describe(api->served[i], r3ring_signature_get_info(signature));

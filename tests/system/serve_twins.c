@@ -83,3 +83,29 @@ Test(serve_twins, a_signature_is_of_one_of_the_requests_that_ranks_ran_under_an_
 	json_decref(first);
 	json_decref(second);
 }
+
+Test(serve_twins, of_engines_that_use_the_same_id_the_one_that_is_named_tells_its_own)
+{
+	const json_int_t none = 0;
+	char instance[ENGINES][160], path[512];
+	json_t *alone[ENGINES] = {told_of("former", 0, 1), told_of("latter", 1, 2)}, *told;
+
+	for (unsigned int i = 0; i < ENGINES; i++)
+		snprintf(instance[i], sizeof(*instance), "%s-named%u", serve_stage_instance(), i);
+	command_free(&stage.server);
+	command_start(&stage.server, stage.tool.daemon.dir,
+		      ARGS("serve", "--instance", instance[0], "--instance", instance[1], "--unix",
+			   stage.path));
+	cr_assert(command_tells(&stage.server, "listening on"));
+	for (unsigned int i = 0; i < ENGINES; i++)
+		start_engine(instance[i], i);
+	for (unsigned int i = 0; i < ENGINES; i++) {
+		snprintf(path, sizeof(path), WHICH "&instance=%s", instance[i]);
+		cr_assert(becomes(path, is_over, &none), "%s", path);
+		told = ask("GET", path, NULL).json;
+		cr_expect(same(told, alone[i]), "%s", path);
+		json_decref(told);
+		json_decref(alone[i]);
+	}
+	cr_expect_eq(ask("GET", WHICH "&instance=other", NULL).status, 404);
+}
