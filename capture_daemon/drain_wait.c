@@ -92,6 +92,8 @@ enum step_outcome step_wait(struct drain *drain, const struct step_work *work)
 		drain_heartbeat(drain);
 		if (ready)
 			continue;
+		/* Who comes meanwhile is not kept waiting by an engine that hangs in its step. */
+		drain_admit_readers(drain);
 		step_rest(drain, work, now - event_ns);
 		waited = true;
 	}

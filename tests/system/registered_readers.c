@@ -80,6 +80,35 @@ static unsigned int read_all(struct r3ring_reader *reader)
 	return count;
 }
 
+static void await_step(struct r3ring_reader *reader, int64_t step)
+{
+	struct r3ring_view view = {.type = 0};
+
+	while (view.type != R3RING_STEP || view.step != (uint64_t)step) {
+		cr_assert_eq(r3ring_reader_wait(reader, 20000), 1);
+		cr_assert_eq(r3ring_reader_next(reader, &view), 1);
+		cr_assert_eq(r3ring_reader_check(reader), 0);
+	}
+}
+
+Test(registered, a_lossless_reader_is_taken_in_while_the_engine_hangs_in_a_step)
+{
+	struct r3ring_reader *first = open_reader(), *second = NULL;
+	struct r3ring_reader_options lossless = options();
+	struct r3ring_error err = {0};
+	int64_t step = engine_begin(&engine_a, 0, ROWS);
+
+	await_step(first, step);
+	lossless.mode = R3RING_LOSSLESS;
+	cr_assert_eq(r3ring_reader_open(&second, &lossless, &err), 0, "%s", err.text);
+	for (uint32_t layer = 0; layer < ENGINE_LAYERS; layer++)
+		engine_capture(&engine_a, step, layer, ROWS);
+	engine_end(&engine_a);
+	cr_expect_eq(r3ring_reader_wait(second, 20000), 1);
+	r3ring_reader_close(first);
+	r3ring_reader_close(second);
+}
+
 /* ---- waking ----------------------------------------------------------------- */
 
 Test(registered, no_system_call_wakes_readers_that_keep_up)
