@@ -36,7 +36,19 @@ function unboundOf(channels) {
 
 const lostWords = (now) =>
 	`${plural(sumOf(now), 'step')} lost in the last ten seconds: ${causesOf(now)}.`;
+/* Of steps that came, but for some of their layers or rows. */
+const partialOf = (channels) =>
+	channels.reduce((sum, channel) => sum + Number(channel.steps_partial ?? 0), 0);
+
 const lostEver = (ever) => `${plural(sumOf(ever), 'step')} lost in this generation`;
+
+function everWords(ever, partial) {
+	const whole = sumOf(ever) ? [`${lostEver(ever)}: ${causesOf(ever)}`] : [];
+
+	if (partial)
+		whole.push(`${plural(partial, 'step')} came with layers or rows missing`);
+	return whole.join('; ');
+}
 
 /* Mark, word and more. @lost: cells of the window by cause; what this monitor itself did not read
  * is told apart. @before: whether anything is marked as lost in the last minutes, perhaps of ranks
@@ -44,7 +56,7 @@ const lostEver = (ever) => `${plural(sumOf(ever), 'step')} lost in this generati
 function lossesOf(lost, daemon, before) {
 	const {gap, ...window} = lost;
 	const channels = daemon?.channels ?? [];
-	const now = lately.sum(), ever = lostSteps(channels);
+	const now = lately.sum(), ever = lostSteps(channels), partial = partialOf(channels);
 	const own = gap ? ` This monitor skipped ${asCount(gap)} cells.` : '';
 	const doubt = channels.some((channel) => channel.crashed)
 		? ' An engine ran on without a daemon: more may be lost.' : '';
@@ -58,9 +70,9 @@ function lossesOf(lost, daemon, before) {
 			`${asCount(outOfRange(channels))} ids were out of range: the capture is at the wrong place.` + own];
 	if (unbound.length)
 		return ['bad', 'layers are missing', unbound.join('; ') + '.' + own];
-	if (sumOf(ever))
+	if (sumOf(ever) || partial)
 		return ['warn', doubt ? 'lost, perhaps more' : 'nothing just now',
-			`${lostEver(ever)}: ${causesOf(ever)}.` + doubt + own];
+			`${everWords(ever, partial)}.` + doubt + own];
 	if (before)
 		return ['warn', doubt ? 'lost, perhaps more' : 'nothing just now',
 			'Something was lost, or skipped by this monitor, in the last minutes: the red marks of the time line say when.' + doubt + own];

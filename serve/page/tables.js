@@ -34,6 +34,12 @@ function fillGpus(gpus, past, differ) {
 }
 
 function fillLosses(daemon) {
+	const partial = daemon.channels.filter((channel) => Number(channel.steps_partial)).map((channel) => {
+		const cells = [channel.channel, 'layers or rows missing', asCount(channel.steps_partial), '', ''];
+
+		cells.mark = 'warn';
+		return cells;
+	});
 	const rows = daemon.channels.flatMap((channel) =>
 		Object.entries(channel.lost).map(([cause, lost]) => {
 			const now = lately.sum(channel.channel)[cause] ?? 0;
@@ -45,7 +51,7 @@ function fillLosses(daemon) {
 
 	setNote('losses-says', daemon.daemon === 'live' ? 'As the daemon counts them in the present generation of each channel: one that starts again counts anew.'
 		: `${daemon.daemon}: ${daemon.reason}`);
-	fillTable('losses', rows, daemon.daemon === 'live' && daemon.channels.length ? 'nothing lost' : 'not known');
+	fillTable('losses', rows.concat(partial), daemon.daemon === 'live' && daemon.channels.length ? 'nothing lost' : 'not known');
 }
 
 function fillChannels(daemon) {

@@ -459,16 +459,23 @@ Test(page, a_loss_is_seen_at_once_with_its_cause)
 }
 
 /* As where a rank died while no daemon ran: the next one does not list it. */
-#define LOSSES_WORD(before)                                                                        \
+#define LOSSES_WORD(partial, before)                                                               \
 	"lossesOf({}, {daemon: 'live', channels: [{lost: {}, ids_out_of_range: '0', "              \
-	"unbound_layers: [], state: 'live'}]}, " before ")[1]"
+	"steps_partial: " partial ", unbound_layers: [], state: 'live'}]}, " before ")[1]"
 
-Test(page, what_the_daemon_counts_no_more_is_lost_all_the_same)
+Test(page, what_the_daemon_counts_no_more_or_came_in_part_is_lost_all_the_same)
 {
 	browser_run(&browser, "window.lately = {sum: () => ({})}; window.hasEnded = () => false;"
-			      "window.stepsOf = (lost) => lost;");
-	cr_expect_eq(page_computes("losses.js", LOSSES_WORD("true") " === 'nothing just now'"), 1);
-	cr_expect_eq(page_computes("losses.js", LOSSES_WORD("false") " === 'nothing lost'"), 1);
+			      "window.stepsOf = (lost) => lost;"
+			      "window.plural = (count, what) => `${count} ${what}s`;");
+	cr_expect_eq(
+		page_computes("losses.js", LOSSES_WORD("'0'", "true") " === 'nothing just now'"),
+		1);
+	cr_expect_eq(
+		page_computes("losses.js", LOSSES_WORD("'2'", "false") " === 'nothing just now'"),
+		1);
+	cr_expect_eq(page_computes("losses.js", LOSSES_WORD("'0'", "false") " === 'nothing lost'"),
+		     1);
 }
 
 /* ---- who looks --------------------------------------------------------------------- */
