@@ -188,19 +188,22 @@ struct r3ring_demand *wish_demand(struct wish *wish, struct http_answer *answer)
 {
 	struct r3ring_load_snapshot *snapshot = NULL;
 	struct r3ring_demand *demand = NULL;
-	const struct r3ring_load_info *info;
 	int r = r3ring_load_snapshot_create(&snapshot);
 
+	wish->age_ms = -1;
+	wish->epochs_differ = false;
 	if (r == 0)
 		r = r3ring_load_read(wish->model->load, R3RING_LOAD_MERGED, R3RING_LOAD_STEPS,
 				     R3RING_LOAD_ANY_EPOCH, snapshot);
-	info = snapshot ? r3ring_load_snapshot_info(snapshot) : NULL;
-	wish->age_ms = r ? -1 : (double)info->age_ns / NS_PER_MS;
-	wish->epochs_differ = r == 0 && info->epoch != info->epoch_oldest;
-	if (r == 0)
-		r = make_demand(wish, info, &demand);
-	else if (r == -ENODATA)
+	if (r == -ENODATA)
 		r = -EAGAIN;
+	if (r == 0) {
+		const struct r3ring_load_info *info = r3ring_load_snapshot_info(snapshot);
+
+		wish->age_ms = (double)info->age_ns / NS_PER_MS;
+		wish->epochs_differ = info->epoch != info->epoch_oldest;
+		r = make_demand(wish, info, &demand);
+	}
 	r3ring_load_snapshot_free(snapshot);
 	if (r == 0)
 		return demand;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/support/channel_status.h"
 #include "tests/system/record_stage.h"
 
 #define ARGS(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -135,6 +136,9 @@ Test(record_untold, a_recorder_that_was_stopped_before_says_so_when_it_goes_on)
 	run_on_alone();
 	test_daemon_restart(&stage.ranks.daemon, NULL);
 	record_stage_record(&stage, NULL);
+	/* The next engine's ring takes this one's place. */
+	cr_assert(status_becomes(stage.ranks.daemon.dir, record_stage_channel(&stage, 0),
+				 status_has_readers, 1));
 	next_engine();
 	cr_assert(record_stage_reads(&stage, 0, STEPS + 1));
 	cr_assert_eq(command_interrupt(&stage.tool), 0, "%s", stage.tool.err);
