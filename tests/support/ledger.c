@@ -217,8 +217,14 @@ static void note_lost(struct ledger *ledger, struct ledger_generation *generatio
 	generation->lost_layer_rows[lost->cause] += lost->layer_rows;
 	if (!lost->steps)
 		return;
-	if (lost->layer_rows != lost->rows * ENGINE_LAYERS)
+	if (lost->layer_rows != lost->rows * ENGINE_LAYERS) {
+		fprintf(stderr,
+			"ledger: LOST %s, steps %" PRIu64 " to %" PRIu64 " (%" PRIu64 "): %" PRIu64
+			" rows, %" PRIu64 " rows x layers\n",
+			r3ring_cause_name(lost->cause), lost->from_step, lost->to_step, lost->steps,
+			lost->rows, lost->layer_rows);
 		note_wrong(ledger, generation, lost->to_step, "is lost with other layers");
+	}
 	if (lost->to_step - lost->from_step + 1 == lost->steps) {
 		note_lost_range(ledger, generation, lost);
 		return;
