@@ -16,7 +16,8 @@
 #include "capture_daemon/orphans.h"
 #include "capture_daemon/peers.h"
 
-/* Numbers that another runtime directory of the same user may have taken. */
+/* Numbers whose names may be in use: rings of a daemon of the same user that serves another
+ * runtime directory are called alike. */
 #define TRIES 1024
 
 #define LARGE_SEGMENT (UINT64_C(512) << 20)
@@ -51,6 +52,7 @@ static int make_next(struct channel *channel, struct r3ring_segment_options *opt
 
 	for (unsigned int i = 1; r == -EEXIST && i <= TRIES; i++) {
 		options->generation = last + i;
+		options->untaken = i - 1;
 		channel_segment_name(&channel->name, geteuid(), options->generation, name);
 		r = make_segment(channel, options, err);
 	}

@@ -140,6 +140,7 @@ int reader_enter(struct r3ring_reader *reader, struct attachment *attachment,
 	reader->end_told = false;
 	reader->death_told = false;
 	reader->sums.generation = reader->now.generation;
+	reader->sums.untaken = r3ring_segment_get_header(reader->now.segment)->untaken;
 	memcpy(reader->sums.uuid, reader->now.uuid, sizeof(reader->sums.uuid));
 	reader->sums.generations++;
 	reader->sums.registered = reader->now.page != NULL;
@@ -302,14 +303,15 @@ void r3ring_reader_close(struct r3ring_reader *reader)
 
 /* ---- reading ----------------------------------------------------------- */
 
-/* Numbers that no generation of this channel took are not told apart from those that
- * were gone. */
+/* Numbers in front of one that was gone are not told apart: some may have been no
+ * generation's. */
 static void note_missed(struct r3ring_reader *reader, uint64_t before)
 {
 	uint64_t count = reader->now.generation > before ? reader->now.generation - before - 1 : 0;
 
-	if (!count)
+	if (count <= reader->sums.untaken)
 		return;
+	count -= reader->sums.untaken;
 	reader->missed = true;
 	reader->sums.missed += count;
 	r3ring_error_set(&reader->err, -EOVERFLOW,

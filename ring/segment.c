@@ -92,6 +92,7 @@ static void fill_header(struct r3ring_segment_header *header,
 		.segment_size =
 			arena_offset + ring_align(options->arena_bytes, R3RING_REGION_ALIGN),
 		.generation = options->generation,
+		.untaken = options->untaken,
 		.writer_pid = (uint32_t)getpid(),
 		.writer_start_time = identity_start_time((uint32_t)getpid()),
 		.first_seq = options->first_seq ? options->first_seq : 1,

@@ -163,13 +163,15 @@ static int put_missed(struct record_channels *channels, const struct record_chan
 }
 
 static int put_all_missed(struct record_channels *channels, struct record_channel *channel,
-			  uint64_t next)
+			  const struct r3ring_reader_stats *stats)
 {
+	uint64_t next = stats->generation;
 	uint64_t due = generation_due(channels, channel, next);
 	int r = 0;
 
-	if (next <= due)
+	if (next <= due + stats->untaken)
 		return 0;
+	next -= stats->untaken;
 	channels->report->missed += next - due;
 	channel_losses_gap(&channel->losses, in_its_time(channel));
 	record_progress_clear(channels->progress);
@@ -199,7 +201,7 @@ static int begin_generation(struct record_channels *channels, struct record_chan
 		r = put_gap(channels, channel, &rest);
 	}
 	if (r == 0)
-		r = put_all_missed(channels, channel, stats->generation);
+		r = put_all_missed(channels, channel, stats);
 	if (r == 0)
 		r = archive_writer_generation(channels->writer, (uint16_t)channel->index,
 					      stats->generation, stats->uuid);

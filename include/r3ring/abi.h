@@ -77,7 +77,8 @@ struct r3ring_segment_header {
 	uint64_t generation;
 	uint8_t boot_id[16];
 	uint32_t writer_pid;
-	uint32_t reserved0;
+	uint32_t untaken;           /* numbers right in front of `generation` that none of the
+				     * channel had; 0 also where its writer does not say */
 	uint64_t writer_start_time; /* /proc/PID/stat field 22: clock ticks since boot */
 	uint64_t first_seq;         /* sequence of the first record ever published */
 	struct r3ring_region regions[R3RING_REGION_COUNT];

@@ -156,12 +156,15 @@ struct r3ring_reader_stats {
 	uint32_t demoted;      /* 1: was lossless in this generation and is no longer */
 	uint64_t demoted_from; /* what it had not read when the writer gave up waiting, */
 	uint64_t demoted_to;   /* first and last sequence: lost is what it is told of */
-	uint64_t missed;       /* generations, by their numbers, between those that were read */
+	uint64_t missed;       /* generations, by their numbers, between those that were read; at
+				* most so many, where other directories' rings had numbers */
 	uint64_t unkept;       /* lossless: records lost, in all generations, because nobody kept
 				* them for it: it came back later than the stall limit (behind a
 				* daemon's death, or to a new generation), or began in front of
 				* what was kept when it was opened (R3RING_FROM_FIRST,
 				* R3RING_FROM_SEQ). Without demotion no other is lost. */
+	uint64_t untaken;      /* numbers right in front of the present generation that none of
+				* this channel had: nothing is missing there */
 };
 
 R3RING_API void r3ring_reader_get_stats(const struct r3ring_reader *reader,

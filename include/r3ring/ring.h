@@ -40,6 +40,8 @@ struct r3ring_segment_options {
 	 * false ends it. NULL: not asked. */
 	bool (*carry_on)(void *ctx, uint64_t bytes);
 	void *ctx;
+
+	uint32_t untaken; /* stored in the header */
 };
 
 /*

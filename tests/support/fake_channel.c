@@ -27,26 +27,36 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-void fake_channel_open(struct fake_channel *channel, uint64_t generation, uint32_t depth,
-		       uint64_t arena_bytes)
+static void open_as(struct fake_channel *channel, struct r3ring_segment_options *options)
 {
 	static unsigned int made;
-	struct r3ring_segment_options options = {
-		.size = sizeof(options),
-		.name = channel->name,
-		.label = "fake/0",
-		.arena_bytes = arena_bytes,
-		.depth = depth,
-		.generation = generation,
-	};
 	struct r3ring_error err = {0};
 
 	snprintf(channel->name, sizeof(channel->name), "/r3ring-test.%d.%u", (int)getpid(), made++);
-	memset(options.uuid, (int)(0x10 + generation), sizeof(options.uuid));
-	channel->generation = generation;
-	must(!r3ring_segment_create(&channel->segment, &options, &err), err.text);
+	options->size = sizeof(*options);
+	options->name = channel->name;
+	options->label = "fake/0";
+	memset(options->uuid, (int)(0x10 + options->generation), sizeof(options->uuid));
+	channel->generation = options->generation;
+	must(!r3ring_segment_create(&channel->segment, options, &err), err.text);
 	must(!r3ring_writer_open(&channel->writer, channel->segment), "writer");
 	r3ring_writer_heartbeat(channel->writer, now_ns());
+}
+
+void fake_channel_open(struct fake_channel *channel, uint64_t generation, uint32_t depth,
+		       uint64_t arena_bytes)
+{
+	open_as(channel, &(struct r3ring_segment_options){.arena_bytes = arena_bytes,
+							  .depth = depth,
+							  .generation = generation});
+}
+
+void fake_channel_open_behind(struct fake_channel *channel, uint64_t generation, uint32_t untaken)
+{
+	open_as(channel, &(struct r3ring_segment_options){.arena_bytes = 65536,
+							  .depth = 64,
+							  .generation = generation,
+							  .untaken = untaken});
 }
 
 void fake_channel_close(struct fake_channel *channel)

@@ -19,6 +19,9 @@ struct fake_channel {
 /* Makes an empty segment with a heartbeat of now; aborts when it cannot. */
 void fake_channel_open(struct fake_channel *channel, uint64_t generation, uint32_t depth,
 		       uint64_t arena_bytes);
+
+/* The same, of a channel that @untaken numbers right in front of it were none of. */
+void fake_channel_open_behind(struct fake_channel *channel, uint64_t generation, uint32_t untaken);
 void fake_channel_close(struct fake_channel *channel);
 
 /* Encodes and publishes a record and wakes readers; returns its sequence. */

@@ -364,6 +364,71 @@ Test(record_gaps, generations_before_it_began_are_no_gap)
 	cr_expect_eq(archive_walk_kind(&stage.walk, ARCHIVE_GAP), 0);
 }
 
+/* Of the same name, at a daemon of another runtime directory: its ring has the next number. */
+static struct test_daemon elsewhere;
+static struct engine other;
+
+static void open_elsewhere(void)
+{
+	struct r3ring_error err = {0};
+
+	test_daemon_start(&elsewhere, NULL);
+	cr_assert_eq(engine_open(&other, elsewhere.dir, stage.ranks.name, 16, &err), 0, "%s",
+		     err.text);
+}
+
+static void close_elsewhere(void)
+{
+	engine_close(&other);
+	test_daemon_close(&elsewhere);
+}
+
+static uint64_t newest_generation(void)
+{
+	struct archive_generation said = {0};
+
+	for (size_t i = 0; i < stage.walk.entry_count; i++) {
+		if (stage.walk.entries[i].head.kind == ARCHIVE_GENERATION)
+			memcpy(&said, stage.walk.entries[i].payload, sizeof(said));
+	}
+	return said.generation;
+}
+
+static void expect_nothing_missed(uint64_t generation)
+{
+	cr_assert_eq(command_interrupt(&stage.tool), 0, "%s", stage.tool.err);
+	cr_expect_null(strstr(stage.tool.err, "gone"), "%s", stage.tool.err);
+	cr_expect_not_null(strstr(stage.tool.out, "lost: nothing"), "%s", stage.tool.out);
+	record_stage_check(&stage);
+	cr_expect_eq(archive_walk_kind(&stage.walk, ARCHIVE_GAP), 0);
+	cr_expect_eq(newest_generation(), generation);
+}
+
+Test(record_gaps, a_number_that_another_directorys_ring_has_is_no_gap_in_front_of_the_first)
+{
+	open_elsewhere();
+	record_stage_record(&stage, NULL);
+	cr_assert(command_tells(&stage.tool, "waiting for a channel"));
+	ranks_open(&stage.ranks, 0);
+	record_stage_run_told(&stage, 0, 10, 10);
+	cr_assert(record_stage_reads(&stage, 0, 10));
+	expect_nothing_missed(2);
+	close_elsewhere();
+}
+
+Test(record_gaps, a_number_that_another_directorys_ring_has_is_no_gap_between_two)
+{
+	ranks_open(&stage.ranks, 0);
+	record_stage_run_told(&stage, 0, 10, 10);
+	record_stage_record(&stage, NULL);
+	cr_assert(record_stage_reads(&stage, 0, 10));
+	open_elsewhere(); /* as its first: whose 1 is taken */
+	run_next();
+	cr_assert(record_stage_reads(&stage, 0, 10));
+	expect_nothing_missed(3);
+	close_elsewhere();
+}
+
 static bool has_ended(const json_t *channel, long steps)
 {
 	const json_t *reader = json_array_get(json_object_get(channel, "readers"), 0);

@@ -221,6 +221,44 @@ Test(reader_follow, generations_that_vanished_behind_a_crashed_one_are_told_as_m
 	fake_channel_close(&fifth);
 }
 
+/* What the reader meets behind the first generation's end. */
+static void meet_next(struct fake_channel *next, uint64_t generation, uint32_t untaken)
+{
+	fake_channel_open_behind(next, generation, untaken);
+	fake_channel_put_schema(next);
+	fake_daemon_serve(served, next);
+	fake_channel_end(&first, R3RING_CLOSED_NEXT, generation);
+}
+
+Test(reader_follow, numbers_that_no_generation_of_the_channel_had_are_not_missed)
+{
+	struct fake_channel fourth;
+	struct r3ring_reader *reader = open_reader(false);
+	struct r3ring_reader_stats stats;
+
+	meet_next(&fourth, 4, 2);
+	expect(reader, R3RING_CLOSED, 1, 1);
+	expect(reader, R3RING_SCHEMA, 4, 1);
+	r3ring_reader_get_stats(reader, &stats);
+	cr_expect_eq(stats.missed, 0);
+	cr_expect_eq(stats.untaken, 2);
+	r3ring_reader_close(reader);
+	fake_channel_close(&fourth);
+}
+
+Test(reader_follow, only_the_numbers_that_no_generation_had_are_left_out_of_what_was_missed)
+{
+	struct fake_channel fifth;
+	struct r3ring_reader *reader = open_reader(false);
+
+	meet_next(&fifth, 5, 2);
+	expect(reader, R3RING_CLOSED, 1, 1);
+	expect_missed(reader, 1);
+	expect(reader, R3RING_SCHEMA, 5, 1);
+	r3ring_reader_close(reader);
+	fake_channel_close(&fifth);
+}
+
 Test(reader_follow, one_that_can_still_be_read_is_not_passed_over_though_nobody_names_it)
 {
 	struct fake_channel fourth;
