@@ -219,6 +219,8 @@ void request_end(struct r3ring_assembler *assembler, struct channel *channel,
 void requests_keyframe(struct r3ring_assembler *assembler, struct channel *channel,
 		       uint64_t keyframe);
 void requests_suspend(struct r3ring_assembler *assembler, struct channel *channel);
+/* Those that waited for a channel that will not tell any more of what they waited for. */
+void requests_look_again(struct r3ring_assembler *assembler);
 void requests_gap(struct channel *channel, uint8_t cause);
 /* Something of its time was lost, behind the newest step that was settled. Attempts that begin
  * later, or have ended, lost nothing by it. */

@@ -379,11 +379,15 @@ int r3ring_assembler_feed(struct r3ring_assembler *assembler, uint32_t index,
 			  const struct r3ring_view *view, const struct r3ring_record *record)
 {
 	struct channel *channel;
+	uint64_t generation;
+	bool whole;
 	int r;
 
 	if (index >= assembler->channels)
 		return -EINVAL;
 	channel = assembler->channel[index];
+	generation = channel->generation;
+	whole = !channel->lossy;
 	r = feed_place(assembler, channel, view, record);
 	if (r == 0 && record->type == R3RING_SCHEMA)
 		r = feed_schema(assembler, channel, record);
@@ -399,6 +403,8 @@ int r3ring_assembler_feed(struct r3ring_assembler *assembler, uint32_t index,
 		}
 	}
 	channel_settle(assembler, channel, false);
+	if (channel->generation != generation || (whole && channel->lossy))
+		requests_look_again(assembler);
 	requests_make_room(assembler);
 	return r;
 }
@@ -424,10 +430,12 @@ void r3ring_assembler_gap(struct r3ring_assembler *assembler, uint32_t index)
 {
 	struct channel *channel;
 	struct item *item;
+	bool whole;
 
 	if (index >= assembler->channels)
 		return;
 	channel = assembler->channel[index];
+	whole = !channel->lossy;
 	channel->keyframe_left = 0;
 	channel->carrying = false;
 	DL_FOREACH(channel->items, item)
@@ -441,6 +449,8 @@ void r3ring_assembler_gap(struct r3ring_assembler *assembler, uint32_t index)
 		requests_gap(channel, R3RING_MISSING_GAP);
 	}
 	channel_settle(assembler, channel, false);
+	if (whole && channel->lossy)
+		requests_look_again(assembler);
 }
 
 void r3ring_assembler_flush(struct r3ring_assembler *assembler)

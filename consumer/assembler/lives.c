@@ -118,16 +118,27 @@ static void table_remove(struct r3ring_assembler *assembler, struct request *req
 		at->same = next;
 }
 
+/* The one that runs, or NULL. */
+static struct attempt *part_newest(const struct part *part)
+{
+	return part->attempts ? part->attempt[part->attempts - 1] : NULL;
+}
+
 /* ---- out of the tables, to the user ------------------------------------- */
+
+static uint32_t ranks_of_engine(const struct channel *channel)
+{
+	const struct r3ring_coordinates *rank = &channel->schema.rank;
+
+	return coordinate_size(rank->pp) * coordinate_size(rank->sp) * coordinate_size(rank->cp);
+}
 
 /* How many channels know a request of this one. */
 static uint32_t ends_needed(const struct r3ring_assembler *assembler, const struct channel *channel)
 {
-	const struct r3ring_coordinates *rank = &channel->schema.rank;
-
 	if (assembler->options.min_ends)
 		return assembler->options.min_ends;
-	return coordinate_size(rank->pp) * coordinate_size(rank->sp) * coordinate_size(rank->cp);
+	return ranks_of_engine(channel);
 }
 
 /* How many have told of its end. */
@@ -151,11 +162,45 @@ static bool has_end(const struct request *request)
 	return false;
 }
 
+static bool has_told(const struct request *request, const struct channel *channel, uint16_t number)
+{
+	for (const struct part *part = request->part; part; part = part->next)
+		if (part->channel == channel->index)
+			return part->attempts && part_newest(part)->number >= number;
+	return false;
+}
+
+/* Whether other ranks of the engine are yet to tell of an attempt that the part's told of: channels
+ * are fed apart. One that lost records may have lost that. */
+static bool waits_for_ranks(const struct r3ring_assembler *assembler, const struct part *part)
+{
+	const struct channel *channel = assembler->channel[part->channel];
+	const struct attempt *newest = part_newest(part);
+	uint32_t told = 1;
+
+	if (part->final || !newest || part->generation != channel->generation)
+		return false;
+	for (uint32_t i = 0; i < assembler->channels; i++) {
+		const struct channel *other = assembler->channel[i];
+
+		if (!channels_of_one_engine(channel, other))
+			continue;
+		if (other->lossy)
+			return false;
+		told += has_told(part->request, other, newest->number);
+	}
+	return told < ranks_of_engine(channel);
+}
+
 static bool is_over(const struct r3ring_assembler *assembler, const struct request *request)
 {
-	return has_end(request) &&
-	       ends_told(request) >=
-		       ends_needed(assembler, assembler->channel[request->part->channel]);
+	if (!has_end(request) ||
+	    ends_told(request) < ends_needed(assembler, assembler->channel[request->part->channel]))
+		return false;
+	for (const struct part *part = request->part; part; part = part->next)
+		if (part->live || waits_for_ranks(assembler, part))
+			return false;
+	return true;
 }
 
 void request_let_go(struct r3ring_assembler *assembler, struct request *request, uint32_t flags)
@@ -183,11 +228,18 @@ void request_let_go(struct r3ring_assembler *assembler, struct request *request,
 
 static void give_if_over(struct r3ring_assembler *assembler, struct request *request)
 {
-	for (const struct part *part = request->part; part; part = part->next)
-		if (part->live)
-			return;
 	if (is_over(assembler, request))
 		request_let_go(assembler, request, 0);
+}
+
+void requests_look_again(struct r3ring_assembler *assembler)
+{
+	struct request *request, *next;
+
+	DL_FOREACH_SAFE(assembler->all, request, next)
+	{
+		give_if_over(assembler, request);
+	}
 }
 
 /* ---- begin -------------------------------------------------------------- */
@@ -234,12 +286,6 @@ static struct request *request_of(struct r3ring_assembler *assembler, const stru
 	if (request)
 		request_note_twins(assembler, request, channel);
 	return request;
-}
-
-/* The one that runs, or NULL. */
-static struct attempt *part_newest(const struct part *part)
-{
-	return part->attempts ? part->attempt[part->attempts - 1] : NULL;
 }
 
 /* What it ran last may not have been seen. */
