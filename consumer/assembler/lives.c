@@ -357,6 +357,13 @@ static void part_over(struct r3ring_assembler *assembler, struct channel *channe
 	give_if_over(assembler, request);
 }
 
+/* Its daemon did: the engine may have run more of it. */
+static void part_lose_sight(struct part *part, struct channel *channel)
+{
+	channel->lossy = true;
+	part_tear(part, channel, R3RING_CAUSE_DAEMON_RESTART);
+}
+
 void request_end(struct r3ring_assembler *assembler, struct channel *channel,
 		 const struct r3ring_record *record)
 {
@@ -371,6 +378,8 @@ void request_end(struct r3ring_assembler *assembler, struct channel *channel,
 		attempt->accepted = head->accepted_tokens;
 		attempt->ended = true;
 	}
+	if (head->reason == R3RING_END_UNKNOWN)
+		part_lose_sight(part, channel);
 	part->request->aborted |= head->reason == R3RING_END_ABORTED;
 	request_touch(assembler, part->request);
 	part_over(assembler, channel, part, head->reason != R3RING_END_PREEMPTED);

@@ -266,6 +266,31 @@ Test(assembler_lives, a_request_that_its_daemon_lost_sight_of_is_not_called_abor
 	feed_destroy(&prefill);
 }
 
+/* One token of three is told of by the first stage, whose daemon then loses sight of the engine. */
+static void lose_sight_of_the_first_stage(void)
+{
+	two_stages();
+	feed_begin(&first, 1, "a", 1, 0);
+	feed_begin(&second, 1, "a", 1, 0);
+	run(&first, 1, 0, 1, 0, 1);
+	run(&second, 1, 0, 1, 0, 1);
+	run(&second, 1, 0, 2, 1, 1);
+	feed_end(&first, 1, R3RING_END_UNKNOWN, 0, R3RING_UNKNOWN_U32);
+}
+
+Test(assembler_lives,
+     what_ran_when_a_daemon_had_lost_sight_of_its_engine_is_not_said_not_to_have_run)
+{
+	struct r3ring_assembled *got;
+
+	lose_sight_of_the_first_stage();
+	feed_end(&second, 1, R3RING_END_FINISHED, 0, 3);
+	got = take(&first, "a");
+	assert_row(got, 0, 1, 0);
+	assert_missing(got, 1, R3RING_CAUSE_DAEMON_RESTART);
+	r3ring_assembled_free(got);
+}
+
 /* The attempt sampled where it decodes; its row was lost where it was prefilled. */
 Test(assembler_lives, a_later_attempt_does_not_stand_in_for_what_another_engine_lost)
 {
