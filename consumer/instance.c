@@ -7,6 +7,7 @@
 
 #include "channel/reader_label.h"
 #include "consumer/instance_internal.h"
+#include "consumer/options.h"
 
 #define LIST_TIMEOUT_MS 5000
 #define NAMES_TEXT 160 /* of channels, in a message */
@@ -23,27 +24,43 @@ int instance_say(struct r3ring_error *err, const struct instance_channel *channe
 
 /* ---- opening ----------------------------------------------------------- */
 
+static bool is_channel(const char *name)
+{
+	struct r3ring_channel_name parsed;
+
+	return name && channel_name_parse(&parsed, name, NULL) == 0;
+}
+
 static int check_starts(const struct r3ring_instance_options *options, struct r3ring_error *err)
 {
 	if (options->start_count && !options->starts)
 		return r3ring_error_set(err, -EINVAL, "starts is NULL, but start_count is %u",
 					options->start_count);
 	for (uint32_t i = 0; i < options->start_count; i++) {
-		if (!options->starts[i].channel)
+		if (!is_channel(options->starts[i].channel))
 			return r3ring_error_set(err, -EINVAL, "starts[%u] names no channel", i);
+	}
+	return 0;
+}
+
+static int check_only(const struct r3ring_instance_options *options, struct r3ring_error *err)
+{
+	for (size_t i = 0; options->only && options->only[i]; i++) {
+		if (!is_channel(options->only[i]))
+			return r3ring_error_set(err, -EINVAL, "only: \"%.64s\" names no channel",
+						options->only[i]);
 	}
 	return 0;
 }
 
 static int check_options(const struct r3ring_instance_options *options, struct r3ring_error *err)
 {
-	int rc;
+	int rc = options_check_start(options->mode, options->from, err);
 
-	if (options->size < OPTIONS_LEAST)
-		return r3ring_error_set(err, -EINVAL,
-					"instance options of %zu bytes, this library needs %zu: "
-					"set size to sizeof(struct r3ring_instance_options)",
-					options->size, OPTIONS_LEAST);
+	if (!rc)
+		rc = options_check_switch("stay", options->stay, err);
+	if (rc)
+		return rc;
 	if (!options->instance)
 		return r3ring_error_set(err, -EINVAL, "no instance named");
 	if (options->from == R3RING_FROM_SEQ)
@@ -54,6 +71,8 @@ static int check_options(const struct r3ring_instance_options *options, struct r
 		return r3ring_error_set(err, -EINVAL, "models %u is none of the known choices",
 					(unsigned int)options->models);
 	rc = check_starts(options, err);
+	if (!rc)
+		rc = check_only(options, err);
 	if (rc == 0 && options->label)
 		rc = reader_label_check(options->label, err);
 	return rc ? rc : channel_instance_check(options->instance, err);
@@ -162,8 +181,9 @@ int r3ring_instance_open(struct r3ring_instance **instance,
 		return r3ring_error_set(err, -EINVAL, "r3ring_instance_open: %s is NULL",
 					instance ? "options" : "instance");
 	/* What an older caller does not know of is zero. */
-	memcpy(&all, given, given->size < sizeof(all) ? given->size : sizeof(all));
-	rc = check_options(options, err);
+	rc = options_copy_known(&all, sizeof(all), OPTIONS_LEAST, given, err);
+	if (!rc)
+		rc = check_options(options, err);
 	if (rc)
 		return rc;
 	opened = calloc(1, sizeof(*opened));

@@ -12,6 +12,7 @@
 #include "channel/reader_label.h"
 #include "channel/socket.h"
 #include "consumer/internal.h"
+#include "consumer/options.h"
 
 #define OPEN_TIMEOUT_MS 5000
 #define ADMISSION_NAP_NS 100000
@@ -208,20 +209,21 @@ static int attach_and_enter(struct r3ring_reader *reader,
 				 (unsigned long long)options->seq, attachment.name,
 				 (unsigned long long)r3ring_segment_tail(attachment.segment));
 	else if (rc)
-		r3ring_error_set(err, rc, "reading %s: %s", attachment.name,
-				 rc == -EINVAL ? "mode or start is not one of the known ones"
-					       : "out of memory");
+		r3ring_error_set(err, rc, "reading %s: %s", attachment.name, strerror(-rc));
 	attachment_release(&attachment);
 	return rc;
 }
 
 static int check_options(const struct r3ring_reader_options *options, struct r3ring_error *err)
 {
-	if (options->size < OPTIONS_LEAST)
-		return r3ring_error_set(err, -EINVAL,
-					"reader options of %zu bytes, this library needs %zu: set "
-					"size to sizeof(struct r3ring_reader_options)",
-					options->size, OPTIONS_LEAST);
+	int rc = options_check_start(options->mode, options->from, err);
+
+	if (!rc)
+		rc = options_check_switch("stay", options->stay, err);
+	if (!rc)
+		rc = options_check_switch("unregistered", options->unregistered, err);
+	if (rc)
+		return rc;
 	if (!options->channel)
 		return r3ring_error_set(err, -EINVAL, "no channel named; give \"INSTANCE/RANK\"");
 	if (options->mode == R3RING_LOSSLESS && options->unregistered)
@@ -270,8 +272,9 @@ int r3ring_reader_open(struct r3ring_reader **reader, const struct r3ring_reader
 		return r3ring_error_set(err, -EINVAL, "r3ring_reader_open: %s is NULL",
 					reader ? "options" : "reader");
 	/* What an older caller does not know of is zero. */
-	memcpy(&all, given, given->size < sizeof(all) ? given->size : sizeof(all));
-	rc = check_options(options, err);
+	rc = options_copy_known(&all, sizeof(all), OPTIONS_LEAST, given, err);
+	if (!rc)
+		rc = check_options(options, err);
 	if (rc)
 		return rc;
 	opened = calloc(1, sizeof(*opened));

@@ -197,9 +197,13 @@ int64_t r3ring_request_begin(struct r3ring_producer *producer, const struct r3ri
 	record.u.request.session = request->session;
 	record.u.request.turn = request->turn;
 	record.u.request.sample = request->sample;
+	if (live_handles_add(&producer->live, head->handle))
+		return producer_side_failed(producer, -ENOMEM, "request_begin: out of memory");
 	ret = put_request(producer, &record);
-	if (ret)
+	if (ret) {
+		live_handles_remove(&producer->live, head->handle);
 		return ret;
+	}
 	return (int64_t)++producer->handles;
 }
 
@@ -208,6 +212,7 @@ int r3ring_request_end(struct r3ring_producer *producer, int64_t handle,
 {
 	struct r3ring_record record = {.type = R3RING_REQUEST};
 	struct r3ring_request_record *head = &record.u.request.head;
+	int ret;
 
 	if (!producer_is_own(producer))
 		return -ESTALE;
@@ -224,13 +229,21 @@ int r3ring_request_end(struct r3ring_producer *producer, int64_t handle,
 		return producer_side_failed(producer, -EINVAL,
 					    "request_end: attempt is %u; 0 to %u are allowed",
 					    attempt, UINT16_MAX);
+	if (!live_handles_have(producer->live, (uint64_t)handle))
+		return producer_side_failed(producer, -EALREADY,
+					    "request_end: handle %" PRId64
+					    " has ended; a later attempt begins with another",
+					    handle);
 
 	head->handle = (uint64_t)handle;
 	head->event = R3RING_REQUEST_END;
 	head->reason = (uint8_t)reason;
 	head->attempt = (uint16_t)attempt;
 	head->accepted_tokens = accepted_tokens;
-	return put_request(producer, &record);
+	ret = put_request(producer, &record);
+	if (!ret)
+		live_handles_remove(&producer->live, head->handle);
+	return ret;
 }
 
 /* ---- spans, maps, keys ------------------------------------------------ */

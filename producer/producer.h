@@ -21,6 +21,7 @@
 #include "channel/socket.h"
 #include "device/device.h"
 #include "producer/extents.h"
+#include "producer/live_handles.h"
 #include "producer/spill.h"
 
 #define PRODUCER_LAYER_ID_MAX 65535
@@ -81,7 +82,8 @@ struct r3ring_producer {
 	uint64_t dropped_records; /* atomic */
 
 	/* -- side thread -- */
-	uint64_t handles;
+	uint64_t handles; /* given so far */
+	struct live_handles *live;
 	struct producer_failure side_failure;
 	uint64_t failures; /* counts both threads'; atomic */
 

@@ -20,6 +20,9 @@ static int options_take(struct r3ring_assembler_options *to,
 
 	if (r < 0)
 		return r;
+	r = options_check_switch("keys_go_first", to->keys_go_first, err);
+	if (r < 0)
+		return r;
 	if (to->policy != R3RING_ROWS_FIRST && to->policy != R3RING_ROWS_LATEST)
 		return r3ring_error_set(err, -EINVAL, "policy: %d is none", (int)to->policy);
 	if (!to->max_bytes)

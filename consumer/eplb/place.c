@@ -11,6 +11,7 @@
 #include <r3ring/eplb.h>
 
 #include "consumer/eplb/sizes.h"
+#include "consumer/options.h"
 
 struct item {
 	double load;
@@ -206,19 +207,19 @@ static int refuse_loads(const double *load, uint32_t layers, uint32_t experts,
 }
 
 static int options_take(struct placing *p, uint32_t layers, uint32_t experts,
-			const struct r3ring_eplb_options *options, struct r3ring_error *err)
+			const struct r3ring_eplb_options *given, struct r3ring_error *err)
 {
-	int r;
+	struct r3ring_eplb_options options;
+	int r = options_copy_known(&options, sizeof(options), sizeof(options), given, err);
 
-	if (options->size < sizeof(*options))
-		return r3ring_error_set(err, -EINVAL, "size: %zu is less than that of the options",
-					options->size);
+	if (r < 0)
+		return r;
 	*p = (struct placing){
 		.experts = experts,
-		.physical = options->physical,
-		.gpus = options->gpus,
-		.nodes = options->nodes ? options->nodes : 1,
-		.groups = options->groups ? options->groups : 1,
+		.physical = options.physical,
+		.gpus = options.gpus,
+		.nodes = options.nodes ? options.nodes : 1,
+		.groups = options.groups ? options.groups : 1,
 	};
 	r = eplb_check_sizes(layers, experts, p->physical, p->gpus, err);
 	if (r == 0)

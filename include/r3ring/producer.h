@@ -278,20 +278,21 @@ struct r3ring_request {
  *
  * Returns the handle (> 0) to be used in spans and for the end, or -EINVAL
  * (@request is NULL, its size, id or attempt), -ENAMETOOLONG (a text is too long; the message says which),
- * -ENOBUFS (the 64 MiB are full; nothing was announced), -ESTALE.
+ * -ENOBUFS (the 64 MiB are full; nothing was announced), -ENOMEM, -ESTALE.
  */
 R3RING_API int64_t r3ring_request_begin(struct r3ring_producer *producer,
 					const struct r3ring_request *request);
 
 /*
- * Announces its end.
+ * Announces its end, once: with it the handle is over, also where it was preempted. A later
+ * attempt begins with r3ring_request_begin(), and has a handle of its own.
  *
  * @accepted_tokens: prompt plus returned tokens; rows at and beyond it do not
  *                   count. R3RING_UNKNOWN_U32 when not known: of an attempt that was preempted
  *                   the next one's `prompt_tokens` tells it then.
  *
- * Returns 0, -EINVAL (handle, reason or attempt), -ENOBUFS (as r3ring_request_begin()),
- * -ESTALE.
+ * Returns 0, -EINVAL (a handle that was never given, reason or attempt), -EALREADY (it has ended;
+ * nothing is announced), -ENOBUFS (as r3ring_request_begin(); it has not ended), -ESTALE.
  */
 R3RING_API int r3ring_request_end(struct r3ring_producer *producer, int64_t handle,
 				  enum r3ring_end_reason reason, uint32_t attempt,

@@ -54,6 +54,33 @@ Test(producer_announce, failure_17_the_end_carries_the_accepted_length)
 	cr_assert_eq(record.u.request.head.accepted_tokens, 42);
 }
 
+Test(producer_announce, a_request_ends_once)
+{
+	struct r3ring_record record;
+
+	cr_assert_eq(begin_request("r"), 1);
+	cr_assert_eq(begin_request("s"), 2);
+	cr_assert_eq(r3ring_request_end(producer, 1, R3RING_END_FINISHED, 0, 4), 0);
+	cr_assert_eq(r3ring_request_end(producer, 1, R3RING_END_FINISHED, 0, 4), -EALREADY);
+	assert_says("handle 1 has ended");
+	cr_assert_eq(r3ring_request_end(producer, 2, R3RING_END_ABORTED, 0, 4), 0);
+	for (int i = 0; i < 3; i++)
+		next_record(R3RING_REQUEST, &record);
+	cr_expect_eq(record.u.request.head.event, R3RING_REQUEST_END);
+	next_record(R3RING_REQUEST, &record);
+	cr_expect_eq(record.u.request.head.handle, 2, "nothing was announced between");
+}
+
+Test(producer_announce, the_handle_of_a_preempted_attempt_is_over)
+{
+	cr_assert_eq(begin_request("r"), 1);
+	cr_assert_eq(r3ring_request_end(producer, 1, R3RING_END_PREEMPTED, 0, 4), 0);
+	cr_assert_eq(r3ring_request_end(producer, 1, R3RING_END_FINISHED, 1, 9), -EALREADY);
+	assert_says("a later attempt begins with another");
+	cr_assert_eq(begin_request("r"), 2);
+	cr_assert_eq(r3ring_request_end(producer, 2, R3RING_END_FINISHED, 1, 9), 0);
+}
+
 Test(producer_announce, a_text_too_long_is_named)
 {
 	char text[R3RING_TEXT_ID_MAX + 2];
@@ -320,6 +347,27 @@ Test(producer_spill, a_step_comes_after_every_request_begun_before_it)
 		take_numbered(++taken);
 	next_step(&record);
 	take_numbered(++taken);
+}
+
+Test(producer_spill, an_end_that_finds_no_room_can_be_told_again)
+{
+	char text[R3RING_TEXT_ID_MAX + 1];
+	const struct r3ring_request request = {
+		.size = sizeof(request), .id = text, .session = text, .turn = text, .sample = text};
+	struct r3ring_record record;
+	int64_t begun = 0, ended = 0;
+	int rc;
+
+	memset(text, 't', sizeof(text));
+	text[R3RING_TEXT_ID_MAX] = '\0';
+	while (r3ring_request_begin(producer, &request) > 0)
+		begun++;
+	while ((rc = r3ring_request_end(producer, ended + 1, R3RING_END_FINISHED, 0, 1)) == 0)
+		ended++;
+	cr_assert_eq(rc, -ENOBUFS);
+	for (int64_t i = 0; i < begun + ended; i++)
+		next_record(R3RING_REQUEST, &record);
+	cr_expect_eq(r3ring_request_end(producer, ended + 1, R3RING_END_FINISHED, 0, 1), 0);
 }
 
 Test(producer_spill, it_is_bounded_and_then_nothing_is_announced)
