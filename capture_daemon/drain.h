@@ -246,6 +246,10 @@ void drain_say_untold(struct drain *drain, bool now);
 /* Tells the next daemon up to where steps were told. */
 void drain_note_told(struct drain *drain);
 
+/* Between entries of whatever kind: so there is one in the ring however many come, and with it
+ * the schema. */
+void drain_keyframe_when_due(struct drain *drain);
+
 /* Publishes what has to be said of a producer that is gone. */
 void drain_say_gone(struct drain *drain, enum drain_producer how);
 

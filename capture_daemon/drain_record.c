@@ -89,6 +89,14 @@ int drain_record(struct drain *drain, const uint8_t *payload, size_t bytes, uint
 	return r;
 }
 
+/* ---- keyframes ---------------------------------------------------------- */
+
+void drain_keyframe_when_due(struct drain *drain)
+{
+	if (keyframe_due(&drain->publisher))
+		drain_check(drain, publish_keyframe(&drain->publisher), "KEYFRAME");
+}
+
 /* ---- a producer that is gone -------------------------------------------- */
 
 void drain_end_requests(struct drain *drain, enum r3ring_end_reason reason)
@@ -110,6 +118,7 @@ void drain_end_requests(struct drain *drain, enum r3ring_end_reason reason)
 		};
 		drain_check(drain, publish_record(&drain->publisher, &record, 0), "REQUEST");
 		live_note_request(live, &record.u.request.head, NULL, 0);
+		drain_keyframe_when_due(drain);
 	}
 }
 

@@ -418,8 +418,6 @@ int drain_step(struct drain *drain, const uint8_t *payload, size_t bytes, struct
 		   lane.rows_before + r3ring_step_valid_rows(&record.u.step.head));
 	release_extent(drain, &lane);
 	drain->said.step.step = 0;
-	if (keyframe_due(&drain->publisher))
-		drain_check(drain, publish_keyframe(&drain->publisher), "KEYFRAME");
 	r3ring_writer_wake(drain->publisher.writer);
 	drain_update_report(drain);
 	return 0;

@@ -111,8 +111,6 @@ static bool drain_idle(void *ctx)
 static void drain_pause(struct drain *drain)
 {
 	drain_say_untold(drain, false);
-	if (keyframe_due(&drain->publisher))
-		drain_check(drain, publish_keyframe(&drain->publisher), "KEYFRAME");
 	r3ring_writer_wake(drain->publisher.writer);
 	pages_sleep(&drain->pages, drain_idle, drain, SLEEP_NS);
 }
@@ -140,6 +138,13 @@ static bool goes_on(const struct drain *drain, enum drain_producer producer, str
 	return drain->steps.position <= rest->steps && drain->side.position <= rest->side;
 }
 
+/* Not where a dead daemon had begun a step: a keyframe says that all before it was told. */
+static void keyframe_between_entries(struct drain *drain)
+{
+	if (!drain->said.step.step)
+		drain_keyframe_when_due(drain);
+}
+
 /* Takes one entry, or sleeps until there is one. Returns 1, 0 when all is told, or a
  * negative errno when the producer is to be cut off. */
 static int drain_turn(struct drain *drain, enum drain_producer producer, struct r3ring_error *err)
@@ -153,6 +158,7 @@ static int drain_turn(struct drain *drain, enum drain_producer producer, struct 
 
 	drain_heartbeat(drain);
 	drain_admit_readers(drain);
+	keyframe_between_entries(drain);
 	if (error)
 		return r3ring_error_set(err, error, "the submission queue is corrupt");
 	if (!payload && (complete || stopping))

@@ -117,6 +117,12 @@ static void note_copy_failed(struct drain *drain)
 		drain->told_step = drain->said.step.step;
 }
 
+/* What a ring tells means nothing without its schema; an empty one tells nothing. */
+static bool has_schema(const struct channel *channel, const struct remains *remains)
+{
+	return remains->layers || r3ring_segment_tail(channel->segment) == 0;
+}
+
 static int orphan_fill(struct channel *channel, struct remains *remains, struct r3ring_error *err)
 {
 	const struct r3ring_segment_header *header = r3ring_segment_get_header(channel->segment);
@@ -126,6 +132,8 @@ static int orphan_fill(struct channel *channel, struct remains *remains, struct 
 		return r;
 	channel_name_format(&channel->name, channel->text);
 	r = remains_read(remains, channel->segment);
+	if (r == 0 && !has_schema(channel, remains))
+		return r3ring_error_set(err, -EBADMSG, "it has no SCHEMA record");
 	if (r == 0)
 		r = publisher_open(&channel->drain.publisher, channel->segment, &remains->schema);
 	/* Killed between its last record and the word that nothing follows. */
