@@ -74,11 +74,11 @@ static void note_unkept(struct r3ring_reader *reader)
 	struct r3ring_cursor_stats stats;
 	uint64_t more;
 
-	if (!page || reader->mode != R3RING_LOSSLESS)
-		return;
 	r3ring_cursor_get_stats(reader->cursor, &stats);
 	more = stats.lost - reader->seen_lost;
 	reader->seen_lost = stats.lost;
+	if (!page || reader->mode != R3RING_LOSSLESS)
+		return;
 	if (!reader->sums.demoted && (follower_unknown(reader) ||
 				      stats.gap_from < r3ring_load_relaxed_u64(&page->held_from)))
 		reader->sums.unkept += more;
@@ -354,6 +354,13 @@ static void note_corrupt(struct r3ring_reader *reader)
 	struct r3ring_cursor_stats stats;
 
 	r3ring_cursor_get_stats(reader->cursor, &stats);
+	if (stats.lost == reader->seen_lost) {
+		r3ring_error_set(&reader->err, -EBADMSG,
+				 "segment %s is damaged: the sequence that it says is its newest "
+				 "cannot be; nothing is lost by that",
+				 reader->now.name);
+		return;
+	}
 	reader->seen_lost = stats.lost;
 	reader->sums.corrupt++;
 	r3ring_error_set(&reader->err, -EBADMSG,

@@ -87,31 +87,46 @@ static int lose_corrupt(struct r3ring_cursor *cursor)
 static uint64_t next_there(const struct r3ring_cursor *cursor, uint64_t tail)
 {
 	const struct r3ring_segment *segment = cursor->segment;
-	const uint64_t last = tail < RING_NUMBER_LIMIT ? tail : RING_NUMBER_LIMIT - 1;
 	const uint64_t first = cursor->stats.cursor + 1;
 
-	for (uint64_t seq = first; seq <= last && seq - first < segment->depth; seq++)
+	for (uint64_t seq = first; seq <= tail && seq - first < segment->depth; seq++)
 		/* Pairs with the release of `seq` in the writer's publish. */
 		if (r3ring_load_acquire_u64(&ring_desc(segment, seq)->seq) >= seq)
 			return seq;
-	return last + 1;
+	return tail + 1;
 }
 
 /*
- * The writer lies: its tail or its intent cannot be, or a slot is ahead of the tail. What it says
+ * The writer lies: its intent cannot be, or a slot is ahead of the newest record. What is shown
  * to be there is lost at once; beyond that there is no more than a ring may hold.
  */
 static int lose_lies(struct r3ring_cursor *cursor)
 {
 	const struct r3ring_segment *segment = cursor->segment;
-	const uint64_t at = cursor->stats.cursor, tail = r3ring_segment_tail(segment);
-	const bool can_be = tail < RING_NUMBER_LIMIT;
+	const uint64_t at = cursor->stats.cursor, tail = tail_newest(segment);
 
-	if (can_be && tail >= at)
+	if (tail >= at)
 		return lose_unknown(cursor, tail + 1);
-	if (at - (can_be ? tail : segment->header.first_seq) <= segment->depth)
+	if (at - tail <= segment->depth)
 		return lose_corrupt(cursor);
 	return -EPIPE; /* who lies has ended, closed or not */
+}
+
+/*
+ * What a tail claims behind an empty slot at the cursor is lost, if a writer can have come so far:
+ * else somebody wrote over the word. That is told once, and takes no record: who is at work stores
+ * it again with the next one.
+ */
+static int lose_claimed(struct r3ring_cursor *cursor, uint64_t tail, bool closed)
+{
+	const struct r3ring_segment *segment = cursor->segment;
+
+	if (tail_is_shown(segment, tail) || tail - cursor->stats.cursor < segment->depth)
+		return lose_unknown(cursor, next_there(cursor, tail));
+	if (cursor->told_tail == tail)
+		return closed ? -EPIPE : 0;
+	cursor->told_tail = tail;
+	return -EBADMSG;
 }
 
 /* ---- where to go on ---------------------------------------------------- */
@@ -220,10 +235,10 @@ static int nothing_new(struct r3ring_cursor *cursor)
 		return 0;
 	cursor->empty_looks = 0;
 	/* A record was there before `closed` and before the tail that covers it. */
-	tail = r3ring_segment_tail(cursor->segment);
-	if (tail >= cursor->stats.cursor && cursor->stats.cursor < RING_NUMBER_LIMIT &&
-	    slot_empty(cursor))
-		return lose_unknown(cursor, next_there(cursor, tail));
+	/* Pairs with the release of tail_seq in the writer's publish. */
+	tail = r3ring_load_acquire_u64(&cursor->segment->lines->tail_seq);
+	if (tail >= cursor->stats.cursor && slot_empty(cursor))
+		return lose_claimed(cursor, tail, closed);
 	return closed && slot_empty(cursor) ? -EPIPE : 0;
 }
 

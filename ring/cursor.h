@@ -19,6 +19,7 @@ struct r3ring_cursor {
 	bool total_known; /* whether `total` is */
 	uint64_t total;   /* running total of units in front of the cursor */
 	unsigned int empty_looks;
+	uint64_t told_tail;  /* that cannot be, and was told of */
 	unsigned int streak; /* records that were there without waiting for them */
 	struct r3ring_cursor_stats stats;
 	struct r3ring_desc desc; /* of the open view; holds its inline payload */

@@ -24,7 +24,7 @@ static int begin_at_seq(struct r3ring_cursor *cursor, uint64_t seq)
 	if (seq < first)
 		seq = first;
 	/* The tail may lag behind a record that this caller has read already. */
-	if (seq - 1 > r3ring_segment_tail(cursor->segment) &&
+	if (seq - 1 > tail_newest(cursor->segment) &&
 	    desc_copy(cursor->segment, seq - 1, &before) != DESC_INTACT)
 		return -ERANGE;
 	return begin_at(cursor, seq);
@@ -68,7 +68,7 @@ static int begin(struct r3ring_cursor *cursor, enum r3ring_cursor_start from, ui
 	case R3RING_FROM_KEYFRAME:
 		return begin_at_window(cursor, true);
 	case R3RING_FROM_LATEST:
-		return begin_at(cursor, r3ring_segment_tail(cursor->segment) + 1);
+		return begin_at(cursor, tail_newest(cursor->segment) + 1);
 	case R3RING_FROM_SEQ:
 		return begin_at_seq(cursor, seq);
 	case R3RING_FROM_FIRST:

@@ -62,8 +62,7 @@ uint64_t gate_wakes(const struct gate *gate)
 static void report_lag(const struct gate *gate, uint64_t cursor, struct gate_member_report *report)
 {
 	const struct r3ring_segment *segment = gate->segment;
-	/* Pairs with the release of tail_seq in the writer's publish. */
-	uint64_t tail = r3ring_load_acquire_u64(&segment->lines->tail_seq);
+	uint64_t tail = tail_newest(segment);
 	uint64_t end = r3ring_load_relaxed_u64(&segment->lines->tail_pos);
 	struct r3ring_desc desc;
 

@@ -115,6 +115,15 @@ static inline bool desc_payload_kept(const struct r3ring_segment *segment, uint6
 	return intent <= pos + segment->arena_bytes;
 }
 
+/* ---- how far can be read (tail.c) -------------------------------------- */
+
+/* Whether the slot of @tail holds that record, or one behind it: once it is published, for good. */
+bool tail_is_shown(const struct r3ring_segment *segment, uint64_t tail);
+
+/* Newest record; first_seq - 1 when there is none. Where the writer's word cannot be, because
+ * somebody wrote over it, what the slots show: then all of them are looked at. */
+uint64_t tail_newest(const struct r3ring_segment *segment);
+
 /* ---- how far back can be read (window.c) ------------------------------ */
 
 struct window {
@@ -127,7 +136,7 @@ struct window {
  * Finds the oldest record in [@from, tail] whose descriptor and payload can be
  * read and whose predecessor's running total is still known.
  * Returns 0, -EAGAIN (the writer overtook the search: again), or -EBADMSG (the
- * tail or the intent cannot be true).
+ * intent cannot be true).
  */
 int window_find(const struct r3ring_segment *segment, uint64_t from, struct window *window);
 

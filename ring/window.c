@@ -58,18 +58,16 @@ static bool intent_lies(const struct r3ring_segment *segment, uint64_t tail)
 		return false;
 	/* While the tail stood still no more than the arena can have been announced. */
 	r3ring_fence_acquire();
-	return r3ring_load_relaxed_u64(&segment->lines->tail_seq) == tail;
+	return tail_newest(segment) == tail;
 }
 
 int window_find(const struct r3ring_segment *segment, uint64_t from, struct window *window)
 {
-	/* Pairs with the release of tail_seq in the writer's publish. */
-	uint64_t tail = r3ring_load_acquire_u64(&segment->lines->tail_seq);
+	uint64_t tail = tail_newest(segment);
 	uint64_t low, high, units = 0;
 	bool found = false;
 
-	if (tail < segment->header.first_seq - 1 || tail >= RING_NUMBER_LIMIT ||
-	    intent_lies(segment, tail))
+	if (intent_lies(segment, tail))
 		return -EBADMSG;
 	low = search_begin(segment, from, tail);
 	for (high = tail + 1; low < high;) {
@@ -125,8 +123,7 @@ bool window_safe_resume(const struct r3ring_segment *segment, const struct windo
 
 uint64_t r3ring_segment_tail(const struct r3ring_segment *segment)
 {
-	/* Pairs with the release of tail_seq in the writer's publish. */
-	return r3ring_load_acquire_u64(&segment->lines->tail_seq);
+	return tail_newest(segment);
 }
 
 uint64_t r3ring_segment_oldest(const struct r3ring_segment *segment)

@@ -138,7 +138,7 @@ static void announce_adoption(struct r3ring_writer *writer)
 	r3ring_store_relaxed_u64(&lines->published_records,
 				 writer->next_seq - writer->segment->header.first_seq);
 	r3ring_store_relaxed_u64(&lines->published_bytes, writer->published_bytes);
-	/* Pairs with the acquire of tail_seq in window_find(). */
+	/* Pairs with the acquire in tail_newest(). */
 	r3ring_store_release_u64(&lines->tail_seq, writer->next_seq - 1);
 	R3RING_TEST_POINT("ring adopted");
 	r3ring_fetch_add_u64(&lines->writer_epoch, 1);
@@ -269,7 +269,7 @@ static RING_HOT void publish(struct r3ring_writer *writer, struct r3ring_desc *s
 	writer->committed = end;
 	r3ring_store_relaxed_u64(&lines->tail_pos, end);
 	R3RING_TEST_POINT("ring tail position");
-	/* Pairs with the acquire of tail_seq in window_find(). */
+	/* Pairs with the acquire in tail_newest(). */
 	r3ring_store_release_u64(&lines->tail_seq, seq);
 	R3RING_TEST_POINT("ring tail");
 	writer->published_bytes += desc_shape_len(shape);

@@ -376,6 +376,11 @@ static int tell_gap(struct dump_loop *loop)
 	gap.from_seq = stats.now.gap_from;
 	gap.to_seq = stats.now.gap_to;
 	gap.missed = stats.missed - channel->missed;
+	if (!gap.lost && !gap.missed) {
+		fprintf(stderr, "r3ring dump: %s: %s\n", gap.channel,
+			loop->source.ops->error(loop->source.handle));
+		return 0;
+	}
 	channel->lost += gap.lost;
 	channel->missed = stats.missed;
 	loop->last_ns = clock_now_ns();

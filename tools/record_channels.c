@@ -364,6 +364,12 @@ int record_channels_gap(struct record_channels *channels, bool corrupt)
 	gap.to_seq = stats.now.cursor - 1;
 	gap.from_seq = gap.to_seq - gap.lost + 1;
 	channel->lost = stats.now.lost;
+	if (corrupt && !gap.lost) {
+		record_progress_clear(channels->progress);
+		fprintf(stderr, "r3ring record: %s: %s\n", current_name(channels),
+			r3ring_instance_error(channels->instance));
+		return 0;
+	}
 	channels->report->corrupt += corrupt;
 	if (gap.lost && !corrupt && !channel->read)
 		channel_losses_late(&channel->losses);

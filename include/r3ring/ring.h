@@ -330,7 +330,9 @@ R3RING_API void r3ring_cursor_close(struct r3ring_cursor *cursor);
  * Returns 1 (a record), 0 (nothing new), -EOVERFLOW (records were lost: stats
  * name the gap; the cursor stands behind it, call again), -EPIPE (all was read
  * and the writer has finished, or it claims more than a ring can hold), -EBADMSG (the
- * ring's content is corrupt; the record counts as lost, or all that the tail claims).
+ * ring's content is corrupt; the record counts as lost, or all up to the newest that the slots
+ * show. Where nothing was lost, as stats say, its newest sequence cannot be: the segment is
+ * damaged, which is told once; call again).
  * Wait-free but for retries that are bounded by the writer's laps; the 0 behind a
  * run of records takes some microseconds, in which the writer gets ahead. No system
  * call. Its acquire pairs with the release in r3ring_writer_commit().
@@ -378,7 +380,7 @@ R3RING_API void r3ring_cursor_get_stats(const struct r3ring_cursor *cursor,
 					struct r3ring_cursor_stats *stats);
 
 /*
- * Newest published sequence, and the oldest that can be read now: its descriptor
+ * Newest published sequence (by the slots, where the writer's word for it cannot be), and the oldest that can be read now: its descriptor
  * and payload are there, and the running total in front of it is known. One more
  * than the newest when there is none.
  */

@@ -117,13 +117,29 @@ void fake_channel_end(struct fake_channel *channel, uint32_t reason, uint64_t ne
 	r3ring_writer_finish(channel->writer);
 }
 
+static uint8_t *base_of(const struct fake_channel *channel)
+{
+	const struct r3ring_segment_header *header = r3ring_segment_get_header(channel->segment);
+	size_t bytes;
+
+	return (uint8_t *)r3ring_segment_arena(channel->segment, &bytes) -
+	       header->regions[R3RING_REGION_ARENA].offset;
+}
+
+void fake_channel_spoil_tail(struct fake_channel *channel, uint64_t seq)
+{
+	const struct r3ring_segment_header *header = r3ring_segment_get_header(channel->segment);
+	struct r3ring_writer_lines *lines =
+		(void *)(base_of(channel) + header->regions[R3RING_REGION_LINES].offset);
+
+	lines->tail_seq = seq;
+}
+
 void fake_channel_corrupt(struct fake_channel *channel, uint64_t seq)
 {
 	const struct r3ring_segment_header *header = r3ring_segment_get_header(channel->segment);
 	const struct r3ring_region *descs = &header->regions[R3RING_REGION_DESCS];
-	size_t bytes;
-	uint8_t *base = (uint8_t *)r3ring_segment_arena(channel->segment, &bytes) -
-			header->regions[R3RING_REGION_ARENA].offset;
+	uint8_t *base = base_of(channel);
 	uint64_t slot = seq & ((1ull << descs->count_log2) - 1);
 	struct r3ring_desc *desc = (void *)(base + descs->offset + slot * descs->stride);
 

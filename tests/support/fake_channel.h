@@ -38,6 +38,9 @@ void fake_channel_put_steps(struct fake_channel *channel, uint64_t first, uint64
 /* CLOSED, and the end. @next: 0 for none. */
 void fake_channel_end(struct fake_channel *channel, uint32_t reason, uint64_t next);
 
+/* Writes over the word that says which sequence is the newest. */
+void fake_channel_spoil_tail(struct fake_channel *channel, uint64_t seq);
+
 /* Spoils the descriptor of a published record. */
 void fake_channel_corrupt(struct fake_channel *channel, uint64_t seq);
 

@@ -207,6 +207,27 @@ Test(reader, options_without_their_size_are_refused)
 	cr_assert(strstr(err.text, "sizeof"), "%s", err.text);
 }
 
+Test(reader, a_newest_sequence_that_cannot_be_is_a_damaged_segment_and_no_loss)
+{
+	struct r3ring_reader *reader = open_reader(R3RING_FROM_OLDEST);
+	struct r3ring_reader_stats stats;
+	struct r3ring_view view;
+	int rc = 0;
+
+	fake_channel_spoil_tail(&channel, 1ull << 61);
+	for (int looks = 0; looks < 1000 && rc == 0; looks++)
+		rc = r3ring_reader_next(reader, &view);
+	cr_assert_eq(rc, -EBADMSG);
+	cr_expect(strstr(r3ring_reader_error(reader), "is damaged"), "%s",
+		  r3ring_reader_error(reader));
+	r3ring_reader_get_stats(reader, &stats);
+	cr_expect_eq(stats.now.lost, 0);
+	cr_expect_eq(stats.corrupt, 0);
+	fake_channel_put_schema(&channel);
+	cr_expect_eq(r3ring_reader_next(reader, &view), 1);
+	r3ring_reader_close(reader);
+}
+
 Test(reader, a_mode_that_does_not_exist_is_refused)
 {
 	struct r3ring_reader_options options = options_of(R3RING_FROM_OLDEST);
