@@ -50,6 +50,17 @@ static struct ledger_step *step_of(struct ledger_generation *generation, uint64_
 	return &generation->steps[step];
 }
 
+/* Generations between this one and @last, but for numbers that none of the channel had: a daemon
+ * was killed before its ring had told anything. */
+static uint64_t jumped_over(const struct ledger *ledger, uint64_t last, uint64_t number)
+{
+	uint64_t between = number - last - 1;
+	struct r3ring_reader_stats stats;
+
+	r3ring_reader_get_stats(ledger->reader, &stats);
+	return stats.untaken < between ? between - stats.untaken : 0;
+}
+
 static struct ledger_generation *generation_of(struct ledger *ledger, uint64_t number)
 {
 	struct ledger_generation *generation = ledger_newest(ledger);
@@ -63,7 +74,7 @@ static struct ledger_generation *generation_of(struct ledger *ledger, uint64_t n
 		ledger->torn = false;
 	}
 	if (ledger->count)
-		ledger->jumped += number - generation->number - 1;
+		ledger->jumped += jumped_over(ledger, generation->number, number);
 	generation = &ledger->generations[ledger->count++];
 	generation->number = number;
 	ledger->sums = (struct ledger_sums){.wrong = ledger->sums.wrong};
