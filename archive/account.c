@@ -115,6 +115,19 @@ static int take_gap(struct account *account, const struct archive_item *item,
 	return 0;
 }
 
+static int check_unfollowed(const struct account *account, const struct archive_item *item,
+			    struct r3ring_error *err)
+{
+	const uint64_t due = account->seq + 1;
+
+	if (item->view.seq == due && !account->closed)
+		return 0;
+	return account_lie(err, item,
+			   "nothing is said to be known behind record %" PRIu64 ", where %" PRIu64
+			   " was due%s",
+			   item->view.seq - 1, due, account->closed ? " behind CLOSED" : "");
+}
+
 /* ---- records ----------------------------------------------------------- */
 
 static int check_seq(struct account *account, const struct archive_item *item,
@@ -281,6 +294,8 @@ int account_take(struct account *account, const struct archive_item *item,
 	case ARCHIVE_RECORD:
 	case ARCHIVE_SKIPPED:
 		return take_record(account, item, record, err);
+	case ARCHIVE_UNFOLLOWED:
+		return check_unfollowed(account, item, err);
 	default:
 		return 0;
 	}

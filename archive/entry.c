@@ -20,7 +20,7 @@ bool archive_entry_is_state(const struct archive_entry *entry)
 {
 	return (entry->flags & ARCHIVE_ENTRY_REPEATED) ||
 	       (entry->kind != ARCHIVE_RECORD && entry->kind != ARCHIVE_SKIPPED &&
-		entry->kind != ARCHIVE_GAP);
+		entry->kind != ARCHIVE_GAP && entry->kind != ARCHIVE_UNFOLLOWED);
 }
 
 static bool gap_possible(const struct archive_entry *entry, const uint8_t *payload)
@@ -79,6 +79,8 @@ static bool possible(const struct archive_entry *entry, const uint8_t *payload)
 		return !is_repeated(entry) && entry->bytes == sizeof(struct archive_resumed);
 	case ARCHIVE_READY:
 		return !entry->bytes;
+	case ARCHIVE_UNFOLLOWED:
+		return !is_repeated(entry) && !entry->bytes && entry->seq;
 	default:
 		return false;
 	}

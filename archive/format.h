@@ -114,6 +114,10 @@ enum archive_entry_kind {
 	ARCHIVE_RESUMED = 5,    /* struct archive_resumed: the recorder began anew */
 	ARCHIVE_SKIPPED = 6,    /* a LAYER record that `--layers` left out; no payload */
 	ARCHIVE_READY = 7,      /* the end of what the segment says again; no payload */
+	/* The recorder ended while nobody wrote the channel's ring, or its engine was waited for:
+	 * what that ran since is not known, unless more of the channel follows. No payload; `seq`
+	 * is that of the next record, `step` the newest that was announced, 0: none. */
+	ARCHIVE_UNFOLLOWED = 8,
 };
 
 /* In `flags` beside the ring's: said again at the beginning of a segment. */
@@ -127,7 +131,8 @@ struct archive_entry {
 	uint16_t channel; /* declared before; RESUMED, READY: 0 */
 	uint32_t bytes;   /* payload */
 	uint32_t reserved;
-	uint64_t seq; /* RECORD, SKIPPED: as in the ring; repeated: from 0 on in its keyframe */
+	/* RECORD, SKIPPED: as in the ring; repeated: from 0 on in its keyframe. UNFOLLOWED */
+	uint64_t seq;
 	uint64_t step;
 	uint64_t units;
 };

@@ -27,7 +27,10 @@ static void take_record(struct archive_losses *losses, const struct archive_item
 {
 	/* What a segment says again stands for no keyframe: the LOST records behind that one
 	 * may be in a segment that is gone. */
-	if (item->repeated || item->view.flags & R3RING_DESC_REPEATED)
+	if (item->repeated)
+		return;
+	channel_losses_more(&losses->of);
+	if (item->view.flags & R3RING_DESC_REPEATED)
 		return;
 	if (record)
 		channel_losses_record(&losses->of, record, counts);
@@ -44,4 +47,8 @@ void archive_losses_take(struct archive_losses *losses, const struct archive_ite
 		take_gap(losses, &item->u.gap, counts);
 	else if (item->kind == ARCHIVE_RECORD)
 		take_record(losses, item, record, counts);
+	else if (item->kind == ARCHIVE_SKIPPED)
+		channel_losses_more(&losses->of);
+	else if (item->kind == ARCHIVE_UNFOLLOWED)
+		channel_losses_unfollowed(&losses->of, counts);
 }

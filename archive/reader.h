@@ -37,8 +37,8 @@ struct archive_item {
 	uint64_t time_ns;  /* of its block, CLOCK_REALTIME */
 	const char *name;  /* of the channel, until close; NULL: RESUMED has none */
 	struct archive_place place;
-	/* RECORD, SKIPPED; of others the generation alone. Data is aligned to 8, as
-	 * r3ring_record_decode() needs it, and there until the next next. */
+	/* RECORD, SKIPPED; of UNFOLLOWED sequence and step too, of others the generation alone.
+	 * Data is aligned to 8, as r3ring_record_decode() needs it, and there until the next next. */
 	struct r3ring_view view;
 	union {
 		struct archive_generation generation;

@@ -256,6 +256,11 @@ static int take_content(struct archive_reader *reader, const struct archive_entr
 		if (item->u.gap.lost)
 			channel->seq = item->u.gap.to_seq;
 		return 1;
+	case ARCHIVE_UNFOLLOWED:
+		if (channel->said_in != reader->segment.number)
+			return refuse(reader, err, "the end of a generation that was not said");
+		fill_in_view(entry, NULL, &item->view);
+		return 1;
 	default:
 		return 1;
 	}

@@ -95,6 +95,8 @@ static int feed_of_channel(struct channel_states *states, const struct archive_e
 	case ARCHIVE_SKIPPED:
 		channel_state_skipped(state, entry->seq);
 		return 0;
+	case ARCHIVE_UNFOLLOWED:
+		return 0;
 	default:
 		return -EBADMSG;
 	}

@@ -311,6 +311,18 @@ int archive_writer_gap(struct archive_writer *writer, uint16_t channel,
 	return r;
 }
 
+int archive_writer_unfollowed(struct archive_writer *writer, uint16_t channel, uint64_t step)
+{
+	const struct entry_spec spec = {
+		.head = {.kind = ARCHIVE_UNFOLLOWED,
+			 .channel = channel,
+			 .seq = writer->states.channels[channel].generation.seq + 1,
+			 .step = step},
+	};
+
+	return writer_append(writer, &spec);
+}
+
 static bool left_out(const struct archive_writer_options *options, const struct r3ring_view *view)
 {
 	struct r3ring_layer_record head;

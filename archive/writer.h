@@ -108,6 +108,9 @@ int archive_writer_record(struct archive_writer *writer, uint16_t channel,
 			  const struct r3ring_view *view);
 int archive_writer_gap(struct archive_writer *writer, uint16_t channel,
 		       const struct archive_gap *gap);
+/* What the engine ran behind the channel's last record is not known; @step: the newest that was
+ * announced, 0: none. */
+int archive_writer_unfollowed(struct archive_writer *writer, uint16_t channel, uint64_t step);
 
 /*
  * Where the next record's payload would go: who reads it there spares a copy.

@@ -98,8 +98,24 @@ static void leave_open(struct channel_losses *losses, bool counts)
 {
 	if (losses->end.generation && losses->end.generation == losses->generation)
 		return;
-	losses->end = (struct open_end){losses->generation, losses->former, counts};
+	losses->end = (struct open_end){losses->generation, losses->former, counts, false};
 	losses->account.unfollowed += counts;
+}
+
+void channel_losses_unfollowed(struct channel_losses *losses, bool counts)
+{
+	const bool told = losses->end.generation == losses->generation;
+
+	leave_open(losses, counts);
+	losses->end.of_reader |= !told;
+}
+
+void channel_losses_more(struct channel_losses *losses)
+{
+	if (!losses->end.of_reader || losses->end.generation != losses->generation)
+		return;
+	losses->account.unfollowed -= losses->end.counts;
+	losses->end = (struct open_end){0};
 }
 
 static void take_closed(struct channel_losses *losses, const struct r3ring_closed_record *closed,

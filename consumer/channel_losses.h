@@ -25,6 +25,7 @@ struct lost_account {
 struct open_end {
 	uint64_t generation, former; /* 0: there is none */
 	bool counts;
+	bool of_reader; /* nothing but its reader says so: more of the generation may follow */
 };
 
 /* A channel's. Zeroed it is a new one, of which no generation has begun. */
@@ -55,6 +56,12 @@ void channel_losses_gap(struct channel_losses *losses, bool counts);
 
 /* The reader came late, to a generation that had records: their losses are not of its time. */
 void channel_losses_late(struct channel_losses *losses);
+
+/* Who read it ended with nobody there to tell what the engine ran since. */
+void channel_losses_unfollowed(struct channel_losses *losses, bool counts);
+
+/* More of the generation follows. */
+void channel_losses_more(struct channel_losses *losses);
 
 /* Whether records of the type say anything of losses. */
 bool channel_losses_takes(uint16_t type);

@@ -316,6 +316,14 @@ const char *r3ring_instance_channel(const struct r3ring_instance *instance, uint
 	return index < instance->count ? instance->channels[index]->text : NULL;
 }
 
+const char *r3ring_instance_segment(const struct r3ring_instance *instance, uint32_t index)
+{
+	const struct r3ring_reader *reader =
+		index < instance->count ? instance->channels[index]->reader : NULL;
+
+	return reader ? r3ring_reader_segment(reader) : NULL;
+}
+
 size_t r3ring_instance_max_record(const struct r3ring_instance *instance)
 {
 	size_t most = 0;

@@ -255,6 +255,8 @@ static int feed_assembler(struct gathering *g, const struct archive_item *item,
 	else if (r == 0 && item->kind == ARCHIVE_SKIPPED)
 		r = r3ring_assembler_skip(g->assembler, (uint32_t)channel, &item->view,
 					  item->u.kept.layer_first, item->u.kept.layer_end);
+	else if (r == 0 && item->kind == ARCHIVE_UNFOLLOWED)
+		r3ring_assembler_unfollowed(g->assembler, (uint32_t)channel);
 	else if (r == 0)
 		r3ring_assembler_gap(g->assembler, (uint32_t)channel);
 	if (r == -EPROTO)
@@ -339,7 +341,8 @@ static int take(struct gathering *g, const struct archive_item *item)
 		archive_count(&channel->counts, item, decoded ? &record : NULL);
 		archive_count(&g->report->counts, item, decoded ? &record : NULL);
 	}
-	if (item->kind == ARCHIVE_GAP || (item->kind == ARCHIVE_RECORD && !decoded))
+	if (item->kind == ARCHIVE_GAP || item->kind == ARCHIVE_UNFOLLOWED ||
+	    (item->kind == ARCHIVE_RECORD && !decoded))
 		return feed_assembler(g, item, NULL);
 	if (item->kind == ARCHIVE_SKIPPED)
 		return take_skipped(g, item);

@@ -109,6 +109,7 @@ struct record_channel {
 	uint64_t generation; /* of the newest entry */
 	uint8_t uuid[16];
 	uint64_t seq;                 /* of its last record or gap */
+	uint64_t step;                /* of the generation, that was announced last; 0: none was */
 	uint64_t lost;                /* of this generation, as told */
 	bool closed;                  /* CLOSED was its last record */
 	bool demoted;                 /* told */
@@ -120,6 +121,7 @@ struct record_channels {
 	struct r3ring_instance *instance;
 	struct archive_writer *writer;
 	const struct archive_writer_options *archive;
+	const char *runtime_dir;         /* where its daemon was at first */
 	const json_t *before;            /* as of record_before_read() */
 	struct record_channel *channels; /* by the instance's index */
 	uint32_t count;
@@ -137,5 +139,14 @@ void record_channels_release(struct record_channels *channels);
  */
 int record_channels_record(struct record_channels *channels, const struct r3ring_view *view);
 int record_channels_gap(struct record_channels *channels, bool corrupt);
+
+/* Brings the report's losses up to date. */
+void record_channels_sum_losses(struct record_channels *channels);
+
+/* ---- record_unfollowed.c ---------------------------------------------------- */
+
+/* At the end: tells, and notes in the archive, behind what nobody tells any more, or yet, what
+ * engines run. Returns as the archive's calls. */
+int record_unfollowed_tell(struct record_channels *channels);
 
 #endif

@@ -211,6 +211,7 @@ static int begin_generation(struct record_channels *channels, struct record_chan
 	channel->generation = stats->generation;
 	memcpy(channel->uuid, stats->uuid, sizeof(channel->uuid));
 	channel->seq = 0;
+	channel->step = 0;
 	channel->lost = 0;
 	channel_losses_generation(&channel->losses, stats->generation, true);
 	return r;
@@ -271,7 +272,7 @@ static void note_layers(struct record_channels *channels, struct record_channel 
 }
 
 /* The losses of all channels. */
-static void sum_losses(struct record_channels *channels)
+void record_channels_sum_losses(struct record_channels *channels)
 {
 	struct lost_account *sum = &channels->report->channels_lost;
 
@@ -285,7 +286,7 @@ static void note_content(struct record_channels *channels, struct record_channel
 {
 	record_content_note(channels->report, &channel->losses, view);
 	if (record_content_tells(view))
-		sum_losses(channels);
+		record_channels_sum_losses(channels);
 	note_layers(channels, channel, view);
 }
 
@@ -307,6 +308,8 @@ static int record(struct record_channels *channels, const struct r3ring_view *vi
 		return r;
 	channel->read = true;
 	channel->seq = view->seq;
+	if (view->type == R3RING_STEP)
+		channel->step = view->step;
 	channel->closed = view->type == R3RING_CLOSED;
 	channels->report->records++;
 	return 0;
@@ -375,6 +378,6 @@ int record_channels_gap(struct record_channels *channels, bool corrupt)
 		channel_losses_late(&channel->losses);
 	else if (gap.lost)
 		channel_losses_gap(&channel->losses, true);
-	sum_losses(channels);
+	record_channels_sum_losses(channels);
 	return gap.lost ? put_gap(channels, channel, &gap) : 0;
 }

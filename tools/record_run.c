@@ -15,6 +15,7 @@
 #include "archive/index.h"
 #include "archive/segments.h"
 #include "channel/clock.h"
+#include "channel/socket.h"
 #include "tools/record.h"
 #include "tools/record_index.h"
 
@@ -32,9 +33,10 @@ struct record_loop {
 	struct record_channels channels;
 	struct record_progress progress;
 	struct record_index *index;
-	int dir_fd;      /* of the archive, wherever it is */
-	json_t *before;  /* what there was before it began */
-	uint32_t wanted; /* bytes of a record that had no room */
+	int dir_fd;                 /* of the archive, wherever it is */
+	char runtime_dir[PATH_MAX]; /* "": nobody was there when it began */
+	json_t *before;             /* what there was then */
+	uint32_t wanted;            /* bytes of a record that had no room */
 	uint64_t begun_ns;
 	uint64_t last_ns;    /* when something last came, or it attached */
 	uint64_t removed;    /* segments, told */
@@ -342,6 +344,7 @@ static int record(struct record_loop *loop, struct r3ring_instance_start *starts
 		.instance = loop->instance,
 		.writer = loop->writer,
 		.archive = &loop->options->archive,
+		.runtime_dir = loop->runtime_dir,
 		.before = loop->before,
 		.report = loop->report,
 		.progress = &loop->progress,
@@ -353,6 +356,8 @@ static int record(struct record_loop *loop, struct r3ring_instance_start *starts
 	while (r == 0 && !loop->done && !was_interrupted())
 		r = read_next(loop);
 	record_progress_clear(&loop->progress);
+	if (r == 0)
+		r = record_unfollowed_tell(&loop->channels);
 	return r;
 }
 
@@ -444,6 +449,8 @@ int record_run(const struct record_options *options, struct record_report *repor
 	catch_signals();
 	loop.before = record_before_read(options->instance);
 	r = await_channel(&loop);
+	if (socket_find_dir(loop.runtime_dir, sizeof(loop.runtime_dir)))
+		loop.runtime_dir[0] = '\0';
 	if (r == 0)
 		r = run_begun(&loop);
 	json_decref(loop.before);

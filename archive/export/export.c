@@ -352,6 +352,8 @@ static int feed_wanted(struct exporter *exporter, const struct archive_item *ite
 		return place_error(err, -ENOMEM, item, "no memory");
 	if (item->kind == ARCHIVE_GAP)
 		r3ring_assembler_gap(exporter->assembler, (uint32_t)channel);
+	else if (item->kind == ARCHIVE_UNFOLLOWED)
+		r3ring_assembler_unfollowed(exporter->assembler, (uint32_t)channel);
 	else if (item->kind == ARCHIVE_SKIPPED)
 		rc = feed_skipped(exporter, (uint32_t)channel, item, err);
 	else if (item->kind == ARCHIVE_RECORD)
@@ -363,8 +365,7 @@ int export_feed(struct exporter *exporter, const struct archive_item *item,
 		struct r3ring_error *err)
 {
 	export_gaps_begin(&exporter->gaps, item, &exporter->summary.losses);
-	if (item->kind != ARCHIVE_RECORD && item->kind != ARCHIVE_SKIPPED &&
-	    item->kind != ARCHIVE_GAP && item->kind != ARCHIVE_GENERATION)
+	if (item->kind == ARCHIVE_CHANNEL || item->kind == ARCHIVE_RESUMED)
 		return 0;
 	if (of_instance(exporter, item->name))
 		return feed_wanted(exporter, item, err);

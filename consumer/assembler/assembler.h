@@ -126,9 +126,10 @@ struct channel {
 	bool ready; /* its beginning or a whole keyframe was settled */
 	bool lossy; /* something was lost of it, or it was not seen from its beginning */
 	uint64_t generation;
-	bool closed;   /* its end was read, */
-	bool cut;      /* and that of the one before was not */
-	bool carrying; /* only what lives on from the generation before may have come of it */
+	bool closed;     /* its end was read, */
+	bool cut;        /* and that of the one before was not */
+	bool unfollowed; /* who told of it is gone, and no other has told since */
+	bool carrying;   /* only what lives on from the generation before may have come of it */
 	struct r3ring_schema_record schema;
 	struct row_pool *pool;  /* of the schema, among `pools` */
 	struct row_pool *pools; /* all that were, */
@@ -219,6 +220,8 @@ void request_end(struct r3ring_assembler *assembler, struct channel *channel,
 void requests_keyframe(struct r3ring_assembler *assembler, struct channel *channel,
 		       uint64_t keyframe);
 void requests_suspend(struct r3ring_assembler *assembler, struct channel *channel);
+/* All that live on a channel of which nobody tells any more. */
+void requests_unfollowed(struct r3ring_assembler *assembler, struct channel *channel);
 /* Those that waited for a channel that will not tell any more of what they waited for. */
 void requests_look_again(struct r3ring_assembler *assembler);
 void requests_gap(struct channel *channel, uint8_t cause);

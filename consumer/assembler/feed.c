@@ -388,6 +388,7 @@ int r3ring_assembler_feed(struct r3ring_assembler *assembler, uint32_t index,
 	channel = assembler->channel[index];
 	generation = channel->generation;
 	whole = !channel->lossy;
+	channel->unfollowed = false;
 	r = feed_place(assembler, channel, view, record);
 	if (r == 0 && record->type == R3RING_SCHEMA)
 		r = feed_schema(assembler, channel, record);
@@ -421,6 +422,7 @@ int r3ring_assembler_skip(struct r3ring_assembler *assembler, uint32_t index,
 	if (end && channel->schema_seen && !channel->copy && !channel->draft &&
 	    view->generation == channel->generation)
 		step = open_step(channel, view->step);
+	channel->unfollowed = false;
 	if (step)
 		step_skip(step, first, end);
 	return keyframe_go_on(channel, view);
@@ -453,11 +455,20 @@ void r3ring_assembler_gap(struct r3ring_assembler *assembler, uint32_t index)
 		requests_look_again(assembler);
 }
 
+void r3ring_assembler_unfollowed(struct r3ring_assembler *assembler, uint32_t index)
+{
+	if (index < assembler->channels)
+		assembler->channel[index]->unfollowed = true;
+}
+
 void r3ring_assembler_flush(struct r3ring_assembler *assembler)
 {
 	for (uint32_t i = 0; i < assembler->channels; i++) {
 		end_former_steps(assembler->channel[i]);
 		channel_settle(assembler, assembler->channel[i], true);
 	}
+	for (uint32_t i = 0; i < assembler->channels; i++)
+		if (assembler->channel[i]->unfollowed)
+			requests_unfollowed(assembler, assembler->channel[i]);
 	requests_flush(assembler);
 }

@@ -428,6 +428,24 @@ void requests_suspend(struct r3ring_assembler *assembler, struct channel *channe
 	channel->ordered = 0;
 }
 
+void requests_unfollowed(struct r3ring_assembler *assembler, struct channel *channel)
+{
+	struct part *part, *next;
+
+	HASH_ITER (hh, channel->parts, part, next) {
+		struct r3ring_record end = {.type = R3RING_REQUEST};
+
+		end.u.request.head = (struct r3ring_request_record){
+			.handle = part->handle,
+			.accepted_tokens = R3RING_UNKNOWN_U32,
+			.attempt = part->attempts ? part_newest(part)->number : 0,
+			.event = R3RING_REQUEST_END,
+			.reason = R3RING_END_UNKNOWN,
+		};
+		request_end(assembler, channel, &end);
+	}
+}
+
 void part_tear(struct part *part, const struct channel *channel, uint8_t cause)
 {
 	struct attempt *attempt = part_newest(part);

@@ -177,6 +177,13 @@ R3RING_API int r3ring_assembler_skip(struct r3ring_assembler *assembler, uint32_
 /* Tells that records of the channel were lost by whoever reads it. */
 R3RING_API void r3ring_assembler_gap(struct r3ring_assembler *assembler, uint32_t channel);
 
+/*
+ * Tells that nobody is there any more to tell what the channel's engine runs. Unless more of the
+ * channel is fed, requests that live on it have then ended when all is flushed: in what way, and
+ * how long, is not known (R3RING_END_UNKNOWN).
+ */
+R3RING_API void r3ring_assembler_unfollowed(struct r3ring_assembler *assembler, uint32_t channel);
+
 /* No more records come: what waits for late spans is settled, and every request is
  * given out as it is, unfinished ones flagged so. */
 R3RING_API void r3ring_assembler_flush(struct r3ring_assembler *assembler);

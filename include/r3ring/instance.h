@@ -129,6 +129,11 @@ R3RING_API uint32_t r3ring_instance_channels(const struct r3ring_instance *insta
 /* The channel of which next, read or their error spoke last. */
 R3RING_API uint32_t r3ring_instance_current(const struct r3ring_instance *instance);
 
+/* Name of the segment that a channel is read from; NULL when there is none. Valid until the next
+ * call that reads or waits. */
+R3RING_API const char *r3ring_instance_segment(const struct r3ring_instance *instance,
+					       uint32_t index);
+
 /* "INSTANCE/RANK[.draft]"; NULL when there is no such index. Valid until close. */
 R3RING_API const char *r3ring_instance_channel(const struct r3ring_instance *instance,
 					       uint32_t index);

@@ -120,7 +120,8 @@ static bool is_counted(const struct archive_entry *entry)
 void builder_entry(struct archive_builder *builder, struct archive_entry entry, const void *payload,
 		   size_t bytes)
 {
-	const bool state = !is_counted(&entry) && entry.kind != ARCHIVE_GAP;
+	const bool state = !is_counted(&entry) && entry.kind != ARCHIVE_GAP &&
+			   entry.kind != ARCHIVE_UNFOLLOWED;
 
 	if (builder->apart && builder->entries && builder->state != state)
 		builder_block(builder, 0);

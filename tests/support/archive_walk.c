@@ -161,6 +161,12 @@ static void walk_entry(struct archive_walk *walk, struct walked_entry *entry)
 	case ARCHIVE_SKIPPED:
 		walk_record(walk, channel, entry);
 		break;
+	case ARCHIVE_UNFOLLOWED:
+		if (entry->head.seq != channel->seq + 1 || entry->head.bytes)
+			wrong(walk, "%s: nothing known from record %llu on, behind %llu",
+			      channel->name, (unsigned long long)entry->head.seq,
+			      (unsigned long long)channel->seq);
+		break;
 	default:
 		wrong(walk, "entry of kind %u", entry->head.kind);
 	}
@@ -206,7 +212,8 @@ static void walk_entries(struct archive_walk *walk, const struct walked_block *b
 		at = padded;
 		if (entry.head.flags & ARCHIVE_ENTRY_REPEATED ||
 		    (entry.head.kind != ARCHIVE_RECORD && entry.head.kind != ARCHIVE_SKIPPED))
-			state |= entry.head.kind != ARCHIVE_GAP;
+			state |= entry.head.kind != ARCHIVE_GAP &&
+				 entry.head.kind != ARCHIVE_UNFOLLOWED;
 		else
 			records++;
 		if (!walk->problem[0])

@@ -84,11 +84,31 @@ static void expect_said(const char *const *args, int code, const char *what)
 		  tool.err);
 }
 
+static void expect_page_says(const char *path)
+{
+	char line[4096];
+	bool said = false;
+	FILE *page;
+
+	command_free(&tool);
+	cr_assert_eq(command_run(&tool, stage.ranks.daemon.dir,
+				 ARGS("report", stage.archive, "-o", path)),
+		     0, "%s", tool.err);
+	page = fopen(path, "r");
+	cr_assert_not_null(page);
+	while (fgets(line, sizeof(line), page))
+		said |= strstr(line, UNFOLLOWED) != NULL;
+	fclose(page);
+	cr_expect(said, "the report does not say it");
+	unlink(path);
+}
+
 static void expect_all_say(void)
 {
 	char out[160];
 
 	snprintf(out, sizeof(out), "%s/out.safetensors", stage.base);
+	expect_page_says(out);
 	expect_said(ARGS("verify", stage.archive), 0, UNFOLLOWED);
 	expect_said(ARGS("export", stage.archive, "--format", "safetensors", "-o", out, "--include",
 			 "guessed", "--include", "unfinished"),
@@ -144,4 +164,96 @@ Test(record_untold, a_recorder_that_was_stopped_before_says_so_when_it_goes_on)
 	cr_assert_eq(command_interrupt(&stage.tool), 0, "%s", stage.tool.err);
 	cr_expect(strstr(stage.tool.out, UNFOLLOWED), "%s", stage.tool.out);
 	expect_all_say();
+}
+
+/* ---- a recorder that ends before anybody follows -------------------------- */
+
+#define LAST_STEP "what the engine ran after step 21 of generation 1 is not known"
+
+static void record_and_kill(const char *const *args)
+{
+	record_stage_record(&stage, args);
+	ranks_run(&stage.ranks, 0, STEPS);
+	cr_assert(record_stage_reads(&stage, 0, STEPS + 1));
+	end_daemon(KILLED);
+}
+
+static void expect_told(const char *why)
+{
+	cr_expect(strstr(stage.tool.err, why), "%s", stage.tool.err);
+	cr_expect(strstr(stage.tool.err, LAST_STEP), "%s", stage.tool.err);
+	cr_expect(strstr(stage.tool.out, UNFOLLOWED), "%s", stage.tool.out);
+	record_stage_check(&stage);
+	expect_all_say();
+}
+
+/* It has ended, in a way that nobody knows. */
+static void expect_unknown_end(void)
+{
+	char out[160];
+
+	snprintf(out, sizeof(out), "%s/out.safetensors", stage.base);
+	expect_said(ARGS("export", stage.archive, "--format", "safetensors", "-o", out), 1,
+		    "1 of unknown length");
+	expect_said(ARGS("export", stage.archive, "--format", "safetensors", "-o", out, "--include",
+			 "guessed"),
+		    0, UNFOLLOWED);
+	unlink(out);
+}
+
+Test(record_untold, a_recorder_that_is_stopped_behind_a_killed_daemon_tells_that_more_may_have_run)
+{
+	record_and_kill(NULL);
+	run_on_alone();
+	cr_assert_eq(command_interrupt(&stage.tool), 0, "%s", stage.tool.err);
+	expect_told("the daemon is gone, and none came after it");
+	expect_unknown_end();
+}
+
+Test(record_untold, likewise_one_that_ends_by_itself)
+{
+	record_and_kill(ARGS("--until-idle", "3"));
+	run_on_alone();
+	cr_assert_eq(command_wait(&stage.tool), 0, "%s", stage.tool.err);
+	expect_told("the daemon is gone, and none came after it");
+}
+
+/* The next daemon waits for the engine, ten seconds. */
+Test(record_untold, likewise_one_that_is_stopped_while_the_engine_is_waited_for)
+{
+	record_and_kill(NULL);
+	run_on_alone();
+	test_daemon_restart(&stage.ranks.daemon, NULL);
+	cr_assert_eq(command_interrupt(&stage.tool), 0, "%s", stage.tool.err);
+	expect_told("the engine has not come back to its daemon yet");
+}
+
+/* The engine tells all, in the same ring. */
+Test(record_untold, the_next_recorder_takes_that_back_where_the_engine_came_back)
+{
+	record_and_kill(NULL);
+	cr_assert_eq(command_interrupt(&stage.tool), 0, "%s", stage.tool.err);
+	cr_expect(strstr(stage.tool.err, LAST_STEP), "%s", stage.tool.err);
+	test_daemon_restart(&stage.ranks.daemon, NULL);
+	record_stage_record(&stage, NULL);
+	ranks_run(&stage.ranks, 0, STEPS_ALONE);
+	cr_assert(record_stage_reads(&stage, 0, STEPS + STEPS_ALONE + 1));
+	cr_assert_eq(command_interrupt(&stage.tool), 0, "%s", stage.tool.err);
+	cr_expect_null(strstr(stage.tool.err, LAST_STEP), "%s", stage.tool.err);
+	record_stage_check(&stage);
+	expect_said(ARGS("verify", stage.archive, "--json"), 0, "\"lost_ends_unfollowed\": 0");
+}
+
+Test(record_untold, of_an_engine_that_had_ended_before_its_daemon_was_killed_all_is_told)
+{
+	record_stage_record(&stage, NULL);
+	ranks_run(&stage.ranks, 0, STEPS);
+	engine_close(&stage.ranks.engines[0]);
+	cr_assert(status_becomes(stage.ranks.daemon.dir, record_stage_channel(&stage, 0),
+				 status_has_ended, 1));
+	cr_assert(record_stage_reads(&stage, 0, STEPS + 1));
+	end_daemon(KILLED);
+	cr_assert_eq(command_interrupt(&stage.tool), 0, "%s", stage.tool.err);
+	cr_expect_null(strstr(stage.tool.err, "is not known"), "%s", stage.tool.err);
+	expect_said(ARGS("verify", stage.archive, "--json"), 0, "\"lost_ends_unfollowed\": 0");
 }

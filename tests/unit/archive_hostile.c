@@ -110,6 +110,8 @@ Test(archive_hostile, entries_are_looked_at_before_the_first_is_given)
 	tell();
 	expect_refused(ENTRY(4, kind), 9, 2, never);
 	expect_refused(ENTRY(4, kind), 0, 2, never);
+	expect_refused(ENTRY(4, kind), ARCHIVE_UNFOLLOWED, 2, never);
+	expect_refused(ENTRY(0, kind), ARCHIVE_UNFOLLOWED, 2, never);
 	expect_refused(ENTRY(4, bytes), UINT32_MAX, 4, "reaches beyond it");
 	expect_refused(ENTRY(4, reserved), 1, 4, never);
 	expect_refused(ENTRY(4, type), 1, 2, never);

@@ -204,6 +204,53 @@ Test(archive_losses, an_engine_that_goes_on_says_nothing_of_another_that_came_be
 	expect_unfollowed(2);
 }
 
+static void recorder_ends_untold(void)
+{
+	const struct archive_entry entry = {.kind = ARCHIVE_UNFOLLOWED, .seq = story->seq + 1};
+
+	builder_entry(&verify_trial.builder, entry, NULL, 0);
+}
+
+Test(archive_losses, behind_a_recorder_that_ended_without_a_daemon_more_may_be_lost)
+{
+	verify_begin();
+	recorder_ends_untold();
+	expect_unfollowed(1);
+}
+
+Test(archive_losses, and_nothing_once_the_generation_goes_on)
+{
+	verify_begin();
+	recorder_ends_untold();
+	story_keyframe(story);
+	expect_unfollowed(0);
+}
+
+Test(archive_losses, nor_once_another_generation_goes_on_from_it)
+{
+	verify_begin();
+	recorder_ends_untold();
+	go_on(1);
+	expect_unfollowed(0);
+}
+
+Test(archive_losses, but_still_where_another_engine_follows)
+{
+	verify_begin();
+	recorder_ends_untold();
+	go_on(0);
+	expect_unfollowed(1);
+}
+
+Test(archive_losses, that_more_records_follow_does_not_take_back_what_a_daemon_said)
+{
+	verify_begin();
+	taken_over(true);
+	recorder_ends_untold();
+	story_keyframe(story);
+	expect_unfollowed(1);
+}
+
 Test(archive_losses, a_generation_whose_beginning_fell_into_a_gap_lost_what_its_totals_say)
 {
 	verify_begin();

@@ -207,6 +207,30 @@ Test(archive_skip, what_looks_like_a_block_within_another_is_none)
 	cr_expect_eq(tally.lost, 1);
 }
 
+Test(archive_skip, what_a_recorder_did_not_know_when_it_ended_is_read_behind_damage)
+{
+	struct archive_tally tally;
+
+	builder_open(&skip.builder, 0);
+	builder_segment(&skip.builder);
+	builder_ready(&skip.builder);
+	story_begin(&skip.story, &skip.builder, 0, "small/0");
+	builder_block(&skip.builder, 0);
+	story_step(&skip.story, 1, 0, 1);
+	builder_block(&skip.builder, 0);
+	story_step(&skip.story, 1, 1, 1);
+	builder_block(&skip.builder, 0);
+	builder_entry(&skip.builder,
+		      (struct archive_entry){.kind = ARCHIVE_UNFOLLOWED, .seq = skip.story.seq + 1},
+		      NULL, 0);
+	builder_segment_end(&skip.builder, true);
+	skip_read_whole();
+	tally = skip_with_changed(2, HEAD + 3);
+	cr_expect_eq(tally.wrong, 0);
+	cr_expect_eq(tally.lost, OF_STEP);
+	cr_expect_eq(tally.damaged, 1);
+}
+
 Test(archive_skip, verify_counts_what_was_lost_as_damaged_and_finds_nothing_else)
 {
 	const struct archive_verify_hooks hooks = {.problem = skip_ignore};

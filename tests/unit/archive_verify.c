@@ -77,6 +77,17 @@ LIE(rows_that_are_not_the_steps_are_named, story_step_begin(&verify_trial.story,
 LIE(a_layer_that_did_not_come_is_named, story_step_begin(&verify_trial.story, 1, 0, 2);
     story_layer(&verify_trial.story, 0, 2); story_layer(&verify_trial.story, 2, 2);
     story_step_end(&verify_trial.story, 2), "layer 2 has 0 of 2 rows")
+static void end_untold(uint64_t seq)
+{
+	const struct archive_entry entry = {.kind = ARCHIVE_UNFOLLOWED, .seq = seq};
+
+	builder_entry(&verify_trial.builder, entry, NULL, 0);
+}
+
+LIE(that_nothing_is_known_from_elsewhere_on_is_named, end_untold(9),
+    "nothing is said to be known behind record 8, where 3 was due")
+LIE(that_nothing_is_known_behind_the_end_is_named, story_closed(&verify_trial.story);
+    end_untold(4), "behind CLOSED")
 LIE(a_record_behind_the_end_is_named, story_closed(&verify_trial.story);
     story_request(&verify_trial.story, 2, "b", 1), "behind CLOSED")
 static void say_keyframe(uint32_t records)

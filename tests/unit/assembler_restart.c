@@ -259,3 +259,44 @@ Test(assembler_restart, what_a_generation_had_that_was_not_read_to_its_end_is_a_
 	assert_row(got, 2, 3, 0);
 	r3ring_assembled_free(got);
 }
+
+/* ---- nobody follows -------------------------------------------------------- */
+
+Test(assembler_restart, what_lives_where_nobody_tells_any_more_ends_in_a_way_that_is_not_known)
+{
+	struct r3ring_assembled *got;
+	uint32_t flags;
+
+	begin_and_run();
+	r3ring_assembler_unfollowed(channel.assembler, channel.channel);
+	cr_assert_null(r3ring_assembler_take(channel.assembler));
+	r3ring_assembler_flush(channel.assembler);
+	got = take(&channel, "a");
+	flags = r3ring_assembled_get_info(got)->flags;
+	cr_expect_eq(flags, R3RING_ASSEMBLED_LENGTH_GUESSED, "%x", flags);
+	assert_row(got, 0, 1, 0);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_restart, what_lives_on_where_somebody_tells_again_has_its_own_end)
+{
+	begin_and_run();
+	r3ring_assembler_unfollowed(channel.assembler, channel.channel);
+	run(&channel, 2, 1, 1);
+	run(&channel, 3, 1, 2);
+	feed_end(&channel, 1, R3RING_END_FINISHED, 0, 4);
+	expect_whole();
+}
+
+Test(assembler_restart, nor_does_one_end_so_that_is_live_when_all_was_fed)
+{
+	struct r3ring_assembled *got;
+
+	begin_and_run();
+	r3ring_assembler_unfollowed(channel.assembler, channel.channel);
+	run(&channel, 2, 1, 1);
+	r3ring_assembler_flush(channel.assembler);
+	got = take(&channel, "a");
+	cr_expect(r3ring_assembled_get_info(got)->flags & R3RING_ASSEMBLED_UNFINISHED);
+	r3ring_assembled_free(got);
+}
