@@ -351,6 +351,8 @@ static void take_ends(void *context, const bool *ended, uint32_t channels)
 	end_loads(follower);
 	pthread_mutex_unlock(&follower->lock);
 	replace_model(follower);
+	if (follower->hooks.ends)
+		follower->hooks.ends(follower->hooks.context);
 }
 
 /* They are the feeding thread's to read. */

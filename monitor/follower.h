@@ -34,6 +34,8 @@ struct follower_hooks {
 	/* Another model is counted from now on. NULL: none. */
 	void (*model)(void *context, const struct engine_model *former,
 		      const struct engine_model *now);
+	/* Channels have ended, or run again: load and names know. NULL: none. */
+	void (*ends)(void *context);
 	/* Several times a second. NULL: none. */
 	void (*turn)(void *context);
 };

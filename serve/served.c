@@ -40,6 +40,8 @@ struct served {
 struct promised {
 	struct r3ring_book *book;
 	int32_t *layer; /* [layers of the book] the model's numbers */
+	uint32_t gpus;  /* of the book */
+	uint32_t other; /* GPUs of the map in force, where those are not the book's; else 0 */
 };
 
 enum served_state served_state(const struct served *served)
@@ -123,6 +125,7 @@ static int make_book(const struct served *served, const struct r3ring_load_info 
 	};
 	int r = check_known(served, options.gpus, err);
 
+	promised->gpus = options.gpus;
 	if (r == 0)
 		r = note_layers(promised, info);
 	if (r == 0)
@@ -169,6 +172,19 @@ static int promise(const struct served *served, struct engine_model *model,
 	return r;
 }
 
+/* What is held by a map of other GPUs cannot be told of these. */
+static int check_gpus(const struct served *served, const struct promised *promised,
+		      struct r3ring_error *err)
+{
+	if (!promised->other)
+		return 0;
+	return r3ring_error_set(
+		err, -ESTALE,
+		"%s: its EPLB map is now of %u GPUs, and its reservations were made "
+		"on %u: start r3ring serve anew, and reserve again",
+		served_name(served), promised->other, promised->gpus);
+}
+
 int served_book(struct served *served, struct engine_model *model, struct r3ring_book **book,
 		struct r3ring_error *err)
 {
@@ -180,6 +196,8 @@ int served_book(struct served *served, struct engine_model *model, struct r3ring
 	if (r == -ENOMEM)
 		r3ring_error_set(err, r, "no memory for a book of %s", served_name(served));
 	if (r == 0)
+		r = check_gpus(served, model->more, err);
+	if (r == 0)
 		*book = ((const struct promised *)model->more)->book;
 	pthread_mutex_unlock(&served->lock);
 	return r;
@@ -190,13 +208,21 @@ int32_t served_layer(const struct engine_model *model, uint32_t layer)
 	return ((const struct promised *)model->more)->layer[layer];
 }
 
-struct r3ring_book *served_made_book(struct served *served, const struct engine_model *model)
+/* NULL: nothing was asked for yet. */
+static struct promised *made(struct served *served, const struct engine_model *model)
 {
-	const struct promised *promised;
+	struct promised *promised;
 
 	pthread_mutex_lock(&served->lock);
 	promised = model->more;
 	pthread_mutex_unlock(&served->lock);
+	return promised;
+}
+
+struct r3ring_book *served_made_book(struct served *served, const struct engine_model *model)
+{
+	const struct promised *promised = made(served, model);
+
 	return promised ? promised->book : NULL;
 }
 
@@ -287,19 +313,68 @@ static void note_map(struct served *served, const struct r3ring_record *record)
 	served->map_due = true;
 }
 
+/* A map of other GPUs is not the book's to take: nothing more is promised while it is in force. */
+static void take_map(struct served *served, struct promised *promised,
+		     const struct r3ring_eplb_map *map)
+{
+	if (map->epoch < served->epoch)
+		return;
+	if (r3ring_book_map(promised->book, map, NULL) == 0)
+		served->epoch = map->epoch;
+	pthread_mutex_lock(&served->lock);
+	promised->other = map->gpus == promised->gpus ? 0 : map->gpus;
+	pthread_mutex_unlock(&served->lock);
+}
+
 /* Of what is due, until there is a book to take it. */
 static void give_map(struct served *served)
 {
 	struct engine_model *model = follower_model(served->follower);
-	struct r3ring_book *book = served_made_book(served, model);
-	struct r3ring_eplb_map *map = book ? newest_map(model, served->step_epoch) : NULL;
+	struct promised *promised = made(served, model);
+	struct r3ring_eplb_map *map = promised ? newest_map(model, served->step_epoch) : NULL;
 
-	if (book)
+	if (promised)
 		served->map_due = false;
-	if (map && map->epoch >= served->epoch && r3ring_book_map(book, map, NULL) == 0)
-		served->epoch = map->epoch;
+	if (map)
+		take_map(served, promised, map);
 	r3ring_eplb_map_free(map);
 	engine_model_put(model);
+}
+
+/* Of ranks that have not ended; false where none ran a step. */
+static bool find_step_epoch(const struct engine_model *model, uint64_t *epoch)
+{
+	struct r3ring_load_snapshot *snapshot;
+	bool found;
+
+	if (r3ring_load_snapshot_create(&snapshot))
+		return false;
+	found = r3ring_load_read(model->load, R3RING_LOAD_MERGED, R3RING_LOAD_STEPS,
+				 R3RING_LOAD_ANY_EPOCH, snapshot) == 0;
+	if (found)
+		*epoch = r3ring_load_snapshot_info(snapshot)->epoch;
+	r3ring_load_snapshot_free(snapshot);
+	return found;
+}
+
+/* A rank that has ended takes its map along, where all others are behind it. */
+static void note_ends(void *context)
+{
+	struct served *served = context;
+	struct engine_model *model = follower_model(served->follower);
+	struct r3ring_book *book = served_made_book(served, model);
+	uint64_t epoch;
+
+	if (find_step_epoch(model, &epoch) && epoch < served->step_epoch) {
+		served->step_epoch = epoch;
+		served->epoch = 0;
+		served->map_due = true;
+		if (book)
+			r3ring_book_forget_epoch(book);
+	}
+	engine_model_put(model);
+	if (served->map_due)
+		give_map(served);
 }
 
 /* What was published before somebody followed waited for nobody. */
@@ -428,6 +503,7 @@ int served_open(struct served **served, const struct served_options *options,
 			  .record = take_record,
 			  .generation = begin_anew,
 			  .model = note_change,
+			  .ends = note_ends,
 			  .turn = expire},
 	};
 	const struct routes_options routes = {

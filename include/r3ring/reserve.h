@@ -123,13 +123,15 @@ R3RING_API int r3ring_book_set_capacity(struct r3ring_book *book, uint32_t layer
  * replicas. What is reserved stays.
  *
  * Returns 0; -EINVAL (another number of layers, experts or GPUs than the book's, an expert
- * without a place, a physical expert beyond what there are; nothing is changed); -ESTALE (an
+ * without a place, a physical expert beyond what there are; nothing is changed: an engine that
+ * goes on with other GPUs needs another book, in which is reserved again); -ESTALE (an
  * epoch before the one that the book has); -ENOMEM.
  */
 R3RING_API int r3ring_book_map(struct r3ring_book *book, const struct r3ring_eplb_map *map,
 			       struct r3ring_error *err);
 
-/* The engine began anew, and its epochs with it: the next map is taken whatever its epoch, and
+/* The engine began anew, and its epochs with it, or the rank that had the newest map has ended and
+ * all others are behind: the next map is taken whatever its epoch, and
  * the one that the book has stays until then. */
 R3RING_API void r3ring_book_forget_epoch(struct r3ring_book *book);
 

@@ -19,6 +19,7 @@
 
 static struct engine second;
 static int64_t steps[2];
+static uint32_t rows_of_second = ROWS_1; /* that count */
 
 static void start(void)
 {
@@ -47,7 +48,7 @@ static uint32_t place_of(enum placed placed, uint32_t expert)
 	return placed == IN_ORDER ? expert : expert % 2 * ENGINE_EXPERTS / 2 + expert / 2;
 }
 
-static void announce(struct engine *engine, uint64_t epoch, enum placed placed)
+static void announce_on(struct engine *engine, uint64_t epoch, enum placed placed, uint16_t gpus)
 {
 	static uint16_t map[ENGINE_LAYERS][ENGINE_EXPERTS];
 	const struct r3ring_eplb_record head = {.epoch = epoch,
@@ -55,13 +56,18 @@ static void announce(struct engine *engine, uint64_t epoch, enum placed placed)
 						.experts = ENGINE_EXPERTS,
 						.replicas = 1,
 						.physical = ENGINE_EXPERTS,
-						.gpus = GPUS};
+						.gpus = gpus};
 
 	for (uint32_t i = 0; i < ENGINE_LAYERS * ENGINE_EXPERTS; i++)
 		map[i / ENGINE_EXPERTS][i % ENGINE_EXPERTS] =
 			(uint16_t)place_of(placed, i % ENGINE_EXPERTS);
 	cr_assert_eq(r3ring_eplb(engine->producer, &head, &map[0][0]), 0);
 	engine->eplb_epoch = epoch;
+}
+
+static void announce(struct engine *engine, uint64_t epoch, enum placed placed)
+{
+	announce_on(engine, epoch, placed, GPUS);
 }
 
 /* Rank 0 goes on to map 2, rank 1 stays at map 1. */
@@ -89,7 +95,7 @@ static double ratio_by(enum placed placed, uint32_t layer)
 	double gpu[GPUS] = {0};
 
 	add_visits(gpu, placed, layer, steps[0], ROWS_0);
-	add_visits(gpu, placed, layer, steps[1], ROWS_1);
+	add_visits(gpu, placed, layer, steps[1], rows_of_second);
 	return (gpu[0] > gpu[1] ? gpu[0] : gpu[1]) * GPUS / (gpu[0] + gpu[1]);
 }
 
@@ -154,11 +160,12 @@ static void expect_score(uint64_t epoch, bool assumed, bool differ)
 	json_decref(reply.json);
 }
 
-static void expect_reservation(uint64_t epoch, bool assumed, bool differ)
+/* @status: 201, made; 200, it was there. */
+static void expect_reserved(unsigned int status, uint64_t epoch, bool assumed, bool differ)
 {
 	struct http_reply reply = ask("POST", "/v1/reservations", "{\"key\": \"one\"}");
 
-	cr_expect_eq(reply.status, 201);
+	cr_expect_eq(reply.status, status);
 	expect_tightest(reply.json, epoch, assumed, differ);
 	json_decref(reply.json);
 }
@@ -198,7 +205,7 @@ Test(serve_epochs, the_service_goes_by_the_newest_map_of_a_rank_and_says_that_th
 	serve_stage_serve((const char *[]){"--capacity", "100", NULL});
 	cr_assert(becomes("/v1/load", is_of_two, NULL));
 	expect_score(2, false, true);
-	expect_reservation(2, false, true);
+	expect_reserved(201, 2, false, true);
 	reply = ask("GET", "/v1/load", NULL);
 	cr_expect_eq(json_integer_value(at(reply.json, "epoch", NULL)), 2);
 	cr_expect(json_is_true(at(reply.json, "epochs_differ", NULL)));
@@ -231,6 +238,76 @@ Test(serve_epochs, a_rank_that_goes_on_takes_the_book_along_and_one_that_is_behi
 	for (int tries = 0; of_engine("r3ring_eplb_epochs_differ") != 0; tries++)
 		cr_assert_lt(tries, 6000);
 	expect_score(3, false, false);
+}
+
+static json_int_t scored_by(void)
+{
+	struct http_reply reply = ask("POST", "/v1/score", "{\"tokens\": 1}");
+	const json_t *ranked = json_array_get(at(reply.json, "ranked", NULL), 0);
+	json_int_t epoch = json_integer_value(at(ranked, "tightest", "epoch"));
+
+	json_decref(reply.json);
+	return epoch;
+}
+
+Test(serve_epochs, a_rank_that_has_ended_takes_its_map_along)
+{
+	announce(&stage.tool.engine, 1, IN_ORDER);
+	announce(&second, 1, IN_ORDER);
+	steps[0] = engine_step(&stage.tool.engine, 0, ROWS_0);
+	announce(&second, 2, BY_PARITY);
+	engine_step(&second, 0, ROWS_1);
+	serve_stage_serve((const char *[]){"--capacity", "100", NULL});
+	cr_assert(becomes("/v1/load", is_of_two, NULL));
+	cr_assert(becomes("/v1/channels", is_in_state, "live"));
+	expect_reserved(201, 2, false, true);
+	engine_close(&second);
+	for (int tries = 0; of_engine("r3ring_eplb_epoch") != 1; tries++)
+		cr_assert_lt(tries, 6000);
+	cr_expect_eq(of_engine("r3ring_eplb_epochs_differ"), 0);
+	rows_of_second = 0;
+	expect_ratios(IN_ORDER);
+	for (int tries = 0; scored_by() != 1; tries++)
+		cr_assert_lt(tries, 6000);
+	expect_score(1, false, false);
+	expect_reserved(200, 1, false, false);
+	/* And goes on from there. */
+	announce(&stage.tool.engine, 2, BY_PARITY);
+	engine_step(&stage.tool.engine, 0, ROWS_0);
+	for (int tries = 0; of_engine("r3ring_eplb_epoch") != 2; tries++)
+		cr_assert_lt(tries, 6000);
+	expect_score(2, false, false);
+}
+
+static bool says(const char *text)
+{
+	struct http_reply reply = ask("POST", "/v1/reservations", "{\"key\": \"two\"}");
+	const char *message = json_string_value(at(reply.json, "error", "message"));
+	bool found = reply.status == 503 && message && strstr(message, text);
+
+	json_decref(reply.json);
+	return found;
+}
+
+Test(serve_epochs, nothing_is_promised_on_other_GPUs_than_the_book_is_of)
+{
+	announce(&stage.tool.engine, 1, IN_ORDER);
+	engine_step(&stage.tool.engine, 0, ROWS_0);
+	serve_stage_serve((const char *[]){"--capacity", "100", NULL});
+	cr_assert(becomes("/v1/channels", is_in_state, "live"));
+	expect_reserved(201, 1, false, false);
+	announce_on(&stage.tool.engine, 2, IN_ORDER, 2 * GPUS);
+	engine_step(&stage.tool.engine, 0, ROWS_0);
+	for (int tries = 0;
+	     !says("its EPLB map is now of 4 GPUs, and its reservations were made on 2"); tries++)
+		cr_assert_lt(tries, 6000);
+	cr_expect(says("start r3ring serve anew, and reserve again"));
+	/* The book's GPUs are back. */
+	announce(&stage.tool.engine, 3, BY_PARITY);
+	engine_step(&stage.tool.engine, 0, ROWS_0);
+	for (int tries = 0; says("start r3ring serve anew"); tries++)
+		cr_assert_lt(tries, 6000);
+	expect_reserved(200, 3, false, false);
 }
 
 Test(serve_epochs, experts_in_order_are_said_to_be_assumed)
