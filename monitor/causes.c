@@ -23,8 +23,11 @@ static const struct {
 				      "was spoiled",
 				      "the daemon's log has the error; GPU health (`nvidia-smi -q`,"
 				      " `dmesg`)"},
-	[R3RING_CAUSE_TOO_BIG] = {"a step had more rows than `max_rows` of the schema",
-				  "open the producer with the engine's real maximum"},
+	[R3RING_CAUSE_TOO_BIG] =
+		{"a step had more rows than `max_rows` of the schema; or this is a "
+		 "replay, and its archive does not say why",
+		 "open the producer with the engine's real maximum; of a replay "
+		 "`r3ring replay` tells how many"},
 	[R3RING_CAUSE_CONFLICT] = {"two primary sources gave different ids for one row",
 				   "two ranks that claim to be primary: set `replica`"},
 	[R3RING_CAUSE_NOT_CAPTURED] = {"no row of the layer came",

@@ -38,6 +38,7 @@ struct replay_report {
 	uint64_t requests; /* begun */
 	uint64_t steps, rows, layer_rows;
 	uint64_t lost_steps, lost_rows; /* announced as lost: the archive does not have them */
+	uint64_t lost_as_too_big;       /* of these steps: for that cause, which is not theirs */
 	uint64_t late, late_records;    /* generations without their first records */
 	uint64_t missed_generations;    /* of which the archive has no schema */
 	uint64_t gaps;                  /* places where records were lost: */

@@ -23,6 +23,10 @@ void replay_note_lost(struct replay_channel *channel, uint64_t rows)
 
 /* ---- steps that the archive has nothing of ------------------------------- */
 
+/* A cause that is not known, or cannot be told, is TOO_BIG's: of all it says least of the engine
+ * that replays. */
+#define STANDS_IN R3RING_CAUSE_TOO_BIG
+
 static int lose_one(struct replay_channel *channel, enum r3ring_cause cause, uint32_t rows,
 		    enum producer_lost_map map)
 {
@@ -40,14 +44,16 @@ static int lose_one(struct replay_channel *channel, enum r3ring_cause cause, uin
 	return 0;
 }
 
-/* The last one is told at once, before what comes behind it in the archive. */
+/* The last one is told at once, before what comes behind it in the archive. @cause: NONE where it
+ * is not known. */
 static int lose(struct replay_channel *channel, uint64_t steps, enum r3ring_cause cause,
 		uint64_t rows)
 {
 	const enum r3ring_cause merged = cause == R3RING_CAUSE_DAEMON_RESTART ||
 							 cause == R3RING_CAUSE_QUEUE_FULL
 						 ? cause
-						 : R3RING_CAUSE_TOO_BIG;
+						 : STANDS_IN;
+	const enum r3ring_cause last = cause ? cause : STANDS_IN;
 	const uint64_t most = R3RING_ROWS_MAX;
 	int code = 0;
 
@@ -55,12 +61,13 @@ static int lose(struct replay_channel *channel, uint64_t steps, enum r3ring_caus
 		uint64_t some = rows < most ? rows : most;
 
 		code = lose_one(channel, merged, (uint32_t)some, PRODUCER_MAP_MERGED);
+		channel->shared->report->lost_as_too_big += merged != cause;
 		rows -= some;
 	}
 	if (code)
 		return code;
-	return lose_one(channel, cause, (uint32_t)(rows < most ? rows : most),
-			PRODUCER_MAP_UNKNOWN);
+	channel->shared->report->lost_as_too_big += last != cause;
+	return lose_one(channel, last, (uint32_t)(rows < most ? rows : most), PRODUCER_MAP_UNKNOWN);
 }
 
 /* Whether what was lost can have been of a step, and is not told yet. */
@@ -75,7 +82,7 @@ int replay_lose_doubt(struct replay_channel *channel)
 		return 0;
 	channel->doubt = channel->missed = false;
 	channel->ahead++;
-	return lose(channel, 1, R3RING_CAUSE_TOO_BIG, 0);
+	return lose(channel, 1, R3RING_CAUSE_NONE, 0);
 }
 
 /*
@@ -96,7 +103,7 @@ int replay_lose_up_to(struct replay_channel *channel, uint64_t step)
 	channel->doubt = channel->late_begin = channel->missed = false;
 	if (!missing && doubt)
 		missing = 1;
-	return missing ? lose(channel, missing, R3RING_CAUSE_TOO_BIG, 0) : 0;
+	return missing ? lose(channel, missing, R3RING_CAUSE_NONE, 0) : 0;
 }
 
 int replay_lose_rest(struct replay_channel *channel)

@@ -22,6 +22,9 @@ static void print_lost(FILE *out, const struct replay_report *report)
 			"  %" PRIu64 " steps (%" PRIu64
 			" rows) that the archive does not have are announced as lost\n",
 			report->lost_steps, report->lost_rows);
+	print_count(out, report->lost_as_too_big,
+		    "of these as too_big, which here means that the archive does not say why, or "
+		    "that it is told with the last of several");
 	if (report->late)
 		fprintf(out,
 			"  %" PRIu64 " generations begin in their middle, behind %" PRIu64
@@ -84,6 +87,7 @@ int replay_print_json(const struct replay_options *options, const struct replay_
 		{"layer_rows", report->layer_rows},
 		{"lost_steps", report->lost_steps},
 		{"lost_rows", report->lost_rows},
+		{"lost_as_too_big", report->lost_as_too_big},
 		{"late", report->late},
 		{"late_records", report->late_records},
 		{"missed_generations", report->missed_generations},

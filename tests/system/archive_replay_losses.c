@@ -296,6 +296,7 @@ Test(archive_replay_losses, a_lapped_recorders_gap_is_a_loss)
 	end(8);
 	expect(0, "{\"gap>too_big\":6,\"same\":15}");
 	expect_said("2 steps (0 rows) that the archive does not have");
+	expect_said("  2 of these as too_big, which here means that the archive does not say why");
 	expect_said("1 gaps in the recording, 10 records");
 }
 
@@ -421,7 +422,7 @@ static void end_attempt(uint64_t handle, enum r3ring_end_reason reason)
 	story_record(&story, &record, 0, 0, 0);
 }
 
-static json_int_t unfinished(void)
+static json_int_t replayed(const char *what)
 {
 	json_t *object;
 	json_int_t count;
@@ -431,7 +432,7 @@ static json_int_t unfinished(void)
 		     0, "%s", tool.err);
 	object = json_loads(tool.out, 0, NULL);
 	cr_assert_not_null(object);
-	count = json_integer_value(json_object_get(object, "unfinished"));
+	count = json_integer_value(json_object_get(object, what));
 	json_decref(object);
 	return count;
 }
@@ -442,7 +443,7 @@ Test(archive_replay_losses, an_attempt_that_was_preempted_has_its_end)
 	begin();
 	end_attempt(1, R3RING_END_PREEMPTED);
 	builder_segment_end(&builder, true);
-	cr_expect_eq(unfinished(), 0, "%s", tool.out);
+	cr_expect_eq(replayed("unfinished"), 0, "%s", tool.out);
 }
 
 Test(archive_replay_losses, one_of_an_unknown_end_is_aborted)
@@ -451,7 +452,27 @@ Test(archive_replay_losses, one_of_an_unknown_end_is_aborted)
 	begin();
 	end_attempt(1, R3RING_END_UNKNOWN);
 	builder_segment_end(&builder, true);
-	cr_expect_eq(unfinished(), 1, "%s", tool.out);
+	cr_expect_eq(replayed("unfinished"), 1, "%s", tool.out);
+}
+
+static void lose_several(enum r3ring_cause cause)
+{
+	start(3);
+	begin();
+	lose(3, cause, true);
+	end(8);
+}
+
+Test(archive_replay_losses, steps_that_are_told_for_another_cause_than_theirs_are_counted)
+{
+	lose_several(R3RING_CAUSE_RING_FULL);
+	cr_expect_eq(replayed("lost_as_too_big"), 2, "%s", tool.out);
+}
+
+Test(archive_replay_losses, those_that_were_too_big_are_not)
+{
+	lose_several(R3RING_CAUSE_TOO_BIG);
+	cr_expect_eq(replayed("lost_as_too_big"), 0, "%s", tool.out);
 }
 
 Test(archive_replay_losses, each_channel_has_its_own)
