@@ -86,10 +86,26 @@ static uint8_t cause_of_layer(const struct r3ring_assembled *assembled, const st
 	return cause;
 }
 
+/* Why the cell is missing in what a cache may have found in place of row @i; 0 where it is not. */
+static uint8_t cause_instead(const struct chosen *chosen, uint32_t i, uint32_t layer)
+{
+	for (uint32_t j = chosen->passes; j < chosen->rows && chosen->instead >> j; j++) {
+		const struct layer_map *map = chosen->map[j];
+
+		if ((chosen->instead >> j) & 1 && map == chosen->map[i] &&
+		    row_cell_cause(chosen->row[j], map->to_row[layer]))
+			return row_cell_cause(chosen->row[j], map->to_row[layer]);
+	}
+	return 0;
+}
+
 void cell_read(const struct r3ring_assembled *assembled, const struct chosen *chosen,
 	       uint32_t layer, struct cell *cell)
 {
 	const uint32_t top_k = assembled->info.top_k;
+
+	uint8_t lost = 0;
+	bool certain = false;
 
 	*cell = (struct cell){.cause = chosen->cause};
 	for (uint32_t i = 0; i < chosen->rows; i++) {
@@ -103,6 +119,10 @@ void cell_read(const struct r3ring_assembled *assembled, const struct chosen *ch
 		     row_tile(row)->weight_version != row_tile(chosen->row[0])->weight_version))
 			continue;
 		cause = row_cell_cause(row, place);
+		if (!cause && i < chosen->passes) {
+			lost = cause_instead(chosen, i, layer);
+			certain |= !lost;
+		}
 		if (i >= chosen->passes && !cell->ids)
 			continue;
 		if (!cause && !cell_add(cell, row, row_ids(row, place), top_k * sizeof(uint16_t)))
@@ -114,6 +134,8 @@ void cell_read(const struct r3ring_assembled *assembled, const struct chosen *ch
 		if (cause == R3RING_CAUSE_CONFLICT)
 			cell_conflict(cell, row, row);
 	}
+	if (cell->ids && !certain)
+		*cell = (struct cell){.cause = lost};
 	if (chosen->rows && cell->cause == R3RING_MISSING_OTHER_LAYERS)
 		cell->cause = cause_of_layer(assembled, chosen, layer);
 }

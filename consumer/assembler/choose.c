@@ -49,6 +49,7 @@ static void add_contradictions(const struct r3ring_assembled *assembled,
 
 		if (attempt->contradiction[i].position != position)
 			continue;
+		chosen->instead |= (uint64_t)attempt->contradiction[i].instead << chosen->rows;
 		chosen->row[chosen->rows] = row;
 		chosen->map[chosen->rows++] = map_of(assembled, row);
 	}
@@ -149,6 +150,7 @@ void choose(const struct r3ring_assembled *assembled, uint32_t position, struct 
 	chosen->pass = NULL;
 	chosen->rows = 0;
 	chosen->passes = 0;
+	chosen->instead = 0;
 	lost = assembled->policy == R3RING_ROWS_FIRST ? choose_first(assembled, position, chosen)
 						      : choose_latest(assembled, position, chosen);
 	chosen->cause = chosen->rows ? R3RING_MISSING_OTHER_LAYERS

@@ -13,8 +13,9 @@ struct chosen {
 	struct row *row[ROWS_MAX];
 	const struct layer_map *map[ROWS_MAX];
 	uint32_t rows;
-	uint32_t passes; /* leading rows that may count; what is behind only contradicts */
-	uint8_t cause;   /* of cells of which no row says why */
+	uint32_t passes;  /* leading rows that may count; what is behind only contradicts, */
+	uint64_t instead; /* but those with a bit here may be what a cache found in their place */
+	uint8_t cause;    /* of cells of which no row says why */
 };
 
 /* Where the row's layers are those of the request; NULL where nobody knows. */

@@ -121,6 +121,15 @@ struct key *key_make(struct key_store *store, const struct key_name *name)
 	return insert(store, key);
 }
 
+/* Nobody has filled it, but for what is beside its rows. */
+static void key_leave(struct key *key)
+{
+	key->owner = 0;
+	key->seen_from = 0;
+	key->run = false;
+	key->named = false;
+}
+
 static void empty(struct key_store *store, struct key *key)
 {
 	for (uint32_t i = 0; i < key->name.tokens; i++) {
@@ -128,23 +137,28 @@ static void empty(struct key_store *store, struct key *key)
 		key->row[i] = NULL;
 	}
 	others_drop(store, key);
-	key->owner = 0;
-	key->seen_from = 0;
-	key->run = false;
+	key_leave(key);
 }
 
 void key_erase(struct key_store *store, const struct key_name *name, uint64_t weight_version)
 {
 	struct key *key = look_up(store, name);
 
-	if (!key)
-		return;
 	if (name->kind != R3RING_KEYS_BLOCK_HASH) {
-		forget(store, key);
+		if (key)
+			forget(store, key);
 		return;
 	}
-	key->several |= key->filled && key->weight_version != weight_version;
+	key = key_make(store, name);
+	if (key)
+		key_doubt(store, key, weight_version);
+}
+
+void key_doubt(struct key_store *store, struct key *key, uint64_t weight_version)
+{
+	key_fill(store, key, weight_version);
 	empty(store, key);
+	key->doubtful = true;
 }
 
 void key_fill(struct key_store *store, struct key *key, uint64_t weight_version)
@@ -172,7 +186,9 @@ void key_load(struct key_store *store, const struct key_name *name, uint64_t wei
 	if (!key)
 		return;
 	key_fill(store, key, weight_version);
-	empty(store, key);
+	for (uint32_t i = 0; i < name->tokens; i++)
+		key_set(store, key, i, NULL);
+	key_leave(key);
 	key->loaded = true;
 }
 
@@ -192,26 +208,30 @@ void key_ran(struct key *key, uint64_t step, uint64_t told)
 	key->loaded = false;
 }
 
-static bool says_more(const struct row *row, const struct row *other)
+/* Whether two passes say the same of all cells, also of those that they lost, and of the weights. */
+static bool are_alike(const struct row *row, const struct row *other)
 {
-	return other ? rows_differing(other, row) || row_has_more(other, row) : row_has_any(row);
+	if (!row || !other)
+		return row == other;
+	return row_tile(row)->weight_version == row_tile(other)->weight_version &&
+	       !rows_differing(row, other) && !row_has_more(row, other) &&
+	       !row_has_more(other, row);
 }
 
-/* The row that goes, where it says what @row and the others do not. False: it cannot be kept. */
+/* The row that goes, where it says other than @row and the others do. False: it cannot be kept. */
 static bool keep_former(struct key_store *store, struct key *key, uint32_t token,
 			const struct row *row)
 {
 	struct row *former = key->row[token];
 	struct key_other *grown;
 
-	if (key->others == OTHERS_MOST)
-		return false;
-	if (key->name.kind != R3RING_KEYS_BLOCK_HASH || !former || !says_more(former, row))
+	if (key->name.kind != R3RING_KEYS_BLOCK_HASH || !former || are_alike(former, row))
 		return true;
 	for (uint32_t i = 0; i < key->others; i++)
-		if (key->other[i].token == token && !says_more(former, key->other[i].row))
+		if (key->other[i].token == token && are_alike(former, key->other[i].row))
 			return true;
-	grown = realloc(key->other, (key->others + 1) * sizeof(*grown));
+	grown = key->others < OTHERS_MOST ? realloc(key->other, (key->others + 1) * sizeof(*grown))
+					  : NULL;
 	if (!grown)
 		return false;
 	account(store, heap_bytes(key->others * sizeof(*grown)),
@@ -223,10 +243,12 @@ static bool keep_former(struct key_store *store, struct key *key, uint32_t token
 
 void key_set(struct key_store *store, struct key *key, uint32_t token, struct row *row)
 {
-	if (key->row[token] == row)
+	if (key->doubtful || key->row[token] == row)
 		return;
-	if (!keep_former(store, key, token, row))
-		row = NULL;
+	if (!keep_former(store, key, token, row)) {
+		key_doubt(store, key, key->weight_version);
+		return;
+	}
 	row_drop(key->row[token]);
 	key->row[token] = row ? row_hold(row) : NULL;
 }
@@ -265,7 +287,10 @@ uint32_t key_store_forget_step(struct key_store *store, uint64_t step, uint64_t 
 	HASH_ITER (hh, store->keys, key, next) {
 		if (!has_row_of(key, step, generation))
 			continue;
-		forget(store, key);
+		if (key->name.kind == R3RING_KEYS_BLOCK_HASH)
+			key_doubt(store, key, key->weight_version);
+		else
+			forget(store, key);
 		count++;
 	}
 	return count;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What lies behind the keys of a prefix cache: block hashes or KV slots, each with
- * the rows of its tokens, of a hash all of one weight version. Bounded; forgets what was not used
+ * the rows of its tokens. Bounded; forgets what was not used
  * for longest. An unknown key is a missing row, never another's.
  */
 #ifndef CONSUMER_ASSEMBLER_KEYS_H
@@ -20,7 +20,8 @@ struct key_name {
 	uint32_t tokens; /* that it stands for */
 };
 
-/* A former pass over a token of a hash, which said something else than the last one. */
+/* A former pass over a token of a hash, which said something else than the last one, or less, or ran
+ * under other weights. */
 struct key_other {
 	uint32_t token;
 	struct row *row;
@@ -35,7 +36,9 @@ struct key {
 	bool run;           /* of a hash: and nothing was loaded since */
 	bool filled;        /* of a hash: or loaded, the last time under */
 	uint64_t weight_version;
-	bool several; /* and before under another: nobody knows of which one a block is found */
+	bool several;  /* and before under another: nobody knows of which one a block is found */
+	bool named;    /* of a hash: by a step that ran it */
+	bool doubtful; /* of a hash: of a pass under it nobody knows what it came to */
 	struct key_other *other; /* [others] */
 	uint32_t others;
 	UT_hash_handle hh; /* in the order of use, oldest first */
@@ -57,7 +60,8 @@ struct key *key_find(struct key_store *store, const struct key_name *name);
  * then). */
 struct key *key_make(struct key_store *store, const struct key_name *name);
 /* What is behind it is not known any more; of a hash it is still known whether it was loaded, and
- * which weights ran it, to which the version is added. */
+ * which weights ran it, to which the version is added. Nor will it be: what was run under a hash
+ * may be found later as well. */
 void key_erase(struct key_store *store, const struct key_name *name, uint64_t weight_version);
 /* Nor will it be until it is run here. */
 void key_load(struct key_store *store, const struct key_name *name, uint64_t weight_version);
@@ -67,8 +71,10 @@ void key_fill(struct key_store *store, struct key *key, uint64_t weight_version)
 static inline bool key_is_of(const struct key *key, uint64_t weight_version)
 {
 	return key->name.kind != R3RING_KEYS_BLOCK_HASH ||
-	       (!key->several && key->weight_version == weight_version);
+	       (!key->several && !key->doubtful && key->weight_version == weight_version);
 }
+/* A pass under the hash, and these weights, came to nobody knows what. */
+void key_doubt(struct key_store *store, struct key *key, uint64_t weight_version);
 /*
  * A step ran the key's tokens, which the cache may find from @told on, the record that
  * names the key; the step's own is @step. Where something loaded from elsewhere, or nothing
@@ -83,14 +89,14 @@ static inline bool key_seen(const struct key *key, uint64_t step)
 }
 /*
  * @row may be NULL; takes a reference of its own. Two blocks of one hash may be in KV, and
- * nobody tells which is found: what a former pass said otherwise, or more, is kept beside the
+ * nobody tells which is found: what a former pass said otherwise, or lost, is kept beside the
  * row, and where there were too many passes nothing is known.
  */
 void key_set(struct key_store *store, struct key *key, uint32_t token, struct row *row);
 
 /* Slots are used again without being told where records are lost; hashes are not. */
 void key_store_forget_slots(struct key_store *store);
-/* Forgets the keys that hold a row of the step. Returns how many. */
+/* What is behind keys that hold a row of the step is not known any more. Returns how many. */
 uint32_t key_store_forget_step(struct key_store *store, uint64_t step, uint64_t generation);
 void key_store_clear(struct key_store *store);
 /* Of a generation that nothing is known of yet. */

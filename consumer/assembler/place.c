@@ -66,8 +66,9 @@ static void place_computed(const struct placing *placing)
 
 /* ---- cached, external --------------------------------------------------- */
 
-/* Another block of the same hash may be the one that was found. */
-static void doubt(const struct placing *placing, const struct key *key, uint32_t position)
+/* Another block of the same hash may be the one that was found: @row is of the last. */
+static void doubt(const struct placing *placing, const struct key *key, uint32_t position,
+		  const struct row *row)
 {
 	const uint32_t token = position % placing->step->head.tokens_per_key;
 	const struct row *kept = attempt_row(placing->attempt, position);
@@ -77,8 +78,21 @@ static void doubt(const struct placing *placing, const struct key *key, uint32_t
 
 		if (key->other[i].token == token &&
 		    row_tile(other)->weight_version == row_tile(kept)->weight_version)
-			placing_contradict(placing, position, other);
+			placing_contradict(placing, position, other, kept == row);
 	}
+}
+
+/* What a cache finds of the token; NULL where that is not known: blocks of one hash may have been run
+ * under other weights in part, when those came while a block was filled. */
+static struct row *row_found(const struct key *key, uint32_t token)
+{
+	struct row *row = key->row[token];
+
+	for (uint32_t i = 0; row && i < key->others; i++)
+		if (key->other[i].token == token &&
+		    row_tile(key->other[i].row)->weight_version != row_tile(row)->weight_version)
+			return NULL;
+	return row;
 }
 
 /* Passes of other requests, maybe. */
@@ -101,15 +115,15 @@ static void place_elsewhere(const struct placing *placing)
 	for (uint32_t i = 0; i < placing->span->rows; i++) {
 		const uint32_t position = placing->span->position + i;
 		const struct key *key = cached ? placing_cached_key(placing, i) : NULL;
-		struct row *row = key ? key->row[position % placing->step->head.tokens_per_key]
-				      : NULL;
+		struct row *row =
+			key ? row_found(key, position % placing->step->head.tokens_per_key) : NULL;
 
 		if (!row)
 			row = unknown;
 		if (row)
 			placing_put(placing, position, row);
 		if (key)
-			doubt(placing, key, position);
+			doubt(placing, key, position, row);
 	}
 	row_drop(unknown);
 }

@@ -6,14 +6,7 @@
 
 static struct key_name name_of(const struct placing *placing, uint32_t i)
 {
-	const struct r3ring_step_record *head = &placing->step->head;
-	struct key_name name;
-
-	memset(&name, 0, sizeof(name));
-	name.key = placing->key[i];
-	name.kind = head->key_kind;
-	name.tokens = head->tokens_per_key;
-	return name;
+	return key_name_in(&placing->step->head, placing->key[i]);
 }
 
 /* Position of the first token of the span's key @i. */
@@ -37,17 +30,36 @@ static struct row *row_in_kv(const struct placing *placing, uint64_t position)
 			(tile->generation != channel->generation ||
 			 (attempt->torn_era == channel->era && tile->step <= attempt->torn_step));
 
+	if (attempt_found_either(attempt, (uint32_t)position))
+		return NULL;
 	if (doubtful &&
 	    (head->key_kind == R3RING_KEYS_SLOT || tile->weight_version != head->weight_version))
 		return NULL;
 	return row;
 }
 
+/* One of the block's tokens. Where one pass under a hash has a row here and another has none, that
+ * was lost, or another rank's. */
+static void set_token(const struct placing *placing, struct key *key, uint32_t token,
+		      struct row *row, bool own)
+{
+	struct key_store *keys = &placing->channel->keys;
+	const bool was = key->row[token];
+
+	if (key->name.kind == R3RING_KEYS_BLOCK_HASH && key->named && was != (row != NULL) &&
+	    (was || !own))
+		key_doubt(keys, key, placing->step->head.weight_version);
+	else
+		key_set(keys, key, token, row);
+}
+
 /* Tokens of the block that this span did not run are the request's own, or those that
- * the key had of it already. */
+ * the key had of it already; or they are still to come. */
 static void set_key(const struct placing *placing, uint32_t i)
 {
 	const struct key_name name = name_of(placing, i);
+	const struct r3ring_span *span = placing->span;
+	const uint64_t end = (uint64_t)span->position + span->rows;
 	struct key *key = key_make(&placing->channel->keys, &name);
 	uint64_t first = key_position(placing, i);
 	bool own;
@@ -60,16 +72,15 @@ static void set_key(const struct placing *placing, uint32_t i)
 	key->owner = placing->attempt->serial;
 	key->position = first;
 	for (uint32_t token = 0; token < name.tokens; token++) {
-		uint64_t position = first + token;
+		const uint64_t position = first + token;
+		const bool ran = position >= span->position && position < end;
+		struct row *row = ran ? placing_row(placing, (uint32_t)(position - span->position))
+				      : row_in_kv(placing, position);
 
-		if (position >= placing->span->position &&
-		    position < (uint64_t)placing->span->position + placing->span->rows)
-			key_set(&placing->channel->keys, key, token,
-				placing_row(placing,
-					    (uint32_t)(position - placing->span->position)));
-		else if (!own || position > placing->span->position)
-			key_set(&placing->channel->keys, key, token, row_in_kv(placing, position));
+		if (position >= end ? row || name.kind != R3RING_KEYS_BLOCK_HASH : ran || !own)
+			set_token(placing, key, token, row, own);
 	}
+	key->named = true;
 }
 
 void placing_set_keys(const struct placing *placing)
@@ -113,6 +124,15 @@ struct key *placing_cached_key(const struct placing *placing, uint32_t i)
 		       : NULL;
 }
 
+/* @from may be NULL. */
+static void key_copy(struct key_store *keys, struct key *to, const struct key *from)
+{
+	for (uint32_t i = 0; from && i < from->others; i++)
+		key_set(keys, to, from->other[i].token, from->other[i].row);
+	for (uint32_t token = 0; token < to->name.tokens; token++)
+		key_set(keys, to, token, from ? from->row[token] : NULL);
+}
+
 void keys_copy(struct channel *channel, const struct r3ring_record *record, uint64_t weight_version)
 {
 	const struct r3ring_key_copy_record *head = &record->u.key_copy.head;
@@ -128,13 +148,15 @@ void keys_copy(struct channel *channel, const struct r3ring_record *record, uint
 		to = key_make(&channel->keys, &name);
 		name.key = record->u.key_copy.pairs[i].from;
 		from = key_find(&channel->keys, &name);
-		if (!to)
+		if (!to || to == from)
 			continue;
 		key_fill(&channel->keys, to, weight_version);
 		if (from && !key_is_of(from, weight_version))
 			from = NULL;
 		to->owner = 0;
-		for (uint32_t token = 0; token < head->tokens_per_key; token++)
-			key_set(&channel->keys, to, token, from ? from->row[token] : NULL);
+		to->named = true;
+		if (!from && name.kind == R3RING_KEYS_BLOCK_HASH)
+			key_doubt(&channel->keys, to, weight_version);
+		key_copy(&channel->keys, to, from);
 	}
 }

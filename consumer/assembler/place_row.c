@@ -3,17 +3,19 @@
 #include "consumer/assembler/placing.h"
 
 /* The other one is kept beside it: the row may be behind a key too, and is right there. */
-void placing_contradict(const struct placing *placing, uint32_t position, struct row *row)
+void placing_contradict(const struct placing *placing, uint32_t position, struct row *row,
+			bool instead)
 {
 	struct r3ring_assembler *assembler = placing->assembler;
 	struct attempt *attempt = placing->attempt;
 	struct row *kept = attempt_row(attempt, position);
 	uint32_t cells = rows_differing(kept, row);
 
-	if (!cells && (assembler->onlooker.ctx || !row_has_more(kept, row)))
+	if (!cells && (assembler->onlooker.ctx ||
+		       (!row_has_more(kept, row) && !(instead && row_has_more(row, kept)))))
 		return;
 	assembler->stats.conflicts += cells;
-	attempt_contradict(attempt, position, row);
+	attempt_contradict(attempt, position, row, instead);
 }
 
 /* New weights over a token that was run before, whether that is known or not. */
@@ -53,7 +55,7 @@ static bool stays(const struct placing *placing, uint32_t position, struct row *
 		if (row_is_no_pass(kept) ||
 		    row_tile(kept)->weight_version != row_tile(row)->weight_version)
 			return false;
-		placing_contradict(placing, position, row);
+		placing_contradict(placing, position, row, false);
 	}
 	if (!assembler->onlooker.ctx)
 		attempt_recompute(placing->attempt, position, row);

@@ -48,8 +48,9 @@ uint32_t spans_append(struct r3ring_assembler *assembler, const struct turn *ord
 /* place_row.c: @row, borrowed, is of a pass over the position; which one counts is decided here. */
 void placing_put(const struct placing *placing, uint32_t position, struct row *row);
 /* Another pass over the position: keeps it, borrowed, beside the one that counts where they
- * differ or may differ. */
-void placing_contradict(const struct placing *placing, uint32_t position, struct row *row);
+ * differ or may differ. @instead: it may be the one that a cache found. */
+void placing_contradict(const struct placing *placing, uint32_t position, struct row *row,
+			bool instead);
 
 /* place_keys.c: what the span ran is behind its keys from here on; */
 void placing_set_keys(const struct placing *placing);

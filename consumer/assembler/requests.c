@@ -201,7 +201,7 @@ void attempt_recompute(struct attempt *attempt, uint32_t position, struct row *r
 	attempt->newest[position] = row_hold(row);
 }
 
-void attempt_contradict(struct attempt *attempt, uint32_t position, struct row *row)
+void attempt_contradict(struct attempt *attempt, uint32_t position, struct row *row, bool instead)
 {
 	struct contradiction *grown =
 		realloc(attempt->contradiction, (attempt->contradictions + 1) * sizeof(*grown));
@@ -213,7 +213,16 @@ void attempt_contradict(struct attempt *attempt, uint32_t position, struct row *
 	account(attempt->request, attempt->contradictions * sizeof(*grown),
 		(attempt->contradictions + 1) * sizeof(*grown));
 	attempt->contradiction = grown;
-	grown[attempt->contradictions++] = (struct contradiction){position, row_hold(row)};
+	grown[attempt->contradictions++] = (struct contradiction){position, instead, row_hold(row)};
+}
+
+bool attempt_found_either(const struct attempt *attempt, uint32_t position)
+{
+	for (uint32_t i = 0; i < attempt->contradictions; i++)
+		if (attempt->contradiction[i].position == position &&
+		    attempt->contradiction[i].instead)
+			return true;
+	return false;
 }
 
 void attempt_cut(struct attempt *attempt, uint32_t end)

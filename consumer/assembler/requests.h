@@ -21,6 +21,7 @@
  * attempt has of it, or may not agree with what other channels have where that row is lost. */
 struct contradiction {
 	uint32_t position;
+	bool instead; /* a cache may have found it, and not the one that the attempt has */
 	struct row *row;
 };
 
@@ -139,8 +140,12 @@ static inline struct row *attempt_row(const struct attempt *attempt, uint32_t po
 	return position < attempt->positions ? attempt->row[position] : NULL;
 }
 
-/* Keeps @row, borrowed, beside the one that is there; without memory neither is kept. */
-void attempt_contradict(struct attempt *attempt, uint32_t position, struct row *row);
+/* Keeps @row, borrowed, beside the one that is there; without memory neither is kept. @instead: as in
+ * struct contradiction. */
+void attempt_contradict(struct attempt *attempt, uint32_t position, struct row *row, bool instead);
+
+/* Whether a cache may have found another row of the position than the one that is there. */
+bool attempt_found_either(const struct attempt *attempt, uint32_t position);
 
 /* Keeps @row, borrowed, as what is in KV now. Without memory nothing is known to be. */
 void attempt_recompute(struct attempt *attempt, uint32_t position, struct row *row);

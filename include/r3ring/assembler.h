@@ -52,7 +52,9 @@
  * of the whole (R3RING_MISSING_GAP), and comes unfinished.
  *
  * A cached span that names block hashes does not tell which of two blocks of one hash was
- * found. Passes under one hash and weight version that differ are in conflict there. Of a hash that was
+ * found. Passes under one hash and weight version that differ are in conflict there, what one of them
+ * lost is missing, and so is (R3RING_MISSING_UNKNOWN_KEY) what one ran nobody knows of, or under other weights
+ * than the step that filled its block. Of a hash that was
  * run, or loaded, under several weight versions none is known (R3RING_MISSING_UNKNOWN_KEY), whatever the
  * step says that finds it: an engine may have kept them all. Who tells hashes salts them (producer.h).
  * As far as `max_keys` goes that is remembered. Where

@@ -312,3 +312,182 @@ Test(assembler_hashes, of_more_passes_than_are_kept_nothing_is_known)
 	cached(81, 81, "z");
 	assert_unknown(81, "z");
 }
+
+/* ---- run under other weights, or lost, in part ----------------------------- */
+
+/* The first token of the block ran under the weights before those of the step that fills it. */
+static void filled_in_flight(uint64_t step, uint64_t request, const char *id)
+{
+	const struct r3ring_span first = keyed_span(request, R3RING_SPAN_COMPUTED, 0, 0, 1, 0);
+	const struct r3ring_span rest = keyed_span(request, R3RING_SPAN_COMPUTED, 1, 0, 1, 1);
+
+	feed_begin(&channel, request, id, 2, 0);
+	channel.weight_version = 1;
+	feed_whole(&channel, step, 1, &first, 1);
+	channel.weight_version = 2;
+	feed_whole_keys(&channel, step + 1, 1, &rest, 1, &hash, 1);
+}
+
+/* Ends it: of which of its tokens the ids are known, and not. */
+static void assert_causes(uint64_t request, const char *id, uint8_t first, uint8_t second)
+{
+	struct r3ring_assembled *got = finish(request, id);
+
+	assert_missing(got, 0, first);
+	assert_missing(got, 1, second);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_hashes, a_block_that_new_weights_filled_has_rows_of_both_and_says_so)
+{
+	struct r3ring_assembled *got;
+	uint64_t weights[2] = {0};
+	const struct r3ring_assembled_rows rows = {.weight_version = weights};
+
+	filled_in_flight(1, 1, "a");
+	cached(3, 2, "b");
+	got = finish(2, "b");
+	assert_row(got, 0, 1, 0);
+	assert_row(got, 1, 2, 0);
+	cr_assert_eq(r3ring_assembled_read(got, 0, 2, 0, 1, &rows), 0);
+	cr_assert_eq(weights[0], 1);
+	cr_assert_eq(weights[1], 2);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_hashes, a_block_that_new_weights_filled_may_be_found_after_another_was_run_whole)
+{
+	filled_in_flight(1, 1, "a");
+	computed(3, 2, "b");
+	cached(4, 3, "c");
+	assert_causes(3, "c", R3RING_MISSING_UNKNOWN_KEY, R3RING_CAUSE_CONFLICT);
+}
+
+Test(assembler_hashes, a_block_that_was_run_whole_may_be_found_after_new_weights_filled_another)
+{
+	const struct r3ring_span first = keyed_span(1, R3RING_SPAN_COMPUTED, 0, 0, 1, 0);
+	const struct r3ring_span rest = keyed_span(1, R3RING_SPAN_COMPUTED, 1, 0, 1, 1);
+
+	feed_begin(&channel, 1, "a", 2, 0);
+	channel.weight_version = 1;
+	feed_whole(&channel, 1, 1, &first, 1);
+	channel.weight_version = 2;
+	computed(2, 2, "b");
+	feed_whole_keys(&channel, 3, 1, &rest, 1, &hash, 1);
+	cached(4, 3, "c");
+	assert_causes(3, "c", R3RING_MISSING_UNKNOWN_KEY, R3RING_CAUSE_CONFLICT);
+}
+
+Test(assembler_hashes, what_one_pass_lost_another_under_its_hash_does_not_fill)
+{
+	const struct r3ring_span lost = keyed_span(1, R3RING_SPAN_COMPUTED, 0, 0, 2, 1);
+
+	feed_begin(&channel, 1, "a", 2, 0);
+	channel.flags = R3RING_STEP_DROPPED;
+	feed_step(&channel, 1, 2, &lost, 1, &hash, 1);
+	channel.flags = 0;
+	feed_lost(&channel, 1, 1, R3RING_CAUSE_BUFFER_FULL, 0);
+	computed(2, 2, "b");
+	cached(3, 3, "c");
+	assert_cause(3, "c", R3RING_CAUSE_BUFFER_FULL);
+}
+
+Test(assembler_hashes, a_layer_that_one_pass_lost_another_under_its_hash_does_not_fill)
+{
+	const struct r3ring_span one = keyed_span(1, R3RING_SPAN_COMPUTED, 0, 0, 2, 1);
+	struct r3ring_assembled *got;
+
+	feed_begin(&channel, 1, "a", 2, 0);
+	channel.id = as_in_step_1;
+	feed_step(&channel, 1, 2, &one, 1, &hash, 1);
+	feed_layers(&channel, 1, 2, 1, FEED_LAYERS);
+	feed_step_end(&channel, 1, 0, R3RING_CAUSE_TOO_FEW_ROWS);
+	computed(2, 2, "b");
+	channel.id = NULL;
+	cached(3, 3, "c");
+	got = finish(3, "c");
+	cr_assert_eq(cell_of(got, 0, 0, 0, 1, 0), R3RING_CAUSE_TOO_FEW_ROWS);
+	cr_assert_eq(cell_of(got, 0, 1, 0, 1, 0), 0);
+	cr_assert_eq(cell_of(got, 1, 2, 0, 1, 1), 0);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_hashes, what_nobody_s_span_ran_under_a_hash_may_be_found_later)
+{
+	const struct r3ring_span nobody = keyed_span(9, R3RING_SPAN_COMPUTED, 0, 0, 2, 1);
+
+	feed_whole_keys(&channel, 1, 2, &nobody, 1, &hash, 1);
+	computed(2, 2, "b");
+	cached(3, 3, "c");
+	assert_unknown(3, "c");
+}
+
+Test(assembler_hashes, a_block_of_which_a_token_was_not_seen_to_run_may_be_found_later)
+{
+	const struct r3ring_span rest = keyed_span(1, R3RING_SPAN_COMPUTED, 1, 0, 1, 1);
+
+	feed_begin(&channel, 1, "a", 2, 0);
+	feed_whole_keys(&channel, 1, 1, &rest, 1, &hash, 1);
+	computed(2, 2, "b");
+	cached(3, 3, "c");
+	assert_unknown(3, "c");
+}
+
+Test(assembler_hashes, a_hash_that_is_told_before_its_block_is_full_is_known_once_it_is)
+{
+	const struct r3ring_span first = keyed_span(1, R3RING_SPAN_COMPUTED, 0, 0, 1, 1);
+	const struct r3ring_span rest = keyed_span(1, R3RING_SPAN_COMPUTED, 1, 0, 1, 1);
+
+	feed_begin(&channel, 1, "a", 2, 0);
+	feed_whole_keys(&channel, 1, 1, &first, 1, &hash, 1);
+	feed_whole_keys(&channel, 2, 1, &rest, 1, &hash, 1);
+	cached(3, 2, "b");
+	{
+		struct r3ring_assembled *got = finish(2, "b");
+
+		assert_row(got, 0, 1, 0);
+		assert_row(got, 1, 2, 0);
+		r3ring_assembled_free(got);
+	}
+}
+
+Test(assembler_hashes, what_ran_before_a_load_may_be_found_after_what_runs_behind_it)
+{
+	computed(1, 1, "a");
+	loaded(2, 2, "b");
+	computed(3, 3, "c");
+	cached(4, 4, "d");
+	assert_conflict(4, "d", 1, 3);
+}
+
+Test(assembler_hashes, a_copy_is_of_either_of_two_passes)
+{
+	const uint64_t copy = HASH + 1;
+	const struct r3ring_span spans[] = {
+		keyed_span(3, R3RING_SPAN_CACHED, 0, 0, 2, 1),
+		keyed_span(3, R3RING_SPAN_COMPUTED, 2, 0, 1, 0),
+	};
+
+	computed(1, 1, "a");
+	computed(2, 2, "b");
+	feed_key_copy(&channel, HASH, copy);
+	feed_begin(&channel, 3, "c", 3, 0);
+	feed_whole_keys(&channel, 3, 1, spans, 2, &copy, 1);
+	assert_conflict(3, "c", 1, 2);
+}
+
+Test(assembler_hashes, a_hash_that_is_told_too_late_is_not_known)
+{
+	const struct r3ring_assembler_options options = {.size = sizeof(options), .late_steps = 1};
+	struct r3ring_span drafts;
+
+	close_channel();
+	open_with(&options);
+	drafts = drafted(1, 1);
+	cached(2, 2, "b");
+	cached(3, 3, "c");
+	accepted(1, drafts);
+	computed(4, 4, "d");
+	cached(5, 5, "e");
+	assert_unknown(5, "e");
+}

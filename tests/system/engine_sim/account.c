@@ -15,8 +15,18 @@ struct behind {
 	uint32_t position;
 	bool loaded, run;   /* of a hash, last */
 	bool filled;        /* of a hash: run under these weights, or loaded under them, ever */
+	bool named;         /* of a hash: by who ran it, since it was loaded last */
+	bool doubtful;      /* of a hash: nobody knows what a pass came to, */
+	uint32_t elsewhere; /* or of these tokens, a bit each, which another rank ran again */
 	uint32_t seen_from; /* what was heard, from which on the cache may find what was run */
 	const struct sim_row *row[SIM_BLOCK_TOKENS];
+	struct other *other; /* [others] former passes of a hash */
+	uint32_t others;
+};
+
+struct other {
+	uint32_t token;
+	const struct sim_row *row;
 };
 
 struct account {
@@ -85,27 +95,41 @@ static void forget_slots(struct account *account)
 		account->keys = 0;
 }
 
+static void behind_keep(struct behind *behind, uint32_t token)
+{
+	if (!behind->row[token])
+		return;
+	behind->other = realloc(behind->other, (behind->others + 1) * sizeof(*behind->other));
+	behind->other[behind->others++] = (struct other){token, behind->row[token]};
+	behind->row[token] = NULL;
+}
+
 /* That a hash was loaded from elsewhere is known until it is run here. The hashes of a span
  * that the host learned of later are told with it only. */
 static void keys_erase(struct account *account, const struct sim_step *step,
 		       const struct sim_span *span)
 {
-	bool loaded = account->sim->config.key_kind == R3RING_KEYS_BLOCK_HASH &&
-		      span->told.kind == R3RING_SPAN_EXTERNAL;
+	const bool hash = account->sim->config.key_kind == R3RING_KEYS_BLOCK_HASH;
+	const bool loaded = hash && span->told.kind == R3RING_SPAN_EXTERNAL;
 
-	if (account->sim->config.key_kind == R3RING_KEYS_BLOCK_HASH && span->late &&
-	    !step->told[account->channel->index]->late_map)
+	if (hash && span->late && !step->told[account->channel->index]->late_map)
 		return;
 	for (uint32_t i = 0; i < span->told.keys; i++) {
 		uint64_t key = step->key[span->first_key + i];
 		uint64_t weights = weights_of_key(account, step);
 		struct behind *found = behind_make(account, key, weights);
 
+		for (uint32_t token = 0; hash && token < SIM_BLOCK_TOKENS; token++)
+			behind_keep(found, token);
 		*found = (struct behind){
 			.key = key,
 			.weights = weights,
 			.loaded = loaded || found->loaded,
-			.filled = loaded || found->filled || fills_others(account, key, weights),
+			.filled = true,
+			.doubtful = found->doubtful || (hash && !loaded),
+			.elsewhere = hash ? found->elsewhere : 0,
+			.other = found->other,
+			.others = found->others,
 		};
 	}
 }
@@ -238,6 +262,19 @@ static const struct sim_row *row_in_kv(const struct account *account, const stru
 	return row;
 }
 
+/* Where one pass under a hash has a row and another has none, that was lost, or is another rank's. */
+static void token_set(const struct account *account, struct behind *behind, uint32_t token,
+		      const struct sim_row *row, bool own)
+{
+	const struct sim_row *was = behind->row[token];
+
+	if (account->sim->config.key_kind == R3RING_KEYS_BLOCK_HASH && was != row) {
+		behind->doubtful |= behind->named && !was != !row && (was || !own);
+		behind_keep(behind, token);
+	}
+	behind->row[token] = row;
+}
+
 static void keys_set(struct account *account, const struct sim_step *step,
 		     const struct sim_span *span, uint32_t counted)
 {
@@ -259,13 +296,21 @@ static void keys_set(struct account *account, const struct sim_step *step,
 			const struct sim_seen *seen = &seen_of(account, span->life)[position];
 
 			if (position >= span->told.position && place < span->told.rows)
-				behind->row[token] =
-					place < counted
-						? row_here(account, step, span->told.row + place)
-						: NULL;
-			else if (!own || position > span->told.position)
-				behind->row[token] = row_in_kv(account, span->life, seen, step);
+				token_set(account, behind, token,
+					  place < counted
+						  ? row_here(account, step, span->told.row + place)
+						  : NULL,
+					  own);
+			else if (own && position < span->told.position)
+				continue;
+			else if (seen->elsewhere &&
+				 account->sim->config.key_kind == R3RING_KEYS_BLOCK_HASH)
+				behind->elsewhere |= 1u << token;
+			else
+				token_set(account, behind, token,
+					  row_in_kv(account, span->life, seen, step), own);
 		}
+		behind->named = true;
 	}
 }
 
@@ -298,6 +343,38 @@ static void span_compute(struct account *account, const struct sim_step *step,
 		keys_set(account, step, span, counted);
 }
 
+/* What a cache finds of a token: nobody knows which of two passes, and what they have in common is
+ * all that is known. */
+static const struct sim_row *row_found(const struct behind *behind, uint32_t token)
+{
+	const struct sim_row *row = behind->row[token];
+
+	for (uint32_t i = 0; row && i < behind->others; i++)
+		if (behind->other[i].token == token &&
+		    behind->other[i].row->pass.weights != row->pass.weights)
+			return NULL;
+	return behind->doubtful || (behind->elsewhere >> token) & 1 ? NULL : row;
+}
+
+static void see_others(struct account *account, const struct sim_span *span, uint32_t position,
+		       const struct behind *behind)
+{
+	struct sim_seen *seen = &seen_of(account, span->life)[position];
+	const uint32_t token = position % account->sim->config.block_tokens;
+
+	if (seen->row != behind->row[token])
+		return;
+	seen->eithers = 0;
+	for (uint32_t i = 0; i < behind->others; i++) {
+		if (behind->other[i].token != token)
+			continue;
+		if (seen->eithers == SIM_EITHER)
+			sim_fault(account->sim, "more passes under one hash than are noted");
+		else
+			seen->either[seen->eithers++] = behind->other[i].row;
+	}
+}
+
 static void span_look_up(struct account *account, const struct sim_step *step,
 			 const struct sim_span *span)
 {
@@ -316,13 +393,15 @@ static void span_look_up(struct account *account, const struct sim_step *step,
 		if (behind && fills_others(account, behind->key, behind->weights))
 			behind = NULL;
 		row = behind && behind->seen_from <= step->told[account->channel->index]->at
-			      ? behind->row[position % tokens]
+			      ? row_found(behind, position % tokens)
 			      : NULL;
 		see(account, span, position,
 		    row      ? SIM_ROW
 		    : cached ? SIM_UNKNOWN_KEY
 			     : SIM_EXTERNAL,
 		    row);
+		if (row)
+			see_others(account, span, position, behind);
 	}
 }
 
@@ -466,6 +545,8 @@ void sim_account(struct sim *sim)
 			continue;
 		for (uint32_t j = 0; j < sim->channel[i].heard_count; j++)
 			hear_again(&account, &sim->channel[i].heard[j]);
+		for (uint32_t j = 0; j < account.keys; j++)
+			free(account.behind[j].other);
 		free(account.behind);
 	}
 }

@@ -90,14 +90,19 @@ static bool may_stand_in(const struct cell *cell, const struct truth *truth)
  * same tokens, under the weights that are said. */
 static bool is_same_content(const struct cell *cell, const struct truth *truth)
 {
-	const uint64_t *history = cell->request->history;
-	const struct sim_row row = {.pass = {.weights = cell->given->weights[cell->position],
-					     .history = history[cell->position]}};
+	const uint64_t history = cell->request->history[cell->position];
+	const uint64_t weights = cell->given->weights[cell->position];
 
 	if (cell->sim->config.key_kind != R3RING_KEYS_BLOCK_HASH || !truth->external ||
 	    !spans_may_be_lost(cell->sim))
 		return false;
-	return cell_ids_are(cell, &row);
+	for (const struct sim_step *step = cell->sim->steps; step; step = step->next)
+		for (uint32_t i = 0; i < step->rows; i++)
+			if (step->row[i].pass.history == history &&
+			    step->row[i].pass.weights == weights &&
+			    cell_ids_are(cell, &step->row[i]))
+				return true;
+	return false;
 }
 
 static void complain(const struct cell *cell, const struct truth *truth, const char *what)
@@ -173,6 +178,9 @@ static void check_valid(const struct cell *cell, const struct truth *truth)
 			right = truth->pass[i];
 	if (cell->contradicted && is_strict(cell) && !cell_seems_earlier(cell, truth))
 		complain(cell, truth, "valid, but two passes contradict each other");
+	else if (cell->either && is_strict(cell) && !cell->sim->config.disaggregated &&
+		 !cell_seems_earlier(cell, truth))
+		complain(cell, truth, "valid, but a cache may have found a pass that was lost");
 	else if (!right && !may_stand_in(cell, truth) && !is_same_content(cell, truth))
 		complain(cell, truth, "WRONG");
 	else if (!cell_is_told(cell))

@@ -14,6 +14,7 @@ struct cell {
 	uint8_t valid, cause;
 	bool known;
 	bool contradicted;
+	bool either; /* a cache may have found one of several passes of which one was lost */
 };
 
 bool cell_ids_are(const struct cell *cell, const struct sim_row *row);

@@ -25,6 +25,26 @@ static void check_figures(struct sim *sim, const struct sim_given *given)
 		sim_fault(sim, "%s: figures are not those of its cells", given->request->id);
 }
 
+static bool is_in(const struct sim *sim, const struct sim_row *row, uint32_t channel, uint64_t step)
+{
+	return row->step->number == step && channel < sim->channels &&
+	       sim->channel[channel].engine == row->step->engine;
+}
+
+/* A pass over the same tokens, by whoever: under one hash a cache may find any of them. */
+static bool is_content(const struct sim *sim, const struct truth *truth, uint32_t channel,
+		       uint64_t step)
+{
+	const uint64_t history = truth->request->history[truth->position];
+
+	for (const struct sim_step *it = sim->steps; it; it = it->next)
+		for (uint32_t i = 0; i < it->rows; i++)
+			if (it->row[i].pass.history == history &&
+			    is_in(sim, &it->row[i], channel, step))
+				return true;
+	return false;
+}
+
 static bool is_place(const struct sim *sim, const struct truth *truth, uint32_t channel,
 		     uint64_t step)
 {
@@ -32,10 +52,9 @@ static bool is_place(const struct sim *sim, const struct truth *truth, uint32_t 
 	const struct sim_row *row;
 
 	while ((row = sim_passes_next(&passes)))
-		if (row->step->number == step && channel < sim->channels &&
-		    sim->channel[channel].engine == row->step->engine)
+		if (is_in(sim, row, channel, step))
 			return true;
-	return false;
+	return sim->config.apart && is_content(sim, truth, channel, step);
 }
 
 /* Both places of a conflict are passes over that position. */
@@ -47,7 +66,8 @@ static void check_conflicts(struct sim *sim, const struct sim_given *given)
 
 		if (!is_place(sim, &truth, told->channel[0], told->step[0]) ||
 		    !is_place(sim, &truth, told->channel[1], told->step[1]) ||
-		    (told->channel[0] == told->channel[1] && told->step[0] == told->step[1]))
+		    (told->channel[0] == told->channel[1] && told->step[0] == told->step[1] &&
+		     !sim->config.apart))
 			sim_fault(sim, "%s: conflict at position %u names other places",
 				  given->request->id, told->position);
 	}

@@ -81,8 +81,8 @@ static void retract_all(struct sim *sim, struct sim_engine *engine)
 
 static void weights_change(struct sim *sim, struct sim_engine *engine)
 {
-	/* A block that hashes name is of one weight version whole. */
-	if (sim->config.key_kind == R3RING_KEYS_BLOCK_HASH && !sim->config.in_place)
+	if (sim->config.key_kind == R3RING_KEYS_BLOCK_HASH && !sim->config.in_place &&
+	    !sim->config.in_flight)
 		retract_all(sim, engine);
 	engine->weights++;
 	sim_trace(sim, "engine %u: weights %u", engine->index, (unsigned int)engine->weights);

@@ -2,6 +2,8 @@
 /* What readers were given of a cell, and what they can tell from it. */
 #include "tests/system/engine_sim/cell.h"
 
+#define ROWS_TOLD ((2 + SIM_EITHER) * SIM_CHANNELS)
+
 bool cell_ids_are(const struct cell *cell, const struct sim_row *row)
 {
 	for (uint32_t k = 0; k < cell->sim->config.top_k; k++)
@@ -87,6 +89,9 @@ static uint32_t rows_told(const struct cell *cell, int32_t attempt, bool countin
 				rows[count++] = seen->row;
 			if (seen->other && sim_cell_told(sim, channel, seen->other, cell->layer))
 				rows[count++] = seen->other;
+			for (uint32_t e = 0; e < seen->eithers; e++)
+				if (sim_cell_told(sim, channel, seen->either[e], cell->layer))
+					rows[count++] = seen->either[e];
 		}
 	}
 	return count;
@@ -114,9 +119,42 @@ bool cell_seems_earlier(const struct cell *cell, const struct truth *truth)
 	return false;
 }
 
+/* Whether a cache may have found one of several passes of which the channel lost one. */
+static bool lost_either(const struct cell *cell, const struct sim_channel *channel,
+			const struct sim_seen *seen)
+{
+	bool told = sim_cell_told(cell->sim, channel, seen->row, cell->layer);
+
+	for (uint32_t i = 0; i < seen->eithers; i++)
+		told &= sim_cell_told(cell->sim, channel, seen->either[i], cell->layer);
+	return seen->eithers && !told;
+}
+
+static bool is_either_lost(const struct cell *cell, int32_t attempt)
+{
+	const struct sim *sim = cell->sim;
+
+	for (uint32_t i = 0; i < cell->request->lives; i++) {
+		const struct sim_life *life = cell->request->life[i];
+
+		for (uint32_t c = 0; c < sim->channels && life->attempt == attempt; c++) {
+			const struct sim_channel *channel = &sim->channel[c];
+			const struct sim_seen *seen = life->seen[c] ? &life->seen[c][cell->position]
+								    : NULL;
+
+			if (seen && seen->known == SIM_ROW && !cell_is_cut(cell, life) &&
+			    cell->layer >= channel->first_layer &&
+			    cell->layer < channel->first_layer + channel->layers &&
+			    lost_either(cell, channel, seen))
+				return true;
+		}
+	}
+	return false;
+}
+
 void cell_find_known(struct cell *cell, const struct truth *truth)
 {
-	const struct sim_row *rows[2 * SIM_CHANNELS];
+	const struct sim_row *rows[ROWS_TOLD];
 	uint32_t count = rows_told(cell, truth->attempt, true, rows);
 
 	for (uint32_t i = 0; i < count; i++) {
@@ -126,11 +164,13 @@ void cell_find_known(struct cell *cell, const struct truth *truth)
 			cell->contradicted |= contradict(cell, rows[i], rows[j]) && truth->passes &&
 					      rows[i]->pass.weights == truth->pass[0]->pass.weights;
 	}
+	cell->either = is_either_lost(cell, truth->attempt);
+	cell->known &= !cell->either;
 }
 
 bool cell_is_contradicted(const struct cell *cell)
 {
-	const struct sim_row *rows[2 * SIM_CHANNELS];
+	const struct sim_row *rows[ROWS_TOLD];
 
 	for (uint32_t attempt = 0; attempt <= cell->request->attempts; attempt++) {
 		uint32_t count = rows_told(cell, (int32_t)attempt, false, rows);
@@ -191,7 +231,7 @@ bool cell_is_told(const struct cell *cell)
 {
 	const struct sim_config *config = &cell->sim->config;
 	bool torn_maps = config->map_spans < SIM_SPANS && cell->sim->gaps;
-	const struct sim_row *rows[2 * SIM_CHANNELS];
+	const struct sim_row *rows[ROWS_TOLD];
 
 	for (uint32_t attempt = 0; attempt <= cell->request->attempts; attempt++) {
 		uint32_t count = rows_told(cell, (int32_t)attempt, false, rows);

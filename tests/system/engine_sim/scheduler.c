@@ -45,7 +45,7 @@ static struct sim_span *span_add(struct sim_step *step, struct sim_life *life, u
 
 static uint64_t run_of(const struct sim *sim, const struct sim_life *life)
 {
-	if (sim->config.key_kind == R3RING_KEYS_BLOCK_HASH)
+	if (sim->config.key_kind == R3RING_KEYS_BLOCK_HASH && !sim->config.apart)
 		return 0;
 	return 1 + life->request->number * SIM_ATTEMPTS + life->attempt;
 }

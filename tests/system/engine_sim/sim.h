@@ -50,6 +50,7 @@
 #define SIM_BLOCK_TOKENS 4u
 #define SIM_BATCH 6u
 #define SIM_BAD_ID 1u
+#define SIM_EITHER 24u
 
 struct sim;
 struct sim_engine;
@@ -77,6 +78,8 @@ struct sim_config {
 	bool keep_cache; /* over new weights */
 	bool salted;     /* hashes that are told are others after each flush of the cache */
 	bool in_place;   /* new weights run all tokens again, in the same attempt */
+	bool in_flight;  /* hashes: or fill the rest of a block that was begun under others */
+	bool apart;      /* hashes: whoever runs a block comes to other routes */
 	bool device_rows;
 	bool prompt_once; /* attempts do not count what was kept of those before in their prompts */
 	uint32_t min_ends;
@@ -144,7 +147,10 @@ struct sim_seen {
 	const struct sim_row *newest; /* of other weights, in KV now; and whether it was run here */
 	bool elsewhere;
 	const struct sim_row *other; /* of the same weights, another pass */
-	uint64_t weights;            /* of the step that said so, where no row is known */
+	/* [eithers] or another pass under the same hash: the cache found one of them. */
+	const struct sim_row *either[SIM_EITHER];
+	uint32_t eithers;
+	uint64_t weights; /* of the step that said so, where no row is known */
 };
 
 /* One attempt of a request at one engine. */
