@@ -29,8 +29,6 @@
 #ifndef CONSUMER_ASSEMBLER_ASSEMBLER_H
 #define CONSUMER_ASSEMBLER_ASSEMBLER_H
 
-#include <string.h>
-
 #include <r3ring/assembler.h>
 
 #include "consumer/assembler/keys.h"
@@ -280,17 +278,6 @@ void step_place(struct r3ring_assembler *assembler, struct channel *channel, str
 /* place_keys.c */
 void keys_copy(struct channel *channel, const struct r3ring_record *record,
 	       uint64_t weight_version);
-
-static inline struct key_name key_name_in(const struct r3ring_step_record *head, uint64_t key)
-{
-	struct key_name name;
-
-	memset(&name, 0, sizeof(name));
-	name.key = key;
-	name.kind = head->key_kind;
-	name.tokens = head->tokens_per_key;
-	return name;
-}
 
 /* Whether @row is one of a step that was settled; its number among all rows of the step. */
 static inline uint32_t row_number(const struct row *row)

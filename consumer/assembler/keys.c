@@ -166,6 +166,7 @@ void key_fill(struct key_store *store, struct key *key, uint64_t weight_version)
 	if (key->name.kind != R3RING_KEYS_BLOCK_HASH)
 		return;
 	if (key->filled && key->weight_version != weight_version) {
+		store->unsalted = true;
 		key->several = true;
 		empty(store, key);
 	}
@@ -309,6 +310,16 @@ void key_store_begin(struct key_store *store)
 {
 	key_store_clear(store);
 	store->loads_forgotten = false;
+	store->unseen = false;
+	store->unsalted = false;
+	store->hashes_copied = false;
+}
+
+void key_store_doubt(struct key_store *store, uint64_t weight_version)
+{
+	if (!store->unseen || weight_version > store->unseen_weights)
+		store->unseen_weights = weight_version;
+	store->unseen = true;
 }
 
 void key_store_shrink(struct key_store *store)

@@ -52,6 +52,10 @@ struct key_store {
 	uint64_t bytes;        /* and what keys take of it, their rows aside: half at most */
 	uint64_t forgotten;    /* for want of room */
 	bool loads_forgotten;  /* what is not known any more may have been loaded from elsewhere */
+	bool unseen;           /* blocks may have been run, or loaded, that nobody saw, */
+	uint64_t unseen_weights; /* under these weights at the newest */
+	bool unsalted;           /* a hash was filled under several weights: new ones change none */
+	bool hashes_copied;
 };
 
 /* The key's rows, or NULL. Finding one is using it. */
@@ -72,6 +76,16 @@ static inline bool key_is_of(const struct key *key, uint64_t weight_version)
 {
 	return key->name.kind != R3RING_KEYS_BLOCK_HASH ||
 	       (!key->several && !key->doubtful && key->weight_version == weight_version);
+}
+/* Blocks may have been run that nobody saw, of any hash that there is under these weights, and those
+ * before. */
+void key_store_doubt(struct key_store *store, uint64_t weight_version);
+/* Whether all that a cache may find for the key was seen: one that was filled under newer weights than
+ * whatever was not names another content. */
+static inline bool key_store_saw(const struct key_store *store, const struct key *key)
+{
+	return key->name.kind != R3RING_KEYS_BLOCK_HASH || !store->unseen ||
+	       (!store->unsalted && key->weight_version > store->unseen_weights);
 }
 /* A pass under the hash, and these weights, came to nobody knows what. */
 void key_doubt(struct key_store *store, struct key *key, uint64_t weight_version);

@@ -32,16 +32,6 @@ static uint32_t take_back(struct part *part, struct step *step, uint64_t generat
 	return count;
 }
 
-static void hashes_erase(struct channel *channel, const struct step *step, uint32_t first,
-			 uint32_t end)
-{
-	for (; step->head.key_kind == R3RING_KEYS_BLOCK_HASH && first < end; first++) {
-		const struct key_name name = key_name_in(&step->head, step->map.key[first]);
-
-		key_erase(&channel->keys, &name, step->head.weight_version);
-	}
-}
-
 /* Its keys may be others' since: what it set under wrong ones goes, and nothing is set. What it
  * names may be found all the same. */
 static uint32_t keys_leave(struct channel *channel, struct step *step)
@@ -49,14 +39,11 @@ static uint32_t keys_leave(struct channel *channel, struct step *step)
 	uint32_t count =
 		key_store_forget_step(&channel->keys, step->head.step, channel->generation);
 
-	for (uint32_t i = 0, key = 0; i < step->map.spans; i++) {
-		struct r3ring_span *span = &step->map.span[i];
-
-		if (span->kind != R3RING_SPAN_CACHED)
-			hashes_erase(channel, step, key, key + span->keys);
-		key += span->keys;
-		span->keys = 0;
-	}
+	if (step->map.keys && step->head.key_kind == R3RING_KEYS_BLOCK_HASH &&
+	    step->head.step <= channel->settled_step)
+		key_store_doubt(&channel->keys, channel->weight_version);
+	for (uint32_t i = 0; i < step->map.spans; i++)
+		step->map.span[i].keys = 0;
 	return count;
 }
 

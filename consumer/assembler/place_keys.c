@@ -6,7 +6,14 @@
 
 static struct key_name name_of(const struct placing *placing, uint32_t i)
 {
-	return key_name_in(&placing->step->head, placing->key[i]);
+	const struct r3ring_step_record *head = &placing->step->head;
+	struct key_name name;
+
+	memset(&name, 0, sizeof(name));
+	name.key = placing->key[i];
+	name.kind = head->key_kind;
+	name.tokens = head->tokens_per_key;
+	return name;
 }
 
 /* Position of the first token of the span's key @i. */
@@ -119,6 +126,7 @@ struct key *placing_cached_key(const struct placing *placing, uint32_t i)
 	name = name_of(placing, index);
 	key = key_find(&placing->channel->keys, &name);
 	return key && key_is_of(key, placing->step->head.weight_version) &&
+			       key_store_saw(&placing->channel->keys, key) &&
 			       key_seen(key, placing->step->seq)
 		       ? key
 		       : NULL;
@@ -137,6 +145,7 @@ void keys_copy(struct channel *channel, const struct r3ring_record *record, uint
 {
 	const struct r3ring_key_copy_record *head = &record->u.key_copy.head;
 
+	channel->keys.hashes_copied |= head->key_kind == R3RING_KEYS_BLOCK_HASH;
 	for (uint32_t i = 0; i < head->pairs; i++) {
 		struct key_name name;
 		struct key *from, *to;
@@ -151,7 +160,8 @@ void keys_copy(struct channel *channel, const struct r3ring_record *record, uint
 		if (!to || to == from)
 			continue;
 		key_fill(&channel->keys, to, weight_version);
-		if (from && !key_is_of(from, weight_version))
+		if (from &&
+		    !(key_is_of(from, weight_version) && key_store_saw(&channel->keys, from)))
 			from = NULL;
 		to->owner = 0;
 		to->named = true;

@@ -85,11 +85,26 @@ static bool step_ready(const struct r3ring_assembler *assembler, const struct ch
 	return !map_may_come(item);
 }
 
+/* Whether steps of the engine ran before this one that nobody saw, or what this one ran is not known:
+ * steps are numbered one by one, and from 1 in each generation. */
+static bool blocks_unseen(const struct channel *channel, const struct step *step)
+{
+	const bool goes_on = !channel->settled_step && former_of(channel) != channel->generation;
+
+	return !channel->ready || step->head.step != channel->settled_step + 1 || goes_on ||
+	       !step->map_known || !step_map_settled(step);
+}
+
 static void settle_step(struct r3ring_assembler *assembler, struct channel *channel,
 			struct item *item)
 {
 	struct step *step = &item->step;
 
+	/* Who only looks on takes one pass under a hash for the other. */
+	if (!assembler->onlooker.ctx && blocks_unseen(channel, step)) {
+		key_store_doubt(&channel->keys, channel->weight_version);
+		key_store_doubt(&channel->keys, step->head.weight_version);
+	}
 	if (!step_map_settled(step) || !step->map_known)
 		assembler->stats.spans_late++;
 	channel->waiting--;
@@ -105,6 +120,14 @@ static void settle_step(struct r3ring_assembler *assembler, struct channel *chan
 }
 
 /* ---- the others --------------------------------------------------------- */
+
+/* Which hashes were run steps tell; but copies of them may have been lost. */
+static void keys_gap(struct channel *channel)
+{
+	key_store_forget_slots(&channel->keys);
+	if (channel->keys.hashes_copied)
+		key_store_doubt(&channel->keys, channel->weight_version);
+}
 
 static void settle_record(struct r3ring_assembler *assembler, struct channel *channel,
 			  const struct item *item)
@@ -124,7 +147,7 @@ static void settle_record(struct r3ring_assembler *assembler, struct channel *ch
 		break;
 	case R3RING_LOST:
 		if (record->u.lost.spans_unknown) {
-			key_store_forget_slots(&channel->keys);
+			keys_gap(channel);
 			requests_gap(channel, (uint8_t)record->u.lost.cause);
 		}
 		break;
@@ -152,7 +175,7 @@ static void settle(struct r3ring_assembler *assembler, struct channel *channel, 
 		requests_keyframe(assembler, channel, item->keyframe);
 		break;
 	case ITEM_GAP:
-		key_store_forget_slots(&channel->keys);
+		keys_gap(channel);
 		requests_gap(channel, item->cause ? item->cause : R3RING_MISSING_GAP);
 		break;
 	case ITEM_GENERATION:

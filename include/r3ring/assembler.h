@@ -57,7 +57,9 @@
  * than the step that filled its block. Of a hash that was
  * run, or loaded, under several weight versions none is known (R3RING_MISSING_UNKNOWN_KEY), whatever the
  * step says that finds it: an engine may have kept them all. Who tells hashes salts them (producer.h).
- * As far as `max_keys` goes that is remembered. Where
+ * Nor is any where steps ran that were not heard, or the spans of one never came, since the block may have
+ * been run in them: of no hash that is filled under weights up to theirs; newer ones name others, unless
+ * hashes of the channel were seen to stay. As far as `max_keys` goes that is remembered. Where
  * one was loaded from elsewhere, steps see what is run under its hash from the next step
  * on, and what SPANS tell later from then on. Slots tell more: engines that hold one content
  * twice are read best with those.

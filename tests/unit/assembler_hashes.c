@@ -491,3 +491,127 @@ Test(assembler_hashes, a_hash_that_is_told_too_late_is_not_known)
 	cached(5, 5, "e");
 	assert_unknown(5, "e");
 }
+
+/* ---- steps that nobody saw -------------------------------------------------- */
+
+static void gap(void)
+{
+	r3ring_assembler_gap(channel.assembler, channel.channel);
+}
+
+Test(assembler_hashes, what_a_step_that_was_lost_ran_under_a_hash_may_be_found)
+{
+	computed(1, 1, "a");
+	gap();
+	cached(3, 2, "b");
+	assert_unknown(2, "b");
+}
+
+Test(assembler_hashes, so_it_may_be_where_the_block_was_run_behind_the_loss)
+{
+	computed(1, 1, "a");
+	gap();
+	found_and_run_other(3, 9, "z", 10, HASH + 1);
+	computed(4, 2, "b");
+	cached(5, 3, "c");
+	assert_unknown(3, "c");
+}
+
+Test(assembler_hashes, a_loss_that_the_ring_tells_of_is_one)
+{
+	computed(1, 1, "a");
+	feed_lost(&channel, 2, 2, R3RING_CAUSE_QUEUE_FULL, 1);
+	cached(3, 2, "b");
+	assert_unknown(2, "b");
+}
+
+Test(assembler_hashes, a_loss_that_took_no_step_took_no_block)
+{
+	computed(1, 1, "a");
+	gap();
+	cached(2, 2, "b");
+	assert_found(2, "b", 1, 0);
+}
+
+Test(assembler_hashes, what_runs_under_new_weights_names_other_blocks_than_those_that_were_lost)
+{
+	channel.weight_version = 1;
+	found_and_run_other(1, 1, "a", 2, HASH + 1);
+	gap();
+	channel.weight_version = 2;
+	found_and_run_other(3, 3, "b", 5, HASH + 2);
+	channel.weight_version = 3;
+	computed(4, 7, "c");
+	cached(5, 8, "d");
+	assert_found(8, "d", 4, 0);
+}
+
+Test(assembler_hashes, new_weights_tell_nothing_of_an_engine_whose_hashes_stay)
+{
+	const uint64_t other = HASH + 1;
+	const struct r3ring_span one = keyed_span(9, R3RING_SPAN_COMPUTED, 0, 0, 2, 1);
+
+	channel.weight_version = 1;
+	feed_begin(&channel, 9, "z", 2, 0);
+	feed_whole_keys(&channel, 1, 2, &one, 1, &other, 1);
+	gap();
+	channel.weight_version = 2;
+	feed_whole_keys(&channel, 3, 2, &one, 1, &other, 1);
+	channel.weight_version = 3;
+	computed(4, 3, "c");
+	cached(5, 4, "d");
+	assert_unknown(4, "d");
+}
+
+Test(assembler_hashes, what_ran_before_a_reader_came_may_be_found)
+{
+	computed(7, 1, "a");
+	cached(8, 2, "b");
+	assert_unknown(2, "b");
+}
+
+Test(assembler_hashes, what_ran_in_a_generation_that_this_one_goes_on_from_may_be_found)
+{
+	channel.generation = 2;
+	channel.continues = 1;
+	channel.seq = 0;
+	feed_schema(&channel);
+	computed(1, 1, "a");
+	cached(2, 2, "b");
+	assert_unknown(2, "b");
+}
+
+Test(assembler_hashes, what_ran_in_a_generation_of_another_engine_is_not_found)
+{
+	computed(1, 1, "a");
+	gap();
+	found_and_run_other(3, 9, "z", 10, HASH + 1);
+	channel.generation = 2;
+	channel.seq = 0;
+	feed_schema(&channel);
+	computed(1, 2, "b");
+	cached(2, 3, "c");
+	assert_found(3, "c", 1, 0);
+}
+
+Test(assembler_hashes, a_block_whose_hash_was_never_told_may_be_found)
+{
+	const struct r3ring_assembler_options options = {.size = sizeof(options), .late_steps = 1};
+
+	close_channel();
+	open_with(&options);
+	drafted(1, 1);
+	computed(2, 2, "b");
+	computed(3, 3, "c");
+	cached(4, 4, "d");
+	assert_unknown(4, "d");
+}
+
+Test(assembler_hashes, a_copy_that_was_lost_may_be_found)
+{
+	computed(1, 1, "a");
+	feed_key_copy(&channel, HASH, HASH + 1);
+	gap();
+	cached(2, 2, "b");
+	assert_unknown(2, "b");
+}

@@ -71,12 +71,14 @@ Test(assembler_kv, behind_a_key_is_nothing_that_a_gap_may_have_replaced)
 	feed_computed(&channel, 1, 1, 0, 2, NULL, 0);
 	r3ring_assembler_gap(channel.assembler, channel.channel);
 	channel.weight_version = 1;
-	feed_computed(&channel, 3, 1, 1, 1, keys, 1);
+	feed_computed(&channel, 3, 9, 0, 1, NULL, 0);
+	channel.weight_version = 2;
+	feed_computed(&channel, 4, 1, 1, 1, keys, 1);
 	feed_begin(&channel, 2, "b", 3, 0);
-	feed_cached(&channel, 4, 2, 2, keys, 1);
+	feed_cached(&channel, 5, 2, 2, keys, 1);
 	got = feed_finish(&channel, 2, "b", 4);
 	assert_missing(got, 0, R3RING_MISSING_UNKNOWN_KEY);
-	assert_row(got, 1, 3, 0);
+	assert_row(got, 1, 4, 0);
 	r3ring_assembled_free(got);
 }
 

@@ -33,8 +33,12 @@ struct account {
 	struct sim *sim;
 	struct sim_channel *channel;
 	bool ready;
-	uint64_t weights; /* of the step */
-	uint64_t settled; /* its number */
+	uint64_t weights;        /* of the step */
+	uint64_t settled;        /* its number */
+	uint64_t last;           /* and, of this generation, or 0 */
+	bool unseen;             /* blocks may have been run that nobody saw, */
+	uint64_t unseen_weights; /* under these weights at the newest */
+	bool unsalted;           /* hashes were filled under several */
 	struct behind *behind;
 	uint32_t keys, room;
 };
@@ -121,6 +125,7 @@ static void keys_erase(struct account *account, const struct sim_step *step,
 
 		for (uint32_t token = 0; hash && token < SIM_BLOCK_TOKENS; token++)
 			behind_keep(found, token);
+		account->unsalted |= hash && fills_others(account, key, weights);
 		*found = (struct behind){
 			.key = key,
 			.weights = weights,
@@ -287,6 +292,8 @@ static void keys_set(struct account *account, const struct sim_step *step,
 		bool own = behind->owner == span->life && behind->position == first;
 
 		behind->filled = true;
+		account->unsalted |= account->sim->config.key_kind == R3RING_KEYS_BLOCK_HASH &&
+				     fills_others(account, behind->key, behind->weights);
 		behind_run(account, behind, step->told[account->channel->index], span->late);
 		behind->owner = span->life;
 		behind->position = first;
@@ -345,10 +352,14 @@ static void span_compute(struct account *account, const struct sim_step *step,
 
 /* What a cache finds of a token: nobody knows which of two passes, and what they have in common is
  * all that is known. */
-static const struct sim_row *row_found(const struct behind *behind, uint32_t token)
+static const struct sim_row *row_found(const struct account *account, const struct behind *behind,
+				       uint32_t token)
 {
 	const struct sim_row *row = behind->row[token];
 
+	if (account->sim->config.key_kind == R3RING_KEYS_BLOCK_HASH && account->unseen &&
+	    (account->unsalted || behind->weights <= account->unseen_weights))
+		return NULL;
 	for (uint32_t i = 0; row && i < behind->others; i++)
 		if (behind->other[i].token == token &&
 		    behind->other[i].row->pass.weights != row->pass.weights)
@@ -393,7 +404,7 @@ static void span_look_up(struct account *account, const struct sim_step *step,
 		if (behind && fills_others(account, behind->key, behind->weights))
 			behind = NULL;
 		row = behind && behind->seen_from <= step->told[account->channel->index]->at
-			      ? row_found(behind, position % tokens)
+			      ? row_found(account, behind, position % tokens)
 			      : NULL;
 		see(account, span, position,
 		    row      ? SIM_ROW
@@ -443,11 +454,28 @@ static void step_phase(struct account *account, const struct sim_step *step, boo
 	}
 }
 
+/* Whether the engine ran what its reader was not told of until now: steps are numbered one by one. */
+static bool ran_unseen(const struct account *account, const struct sim_step *step)
+{
+	const struct sim_told *told = step->told[account->channel->index];
+	bool late = false;
+
+	for (uint32_t i = 0; i < step->spans; i++)
+		late |= step->span[i].late;
+	return !account->ready || step->number != account->last + 1 ||
+	       (!account->last && told->continues) || !told->whole_map || (late && !told->late_map);
+}
+
 static void step_settle(struct account *account, const struct sim_step *step)
 {
 	const struct sim_told *told = step->told[account->channel->index];
 	bool nowhere = step->positions_late && !told->late_map;
 
+	if (ran_unseen(account, step)) {
+		account->unseen = true;
+		account->unseen_weights = step->weights;
+	}
+	account->last = step->number;
 	if (!account->ready)
 		return;
 	account->weights = step->weights;
@@ -498,6 +526,8 @@ static void hear_again(struct account *account, const struct sim_heard *heard)
 	case SIM_HEARD_GENERATION:
 		account->ready = false;
 		account->keys = 0;
+		account->last = 0;
+		account->unseen = account->unsalted = false;
 		forget_names(account, 0);
 		break;
 	case SIM_HEARD_FIRST:

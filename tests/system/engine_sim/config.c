@@ -129,8 +129,5 @@ void sim_config_make(struct sim_config *config, uint64_t seed)
 	config->in_flight = config->key_kind == R3RING_KEYS_BLOCK_HASH && one_in(&chance, 2);
 	/* A prefill engine and the one that decodes would contradict each other. */
 	config->apart = config->key_kind == R3RING_KEYS_BLOCK_HASH && !config->disaggregated &&
-			!config->gap && !config->unheard && !config->never_late &&
-			!config->engine_dies && !config->daemon_dies && !config->late_reader &&
-			!config->late_steps && !config->max_keys && !config->max_bytes &&
-			one_in(&chance, 2);
+			!config->max_keys && !config->max_bytes && one_in(&chance, 2);
 }

@@ -107,6 +107,7 @@ static void hear_step(struct sim *sim, struct sim_channel *channel,
 		.announced = true,
 		.at = channel->heard_count,
 		.generation = channel->heard_generation,
+		.continues = channel->continues_heard,
 		.spans = spans_of(step, record->u.step.spans, head->spans),
 	};
 	told->whole_map = is_whole(step, told->spans);
@@ -230,6 +231,7 @@ static void hear_place(struct sim_channel *channel, const struct r3ring_view *vi
 	if (view->type != R3RING_SCHEMA)
 		return;
 	channel->schema_heard = true;
+	channel->continues_heard = record->u.schema.head.continues;
 	channel->heard_epoch = (uint32_t)record->u.schema.head.weight_version;
 	if (view->seq == 1 && !(view->flags & R3RING_DESC_REPEATED))
 		note(channel, SIM_HEARD_FIRST);

@@ -250,6 +250,7 @@ struct sim_span {
 /* What a channel's reader was given of a step. */
 struct sim_told {
 	bool announced, whole_map, late_map, ended;
+	bool continues;       /* its generation, one before */
 	uint32_t at, late_at; /* among what the reader heard: the step, and behind its late map */
 	uint64_t generation;
 	uint32_t spans;            /* a bit each that was said, and */
@@ -336,7 +337,8 @@ struct sim_channel {
 	uint32_t heard_count, heard_room;
 	uint64_t heard_generation;
 	uint32_t heard_epoch;
-	bool schema_heard; /* of this generation */
+	bool schema_heard;    /* of this generation, */
+	bool continues_heard; /* that it goes on from another */
 	uint64_t keyframe_seq;
 	uint32_t keyframe_left, keyframe;
 };
