@@ -92,6 +92,7 @@ void export_close(struct exporter *exporter)
 	r3ring_assembler_destroy(exporter->assembler);
 	free(exporter->plan.layer);
 	free(exporter->known.layer);
+	export_stages_free(&exporter->stages);
 	free(exporter->fate);
 	free(exporter);
 }
@@ -320,8 +321,9 @@ static int feed_record(struct exporter *exporter, uint32_t channel, const struct
 	if (rc)
 		return place_error(err, rc, item, "no memory");
 	if (view->type == R3RING_SCHEMA && !exporter->begun && !is_draft(item->name) &&
-	    export_layers_add(&exporter->known, record.u.schema.layers,
-			      record.u.schema.head.layers))
+	    (export_layers_add(&exporter->known, record.u.schema.layers,
+			       record.u.schema.head.layers) ||
+	     export_stages_note(&exporter->stages, &record)))
 		return r3ring_error_set(err, -ENOMEM, "no memory");
 	return 0;
 }

@@ -213,8 +213,8 @@ int export_open(struct exporter **exporter, const struct export_options *options
  * Takes the archive's next entry, and writes the requests that it completes.
  *
  * Returns 0, -ENODATA (something is missing that was
- * not to be filled), -ERANGE (an id, or a layer, that the output has no room for), -EPROTO
- * (another model), -EBADMSG (a record that does not decode), -EFBIG (beyond what the format
+ * not to be filled, or a stage of which nobody knows the layers), -ERANGE (an id, or a layer,
+ * that the output has no room for), -EPROTO (another model), -EBADMSG (a record that does not decode), -EFBIG (beyond what the format
  * can hold), -ENOSPC, -EIO, -ENOMEM. After an error only close may be called.
  */
 int export_feed(struct exporter *exporter, const struct archive_item *item,

@@ -10,6 +10,7 @@
 #include "archive/export/join.h"
 #include "archive/export/plan.h"
 #include "archive/export/rows.h"
+#include "archive/export/stages.h"
 
 struct exporter {
 	struct export_options options;
@@ -17,6 +18,7 @@ struct exporter {
 	struct export_writer *writer;
 	struct r3ring_assembler *assembler;
 	struct export_known_layers known;
+	struct export_stages stages; /* that told of them */
 	struct export_plan plan;
 	struct export_reader reader;
 	struct export_sessions *sessions; /* NULL: turns are not joined */

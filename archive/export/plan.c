@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "archive/export/ids.h"
 #include "archive/export/plan.h"
 #include "consumer/layers.h"
+
+#define STAGES_TEXT 96
+#define LAYERS_TEXT 32
 
 /* ---- layers that are known ---------------------------------------------- */
 
@@ -185,6 +189,61 @@ uint32_t export_plan_mtp_layers(const struct export_plan *plan)
 	for (uint32_t i = 0; i < plan->layers; i++)
 		count += plan->layer[i].kind == R3RING_LAYER_MTP;
 	return count;
+}
+
+/* ---- layers that nobody knows -------------------------------------------- */
+
+static bool within_stages(const struct export_plan *plan, const struct export_stages *stages)
+{
+	const struct export_options *options = plan->options;
+
+	return plan->all != EXPORT_LAYERS_ALL && options->layer_end &&
+	       export_stages_cover(stages, options->layer_first, options->layer_end) &&
+	       (!options->mtp || export_stages_end(stages));
+}
+
+/* The layers from the first that is in the plan to the last, where all between are known. */
+static void layers_text(char text[LAYERS_TEXT], const struct export_plan *plan,
+			const struct export_stages *stages)
+{
+	int32_t first = INT32_MAX, last = -1;
+
+	for (uint32_t i = 0; i < plan->layers; i++) {
+		const struct r3ring_layer_entry *layer = &plan->layer[i];
+
+		if (layer->kind == R3RING_LAYER_MTP || !layer->bound)
+			continue;
+		first = layer->layer_id < first ? layer->layer_id : first;
+		last = layer->layer_id > last ? layer->layer_id : last;
+	}
+	if (last >= 0 && export_stages_cover(stages, first, last + 1))
+		snprintf(text, LAYERS_TEXT, "%d:%d", first, last + 1);
+	else
+		snprintf(text, LAYERS_TEXT, "A:B");
+}
+
+int export_plan_check_stages(const struct export_plan *plan, const struct export_stages *stages,
+			     struct r3ring_error *err)
+{
+	char missing[STAGES_TEXT], layers[LAYERS_TEXT];
+
+	if (export_stages_whole(stages) || within_stages(plan, stages))
+		return 0;
+	export_stages_missing(stages, missing, sizeof(missing));
+	layers_text(layers, plan, stages);
+	return r3ring_error_set(
+		err, -ENODATA,
+		"pipeline stage %s (counted from 0) was not recorded, and which layers it has is "
+		"not "
+		"known: %s; nothing is written. Record all ranks of the engine, or take the layers "
+		"that are here: %s--layers %s",
+		missing,
+		plan->all == EXPORT_LAYERS_ALL ? "they would be padded as if they did not route"
+					       : "they would be left out",
+		plan->format->layers == EXPORT_LAYERS_ALL || plan->format->whole
+			? "--format safetensors with "
+			: "",
+		layers);
 }
 
 /* ---- the plan ----------------------------------------------------------- */

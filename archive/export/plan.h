@@ -4,6 +4,7 @@
 #define ARCHIVE_EXPORT_PLAN_H
 
 #include "archive/export/format.h"
+#include "archive/export/stages.h"
 
 /* Layers that channels have told of, by kind and model layer number. */
 struct export_known_layers {
@@ -25,6 +26,14 @@ int export_options_check(const struct export_options *options, const struct expo
  */
 int export_plan_make(struct export_plan *plan, const struct export_known_layers *known,
 		     const struct r3ring_assembled_info *info, struct r3ring_error *err);
+
+/*
+ * Of a stage that was not recorded nobody knows the layers: they would be lacking, or be padded as
+ * ones that do not route.
+ * Returns 0 where none of them can be in the output, or -ENODATA.
+ */
+int export_plan_check_stages(const struct export_plan *plan, const struct export_stages *stages,
+			     struct r3ring_error *err);
 
 /* How many of its layers are of multi-token prediction. */
 uint32_t export_plan_mtp_layers(const struct export_plan *plan);

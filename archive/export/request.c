@@ -19,6 +19,8 @@ static int begin(struct exporter *exporter, const struct r3ring_assembled_info *
 	exporter->plan.options = &exporter->options;
 	exporter->plan.summary = &exporter->summary;
 	rc = export_plan_make(&exporter->plan, &exporter->known, info, err);
+	if (!rc)
+		rc = export_plan_check_stages(&exporter->plan, &exporter->stages, err);
 	if (rc)
 		return rc;
 	if (export_reader_open(&exporter->reader, &exporter->plan))
