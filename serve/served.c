@@ -7,6 +7,7 @@
 #include <sys/random.h>
 
 #include "channel/clock.h"
+#include "serve/book_maps.h"
 #include "serve/served.h"
 
 #define EXPIRE_NS 50000000ull
@@ -26,9 +27,7 @@ struct served {
 	void *context;
 	/* The follower's thread's own: */
 	uint64_t expired_ns; /* when it last looked for reservations that outlived their time */
-	uint64_t epoch;      /* of the newest map that it gave the book */
-	uint64_t step_epoch; /* of the newest one that a step ran with */
-	bool map_due;        /* such a step, or a map, came since it looked for what to give */
+	struct book_maps maps;
 	uint64_t opened_ns;
 	struct ending *endings; /* requests of which an end was told while others of the id ran */
 	struct latency latency; /* read by others */
@@ -57,15 +56,6 @@ enum served_state served_state(const struct served *served)
 }
 
 /* ---- the book ------------------------------------------------------------- */
-
-/* NULL where none is known at all. */
-static struct r3ring_eplb_map *newest_map(const struct engine_model *model, uint64_t epoch)
-{
-	struct r3ring_eplb_map *map = NULL;
-
-	r3ring_load_map_in_force(model->load, R3RING_LOAD_MERGED, epoch, &map);
-	return map;
-}
 
 static int check_known(const struct served *served, uint32_t gpus, struct r3ring_error *err)
 {
@@ -140,7 +130,7 @@ static int make_promised(const struct served *served, struct engine_model *model
 			 const struct r3ring_load_info *info, struct r3ring_error *err)
 {
 	struct promised *promised = calloc(1, sizeof(*promised));
-	struct r3ring_eplb_map *map = newest_map(model, info->epoch);
+	struct r3ring_eplb_map *map = book_maps_newest(model, info->epoch);
 	int r = promised ? make_book(served, info, map, promised, err) : -ENOMEM;
 
 	r3ring_eplb_map_free(map);
@@ -302,78 +292,32 @@ static void tell_book(struct served *served, const struct r3ring_requests *names
 	engine_model_put(model);
 }
 
-/* A map may be told in several records, and comes into force with a step of whichever rank. */
-static void note_map(struct served *served, const struct r3ring_record *record)
-{
-	if (record->type == R3RING_EPLB)
-		served->map_due = true;
-	if (record->type != R3RING_STEP || record->u.step.head.eplb_epoch <= served->step_epoch)
-		return;
-	served->step_epoch = record->u.step.head.eplb_epoch;
-	served->map_due = true;
-}
-
-/* A map of other GPUs is not the book's to take: nothing more is promised while it is in force. */
-static void take_map(struct served *served, struct promised *promised,
-		     const struct r3ring_eplb_map *map)
-{
-	if (map->epoch < served->epoch)
-		return;
-	if (r3ring_book_map(promised->book, map, NULL) == 0)
-		served->epoch = map->epoch;
-	pthread_mutex_lock(&served->lock);
-	promised->other = map->gpus == promised->gpus ? 0 : map->gpus;
-	pthread_mutex_unlock(&served->lock);
-}
-
-/* Of what is due, until there is a book to take it. */
+/* Of what is due, until there is a book to take it. Nothing more is promised while the map in force
+ * is of other GPUs than the book's. */
 static void give_map(struct served *served)
 {
 	struct engine_model *model = follower_model(served->follower);
 	struct promised *promised = made(served, model);
-	struct r3ring_eplb_map *map = promised ? newest_map(model, served->step_epoch) : NULL;
+	uint32_t gpus = promised ? book_maps_give(&served->maps, model, promised->book) : 0;
 
-	if (promised)
-		served->map_due = false;
-	if (map)
-		take_map(served, promised, map);
-	r3ring_eplb_map_free(map);
+	if (gpus) {
+		pthread_mutex_lock(&served->lock);
+		promised->other = gpus == promised->gpus ? 0 : gpus;
+		pthread_mutex_unlock(&served->lock);
+	}
 	engine_model_put(model);
 }
 
-/* Of ranks that have not ended; false where none ran a step. */
-static bool find_step_epoch(const struct engine_model *model, uint64_t *epoch)
-{
-	struct r3ring_load_snapshot *snapshot;
-	bool found;
-
-	if (r3ring_load_snapshot_create(&snapshot))
-		return false;
-	found = r3ring_load_read(model->load, R3RING_LOAD_MERGED, R3RING_LOAD_STEPS,
-				 R3RING_LOAD_ANY_EPOCH, snapshot) == 0;
-	if (found)
-		*epoch = r3ring_load_snapshot_info(snapshot)->epoch;
-	r3ring_load_snapshot_free(snapshot);
-	return found;
-}
-
-/* A rank that has ended takes its map along, where all others are behind it. */
 static void note_ends(void *context)
 {
 	struct served *served = context;
 	struct engine_model *model = follower_model(served->follower);
-	struct r3ring_book *book = served_made_book(served, model);
-	uint64_t epoch;
+	const struct promised *promised = made(served, model);
 
-	if (find_step_epoch(model, &epoch) && epoch < served->step_epoch) {
-		served->step_epoch = epoch;
-		served->epoch = 0;
-		served->map_due = true;
-		if (book)
-			r3ring_book_forget_epoch(book);
-	}
+	book_maps_ended(&served->maps, model, promised ? promised->book : NULL,
+			promised ? promised->gpus : 0);
 	engine_model_put(model);
-	if (served->map_due)
+	if (served->maps.due)
 		give_map(served);
 }
 
@@ -393,11 +337,8 @@ static void begin_anew(void *context)
 	struct engine_model *model = follower_model(served->follower);
 	struct r3ring_book *book = served_made_book(served, model);
 
-	if (book)
-		r3ring_book_forget_epoch(book);
+	book_maps_begin_anew(&served->maps, book);
 	engine_model_put(model);
-	served->epoch = 0;
-	served->step_epoch = 0;
 }
 
 /* What was reserved goes with the model that it was foretold by, and is held by nobody. */
@@ -414,8 +355,7 @@ static void note_change(void *context, const struct engine_model *former,
 	change.freed = stats.reservations;
 	memcpy(change.former, former->name, sizeof(change.former));
 	memcpy(change.now, now->name, sizeof(change.now));
-	served->epoch = 0;
-	served->step_epoch = 0;
+	book_maps_begin_anew(&served->maps, NULL);
 	pthread_mutex_lock(&served->lock);
 	served->change = change;
 	pthread_mutex_unlock(&served->lock);
@@ -432,8 +372,8 @@ static void take_record(void *context, const struct r3ring_requests *names,
 	tell_book(served, names, record);
 	if (record->type == R3RING_STEP_END)
 		note_latency(served, record->u.step_end.head.publish_ns);
-	note_map(served, record);
-	if (served->map_due && (record->type == R3RING_STEP || record->type == R3RING_EPLB))
+	book_maps_note(&served->maps, record);
+	if (served->maps.due && (record->type == R3RING_STEP || record->type == R3RING_EPLB))
 		give_map(served);
 }
 

@@ -279,6 +279,21 @@ Test(serve_epochs, a_rank_that_has_ended_takes_its_map_along)
 	expect_score(2, false, false);
 }
 
+Test(serve_epochs, where_only_ranks_without_a_map_are_left_experts_lie_in_order)
+{
+	engine_step(&stage.tool.engine, 0, ROWS_0);
+	announce(&second, 1, BY_PARITY);
+	engine_step(&second, 0, ROWS_1);
+	serve_stage_serve((const char *[]){"--capacity", "100", NULL});
+	cr_assert(becomes("/v1/load", is_of_two, NULL));
+	cr_assert(becomes("/v1/channels", is_in_state, "live"));
+	expect_reserved(201, 1, false, true);
+	engine_close(&second);
+	for (int tries = 0; scored_by() != 0; tries++)
+		cr_assert_lt(tries, 6000);
+	expect_score(0, true, false);
+}
+
 static bool says(const char *text)
 {
 	struct http_reply reply = ask("POST", "/v1/reservations", "{\"key\": \"two\"}");
