@@ -71,11 +71,11 @@ void key_erase(struct key_store *store, const struct key_name *name, uint64_t we
 void key_load(struct key_store *store, const struct key_name *name, uint64_t weight_version);
 /* The key is filled under the weights: what others left behind a hash goes. */
 void key_fill(struct key_store *store, struct key *key, uint64_t weight_version);
-/* Whether what is behind it is all that a cache may find for it, under these weights. */
-static inline bool key_is_of(const struct key *key, uint64_t weight_version)
+/* Whether what is behind it is all that a cache may find for it: whatever weights a step has that finds
+ * it, the block is of those that it ran under. */
+static inline bool key_is_known(const struct key *key)
 {
-	return key->name.kind != R3RING_KEYS_BLOCK_HASH ||
-	       (!key->several && !key->doubtful && key->weight_version == weight_version);
+	return key->name.kind != R3RING_KEYS_BLOCK_HASH || (!key->several && !key->doubtful);
 }
 /* Blocks may have been run that nobody saw, of any hash that there is under these weights, and those
  * before. */

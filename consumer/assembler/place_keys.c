@@ -125,8 +125,7 @@ struct key *placing_cached_key(const struct placing *placing, uint32_t i)
 		return NULL;
 	name = name_of(placing, index);
 	key = key_find(&placing->channel->keys, &name);
-	return key && key_is_of(key, placing->step->head.weight_version) &&
-			       key_store_saw(&placing->channel->keys, key) &&
+	return key && key_is_known(key) && key_store_saw(&placing->channel->keys, key) &&
 			       key_seen(key, placing->step->seq)
 		       ? key
 		       : NULL;
@@ -159,10 +158,9 @@ void keys_copy(struct channel *channel, const struct r3ring_record *record, uint
 		from = key_find(&channel->keys, &name);
 		if (!to || to == from)
 			continue;
-		key_fill(&channel->keys, to, weight_version);
-		if (from &&
-		    !(key_is_of(from, weight_version) && key_store_saw(&channel->keys, from)))
+		if (from && !(key_is_known(from) && key_store_saw(&channel->keys, from)))
 			from = NULL;
+		key_fill(&channel->keys, to, from ? from->weight_version : weight_version);
 		to->owner = 0;
 		to->named = true;
 		if (!from && name.kind == R3RING_KEYS_BLOCK_HASH)

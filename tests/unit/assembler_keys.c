@@ -217,9 +217,11 @@ Test(assembler_keys, hashes_outlive_a_gap_that_took_no_step)
 	r3ring_assembled_free(got);
 }
 
-Test(assembler_keys, hashes_of_other_weights_are_unknown)
+Test(assembler_keys, a_hash_that_ran_under_older_weights_is_found_with_those)
 {
 	const uint64_t keys[] = {100};
+	uint64_t weights[3] = {0};
+	const struct r3ring_assembled_rows rows = {.weight_version = weights};
 	struct r3ring_assembled *got;
 
 	channel.key_kind = R3RING_KEYS_BLOCK_HASH;
@@ -230,7 +232,10 @@ Test(assembler_keys, hashes_of_other_weights_are_unknown)
 	feed_begin(&channel, 2, "b", 3, 0);
 	feed_cached(&channel, 2, 2, 2, keys, 1);
 	got = feed_finish(&channel, 2, "b", 4);
-	assert_missing(got, 0, R3RING_MISSING_UNKNOWN_KEY);
+	assert_row(got, 0, 1, 0);
+	cr_assert_eq(r3ring_assembled_read(got, 0, 3, 0, 1, &rows), 0);
+	cr_assert_eq(weights[0], 1);
+	cr_assert_eq(weights[2], 2);
 	r3ring_assembled_free(got);
 }
 

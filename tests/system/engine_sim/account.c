@@ -67,6 +67,21 @@ static struct behind *behind_find(struct account *account, uint64_t key, uint64_
 	return NULL;
 }
 
+/* What a cache finds under the key, whatever the weights of the step are: NULL where it may be of several. */
+static const struct behind *behind_only(struct account *account, uint64_t key)
+{
+	const struct behind *only = NULL;
+
+	for (uint32_t i = 0; i < account->keys; i++) {
+		if (account->behind[i].key != key)
+			continue;
+		if (only)
+			return NULL;
+		only = &account->behind[i];
+	}
+	return only;
+}
+
 static struct behind *behind_make(struct account *account, uint64_t key, uint64_t weights)
 {
 	struct behind *found = behind_find(account, key, weights);
@@ -399,10 +414,7 @@ static void span_look_up(struct account *account, const struct sim_step *step,
 		const struct sim_row *row;
 
 		if (cached && key < span->told.keys)
-			behind = behind_find(account, step->key[span->first_key + key],
-					     weights_of_key(account, step));
-		if (behind && fills_others(account, behind->key, behind->weights))
-			behind = NULL;
+			behind = behind_only(account, step->key[span->first_key + key]);
 		row = behind && behind->seen_from <= step->told[account->channel->index]->at
 			      ? row_found(account, behind, position % tokens)
 			      : NULL;

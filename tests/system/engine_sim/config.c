@@ -121,8 +121,7 @@ void sim_config_make(struct sim_config *config, uint64_t seed)
 	config->prompt_once = one_in(&chance, 2);
 	config->salted = one_in(&chance, 2);
 	/* A key that was forgotten for want of room tells no more which weights ran it. */
-	if (config->key_kind == R3RING_KEYS_BLOCK_HASH && !config->salted && !config->max_keys &&
-	    !config->max_bytes)
+	if (config->key_kind == R3RING_KEYS_BLOCK_HASH && !config->max_keys && !config->max_bytes)
 		config->keep_cache = one_in(&chance, 2);
 	config->device_rows = config->key_kind == R3RING_KEYS_NONE &&
 			      sim_config_is_lossless(config) && one_in(&chance, 2);

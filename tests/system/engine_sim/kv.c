@@ -122,11 +122,16 @@ void sim_cache_flush(struct sim_engine *engine)
 uint64_t sim_block_key(const struct sim *sim, const struct sim_life *life, uint32_t block)
 {
 	const uint32_t tokens = sim->config.block_tokens;
-	uint64_t hash = life->request->history[(block + 1) * tokens - 1];
+	const uint64_t hash = life->request->history[(block + 1) * tokens - 1];
+	struct sim_block *found = &life->engine->block[life->block[block]];
 
 	if (sim->config.key_kind == R3RING_KEYS_SLOT)
 		return life->block[block];
-	return sim->config.salted ? sim_mix(hash, life->engine->flushes) : hash;
+	if (!sim->config.salted)
+		return hash;
+	if (!found->content)
+		found->salt = life->engine->weights;
+	return sim_mix(hash, found->salt);
 }
 
 bool sim_block_copy(struct sim *sim, struct sim_engine *engine, struct r3ring_key_pair *pair)

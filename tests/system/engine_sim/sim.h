@@ -76,7 +76,7 @@ struct sim_config {
 	uint32_t key_kind, block_tokens, blocks, batch, chunk;
 	uint32_t requests, drafts, lag;
 	bool keep_cache; /* over new weights */
-	bool salted;     /* hashes that are told are others after each flush of the cache */
+	bool salted;     /* hashes that are told are others under new weights */
 	bool in_place;   /* new weights run all tokens again, in the same attempt */
 	bool in_flight;  /* hashes: or fill the rest of a block that was begun under others */
 	bool apart;      /* hashes: whoever runs a block comes to other routes */
@@ -221,6 +221,7 @@ void sim_enqueue(struct sim *sim, struct sim_engine *engine, struct sim_request 
 struct sim_block {
 	uint32_t refs;
 	uint64_t content; /* history at its end, 0: not to be found */
+	uint64_t salt;    /* of its hash: the weights when it was told */
 	uint64_t used;
 	const struct sim_row *row[SIM_BLOCK_TOKENS]; /* NULL: loaded from elsewhere */
 };
