@@ -134,9 +134,16 @@ void export_print_mixed(const struct export_summary *summary)
 		" that were joined of requests of one id which several engines "
 		"ran on their own (--instance takes those of one engine):\n",
 		summary->mixed);
-	for (uint32_t i = 0; i < told->told; i++)
-		fprintf(stderr, "    '%s', which %s and %s each ran\n", told->request[i].id,
-			told->request[i].by[0], told->request[i].by[1]);
+	for (uint32_t i = 0; i < told->told; i++) {
+		const char *one = told->request[i].by[0], *other = told->request[i].by[1];
+
+		if (strcmp(one, other) == 0)
+			fprintf(stderr, "    '%s', of which %s ran two at a time\n",
+				told->request[i].id, one);
+		else
+			fprintf(stderr, "    '%s', which %s and %s each ran\n", told->request[i].id,
+				one, other);
+	}
 	if (summary->mixed > told->told)
 		fprintf(stderr, "    and %" PRIu64 " more\n", summary->mixed - told->told);
 }

@@ -254,6 +254,8 @@ bool part_ended_for_good(const struct part *part);
 /* Whether what the channel begins is another request of the same text id after all. */
 bool request_is_another(const struct request *request, const struct channel *channel,
 			const struct item *item);
+/* Whether the channel told of an end of the request that was no preemption. */
+bool request_ended_on(const struct request *request, const struct channel *channel);
 /* Notes who runs another request of the id in the place of the channel, which runs this one. */
 void request_note_twins(const struct r3ring_assembler *assembler, struct request *request,
 			const struct channel *channel);

@@ -109,6 +109,13 @@ bool request_is_another(const struct request *request, const struct channel *cha
 	return head->attempt <= newest_of(part) && !is_said_again(part, channel, item);
 }
 
+bool request_ended_on(const struct request *request, const struct channel *channel)
+{
+	const struct part *part = part_on(request, channel);
+
+	return part && part_ended_for_good(part);
+}
+
 /* Whether the channel may run the attempt as another part of the request. */
 static bool part_may_join(const struct r3ring_assembler *assembler, const struct part *part,
 			  const struct channel *channel, uint16_t attempt)
@@ -152,7 +159,7 @@ struct request *request_to_join(const struct r3ring_assembler *assembler,
 
 static void note_twin(struct request *request, uint32_t channel, uint32_t other)
 {
-	if (request->has_twin)
+	if (request->has_twin || request->has_sibling)
 		return;
 	request->has_twin = true;
 	request->twin[0] = channel;

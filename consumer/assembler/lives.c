@@ -276,13 +276,19 @@ static struct request *request_of(struct r3ring_assembler *assembler, const stru
 				  const struct item *item)
 {
 	struct request *request = request_to_join(assembler, channel, &item->record);
+	bool sibling = false;
 
 	if (request && request_is_another(request, channel, item)) {
+		sibling = !request_ended_on(request, channel);
 		request_let_go(assembler, request, 0);
 		request = NULL;
 	}
 	if (!request)
 		request = request_new(assembler, &item->record);
+	if (request && sibling) {
+		request->has_sibling = true;
+		request->twin[0] = request->twin[1] = channel->index;
+	}
 	if (request)
 		request_note_twins(assembler, request, channel);
 	return request;

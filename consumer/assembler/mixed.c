@@ -81,10 +81,17 @@ void strangers_note(struct r3ring_assembled *assembled, uint32_t channel, uint32
 	assembled->mixed_by[1] = other;
 }
 
+/* Whether more came of it than what it began with: what, may be its sibling's. */
+static bool went_on(const struct request *request)
+{
+	return request->part && (request->part->next || request->part->attempts > 1);
+}
+
 bool strangers_in(const struct r3ring_assembler *assembler, const struct request *request,
 		  uint32_t by[2])
 {
-	if (request->has_twin && request->part && request->part->next) {
+	if ((request->has_twin && request->part && request->part->next) ||
+	    (request->has_sibling && went_on(request))) {
 		by[0] = request->twin[0];
 		by[1] = request->twin[1];
 		return true;

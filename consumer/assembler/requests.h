@@ -73,14 +73,15 @@ struct request {
 	struct part *part;
 	bool aborted;
 	bool cut;         /* it had positions beyond `max_tokens` */
+	bool has_sibling; /* when it began another of the id had not ended on its channel, twin[0] */
 	bool has_twin;    /* another request of the id was run on the second of these channels, */
-	uint32_t twin[2]; /* while this one was on the first: both say to be the same rank */
-	void *seen;       /* the onlooker's */
-	uint64_t begun;   /* by the assembler's clock, when it was first heard of */
-	struct memory *memory;       /* of the assembler: */
-	uint64_t bytes;              /* what the request takes of it, its rows aside */
-	bool sorted;                 /* see room.c */
-	uint64_t touched;            /* and when something else was said of the request */
+	uint32_t twin[2];      /* while this one was on the first: both say to be the same rank */
+	void *seen;            /* the onlooker's */
+	uint64_t begun;        /* by the assembler's clock, when it was first heard of */
+	struct memory *memory; /* of the assembler: */
+	uint64_t bytes;        /* what the request takes of it, its rows aside */
+	bool sorted;           /* see room.c */
+	uint64_t touched;      /* and when something else was said of the request */
 	struct request *prev, *next; /* of all that there are */
 	struct request *same;        /* another one of the same id */
 	UT_hash_handle hh;           /* by id: the first of those that have it */

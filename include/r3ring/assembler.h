@@ -37,6 +37,10 @@
  * have a part of each request; but data-parallel ranks may each run other attempts of one, unless it
  * had ended for good. Whether two ran the same ids says nothing: two runs of one text may.
  *
+ * Where a channel begins one before another of the id has ended, the former is given out unfinished,
+ * and no later attempt, or other stage, is known to be the one's or the other's: R3RING_ASSEMBLED_MIXED,
+ * with that channel twice.
+ *
  * What was joined of requests that channels ran on their own is flagged R3RING_ASSEMBLED_MIXED,
  * with two of the channels, and is nobody's. By `min_ends`: where the first attempt that both know has a
  * prompt that differs in length by more than a token, where both returned more than one token in
@@ -256,7 +260,9 @@ struct r3ring_assembled_info {
 	uint32_t conflicts;                            /* cells of cause conflict */
 	uint32_t conflicts_told;
 	struct r3ring_conflict conflict[R3RING_CONFLICTS_TOLD]; /* [conflicts_told], the first */
-	const char *mixed_by[2]; /* R3RING_ASSEMBLED_MIXED: names of two channels that each ran one;
+	const char
+		*mixed_by[2]; /* R3RING_ASSEMBLED_MIXED: names of two channels that each ran one, or
+				  * twice that of one that ran both at a time;
 				  * valid as long as the assembler */
 };
 
