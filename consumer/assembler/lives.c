@@ -383,6 +383,8 @@ void request_end(struct r3ring_assembler *assembler, struct channel *channel,
 	if (attempt) {
 		attempt->accepted = head->accepted_tokens;
 		attempt->ended = true;
+		attempt->given_up = head->reason != R3RING_END_PREEMPTED &&
+				    head->accepted_tokens == R3RING_UNKNOWN_U32;
 	}
 	if (head->reason == R3RING_END_UNKNOWN)
 		part_lose_sight(part, channel);

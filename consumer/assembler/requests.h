@@ -43,7 +43,8 @@ struct attempt {
 	uint32_t recomputed;
 	struct contradiction *contradiction; /* [contradictions] in the order of their coming */
 	uint32_t contradictions;
-	bool ended;         /* its end was told */
+	bool ended;         /* its end was told, */
+	bool given_up;      /* but not by its engine, nor how much was kept */
 	bool torn;          /* records of its time were lost, the last time behind */
 	uint64_t torn_step; /* this step, of */
 	uint64_t torn_era;  /* this one of its channel's */

@@ -137,7 +137,7 @@ static bool engine_lost_end(const struct r3ring_assembled *assembled, const stru
 	for (const struct part *mate = assembled->request->part; mate; mate = mate->next) {
 		const struct attempt *attempt = part_find_attempt(mate, number);
 
-		if (attempt && are_mates(assembled, part, mate) &&
+		if (attempt && are_mates(assembled, part, mate) && !attempt->given_up &&
 		    (attempt->ended || (was_heard_out(mate, attempt) && !attempt_is_open(attempt))))
 			return false;
 	}

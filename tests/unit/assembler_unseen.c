@@ -515,3 +515,27 @@ Test(assembler_unseen, an_attempt_that_nobody_saw_may_have_run_the_latest_pass)
 	assert_row(got, 3, 9, 0);
 	r3ring_assembled_free(got);
 }
+
+/*
+ * Stages that are read one after the other: what the first ran of attempt 0 came out in another
+ * request, since its daemon had given that up. How much of it was kept nobody told.
+ */
+Test(assembler_unseen, a_later_attempt_does_not_stand_in_for_one_that_was_given_up)
+{
+	struct r3ring_assembled *got;
+
+	first.rank.pp = (struct r3ring_coordinate){0, 2};
+	second.rank.pp = (struct r3ring_coordinate){1, 2};
+	second.first_layer = FEED_LAYERS;
+	feed_schema(&first);
+	feed_schema(&second);
+	begin(&first, 1, 4);
+	run(&first, 1, 1, 0, 6);
+	feed_end(&first, 2, R3RING_END_FINISHED, 1, 7);
+	begin(&second, 0, 4);
+	run(&second, 1, 0, 0, 5);
+	feed_end(&second, 1, R3RING_END_ABORTED, 0, R3RING_UNKNOWN_U32);
+	got = take(&first, "a");
+	assert_all_missing(got, 4, 6);
+	r3ring_assembled_free(got);
+}
