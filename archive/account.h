@@ -12,6 +12,7 @@
 #include <r3ring/error.h>
 #include <r3ring/record.h>
 
+#include "archive/again.h"
 #include "archive/losses.h"
 #include "archive/reader.h"
 
@@ -48,7 +49,8 @@ struct account {
 	uint64_t counted_step; /* or counted by its loss */
 	uint32_t repeats;      /* records of a keyframe that are still to come */
 	struct account_totals totals;
-	struct archive_losses losses; /* taken apart from the rest */
+	struct archive_losses losses; /* taken apart from the rest, */
+	struct archive_again again;   /* as this is */
 };
 
 /* Zeroed, with the layers kept, it is a new account. */

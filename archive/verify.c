@@ -105,6 +105,8 @@ static int take_channels_entry(struct verifying *v, const struct archive_item *i
 	v->verified->generations += is_new_generation(account, item);
 	archive_count(v->verified, item, decoded);
 	archive_losses_take(&account->losses, item, decoded, true);
+	if (decoded)
+		archive_again_take(&account->again, item, decoded, &v->verified->again);
 	code = account_take(account, item, decoded, &why);
 	if (code < 0)
 		return r3ring_error_set(v->err, code, "%s", why.text);

@@ -12,6 +12,7 @@
 #include <r3ring/error.h>
 #include <r3ring/record.h>
 
+#include "archive/again.h"
 #include "archive/reader.h"
 #include "archive/unread.h"
 #include "consumer/channel_losses.h"
@@ -32,6 +33,7 @@ struct archive_verified {
 	uint64_t rows;       /* tokens of the steps announced */
 	uint64_t layer_rows; /* tokens x layers that are there */
 	uint64_t requests_begun, requests_ended;
+	struct archive_told_again again;          /* of all these */
 	struct lost_account lost;                 /* by the channels themselves */
 	uint64_t gaps[ARCHIVE_GAP_CAUSES];        /* by cause */
 	uint64_t gap_records[ARCHIVE_GAP_CAUSES]; /* of known number */

@@ -83,6 +83,11 @@ static void print_content(FILE *out, const struct archive_verified *v)
 		" dropped; %" PRIu64 " rows, %" PRIu64 " rows x layers\n",
 		v->requests_begun, v->requests_ended, v->steps, v->steps_complete, v->steps_partial,
 		v->steps_dropped, v->rows, v->layer_rows);
+	if (v->again.steps || v->again.attempts)
+		fprintf(out,
+			"  of these told again by a generation that went on: %" PRIu64
+			" steps (%" PRIu64 " rows), %" PRIu64 " attempts\n",
+			v->again.steps, v->again.rows, v->again.attempts);
 }
 
 static void print_losses(FILE *out, const struct archive_verified *v)
@@ -182,7 +187,8 @@ json_t *verify_json(const char *dir, const struct archive_verified *v, json_t *p
 {
 	return json_pack(
 		"{s:o, s:b, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-		"s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+		"s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+		"s:o}",
 		"archive", json_text(dir, strlen(dir)), "true", v->problems == 0, "problems",
 		json_u64(v->problems), "told", problems, "uuid", json_hex(v->uuid, 16),
 		"being_written", v->being_written, "first_segment", json_u64(v->first_segment),
@@ -193,8 +199,11 @@ json_t *verify_json(const char *dir, const struct archive_verified *v, json_t *p
 		json_u64(v->generations), "records", records_json(v), "skipped",
 		json_u64(v->skipped), "layers_kept", kept_json(&v->kept), "steps", steps_json(v),
 		"rows", json_u64(v->rows), "layer_rows", json_u64(v->layer_rows), "requests_begun",
-		json_u64(v->requests_begun), "requests_ended", json_u64(v->requests_ended), "lost",
-		json_lost(v->lost.steps, v->lost.rows, "none"), "lost_by_totals_only",
+		json_u64(v->requests_begun), "requests_ended", json_u64(v->requests_ended),
+		"told_again",
+		json_pack("{s:o, s:o, s:o}", "steps", json_u64(v->again.steps), "rows",
+			  json_u64(v->again.rows), "attempts", json_u64(v->again.attempts)),
+		"lost", json_lost(v->lost.steps, v->lost.rows, "none"), "lost_by_totals_only",
 		lost_text_unheard_json(&v->lost), "lost_gaps_unproved", json_u64(v->lost.unproved),
 		"lost_ends_unfollowed", json_u64(v->lost.unfollowed), "gaps", gaps_json(v),
 		"gaps_unsized", json_u64(v->gaps_unsized), "unread",

@@ -27,6 +27,18 @@ static bool is_recomputed(const struct r3ring_assembler *assembler, const struct
 	       !(row_is_no_pass(kept) && kept->cause == R3RING_MISSING_SPANS);
 }
 
+/* The step that was open when a daemon ended is told from its beginning by the generation that goes
+ * on: what that says of it counts. */
+static bool is_told_again(const struct placing *placing, const struct row *kept,
+			  const struct row *row)
+{
+	const struct tile *its = row_tile(kept), *tile = row_tile(row);
+
+	return tile->step == its->step && tile->generation == placing->channel->generation &&
+	       its->generation != tile->generation &&
+	       its->generation == former_of(placing->channel);
+}
+
 static void tell_onlooker(const struct placing *placing, uint32_t position, const struct row *row,
 			  const struct row *before)
 {
@@ -51,6 +63,8 @@ static bool stays(const struct placing *placing, uint32_t position, struct row *
 
 	if (kept == row || row_is_no_pass(row))
 		return true;
+	if (is_told_again(placing, kept, row))
+		return false;
 	if (!is_recomputed(assembler, kept, row)) {
 		if (row_is_no_pass(kept) ||
 		    row_tile(kept)->weight_version != row_tile(row)->weight_version)

@@ -18,6 +18,7 @@
 #define ARGS(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define STEPS_BEFORE 5u
 #define STEPS (STEPS_BEFORE + 1)
+#define TOLD_AGAIN "of these told again by a generation that went on: "
 
 static struct record_stage stage;
 static struct command tool;
@@ -39,7 +40,7 @@ static void teardown(void)
 TestSuite(record_restart, .init = setup, .fini = teardown, .timeout = 120);
 
 /* Row 0 of step i + 1 is position i. */
-static void run_step(int64_t handle, uint32_t position)
+static void begin_step(int64_t handle, uint32_t position)
 {
 	const uint64_t request = (uint64_t)handle;
 	const uint32_t rows = 1;
@@ -54,12 +55,23 @@ static void run_step(int64_t handle, uint32_t position)
 		.span_position = &position,
 		.span_rows = &rows,
 	};
-	int64_t number = r3ring_step_begin(engine->producer, &step, NULL);
 
-	cr_assert_eq(number, position + 1);
+	cr_assert_eq(r3ring_step_begin(engine->producer, &step, NULL), position + 1);
+}
+
+static void end_step(int64_t number)
+{
+	struct engine *engine = &stage.ranks.engines[0];
+
 	for (uint32_t layer = 0; layer < ENGINE_LAYERS; layer++)
 		engine_capture(engine, number, layer, 1);
 	engine_end(engine);
+}
+
+static void run_step(int64_t handle, uint32_t position)
+{
+	begin_step(handle, position);
+	end_step(position + 1);
 }
 
 static void restart_daemon(void)
@@ -116,6 +128,14 @@ static void expect_routes(void)
 	safetensors_free(&file);
 }
 
+static void expect_said(const char *const *args, const char *what)
+{
+	command_free(&tool);
+	cr_assert_eq(command_run(&tool, stage.ranks.daemon.dir, args), 0, "%s: %s", args[0],
+		     tool.err);
+	cr_expect(strstr(tool.out, what), "%s: %s", args[0], tool.out);
+}
+
 Test(record_restart, a_request_that_lives_over_a_restart_is_exported_whole)
 {
 	record_over_a_restart();
@@ -126,4 +146,42 @@ Test(record_restart, a_request_that_lives_over_a_restart_is_exported_whole)
 		     0, "%s", tool.err);
 	cr_expect_null(strstr(tool.err, "left out"), "%s", tool.err);
 	expect_routes();
+	expect_said(ARGS("verify", stage.archive), TOLD_AGAIN "0 steps (0 rows), 1 attempts");
+}
+
+/* ---- a step that is open then --------------------------------------------- */
+
+static void record_over_a_restart_in_a_step(void)
+{
+	const struct r3ring_request request = {
+		.size = sizeof(request), .id = "long one", .prompt_tokens = STEPS};
+	struct engine *engine;
+	int64_t handle;
+
+	record_stage_record(&stage, NULL);
+	ranks_open(&stage.ranks, 0);
+	engine = &stage.ranks.engines[0];
+	handle = r3ring_request_begin(engine->producer, &request);
+	cr_assert_gt(handle, 0);
+	for (uint32_t i = 0; i < STEPS_BEFORE; i++)
+		run_step(handle, i);
+	cr_assert(record_stage_reads(&stage, 0, STEPS_BEFORE));
+	begin_step(handle, STEPS_BEFORE);
+	restart_daemon();
+	end_step(STEPS);
+	cr_assert_eq(r3ring_request_end(engine->producer, handle, R3RING_END_FINISHED, 0, STEPS),
+		     0);
+	cr_assert_gt(engine_step(engine, 0, 1), 0);
+	cr_assert(record_stage_reads(&stage, 0, 2));
+	cr_assert_eq(command_interrupt(&stage.tool), 0, "%s", stage.tool.err);
+}
+
+Test(record_restart, a_step_that_is_open_then_is_exported_whole_and_said_to_be_told_twice)
+{
+	record_over_a_restart_in_a_step();
+	expect_said(ARGS("export", stage.archive, "--format", "safetensors", "-o", out, "--rows",
+			 "full"),
+		    "");
+	expect_routes();
+	expect_said(ARGS("verify", stage.archive), TOLD_AGAIN "1 steps (1 rows), 1 attempts");
 }

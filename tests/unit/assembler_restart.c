@@ -260,6 +260,47 @@ Test(assembler_restart, what_a_generation_had_that_was_not_read_to_its_end_is_a_
 	r3ring_assembled_free(got);
 }
 
+/* ---- a step that is open when a daemon ends --------------------------------- */
+
+/* Step 2, of which one layer came. */
+static void cut_step(void)
+{
+	const struct r3ring_span span = {
+		.request = 1, .position = 1, .rows = 1, .accepted = R3RING_UNKNOWN_U32};
+
+	feed_step(&channel, 2, 1, &span, 1, NULL, 0);
+	feed_layers(&channel, 2, 1, 0, FEED_LAYERS - 1);
+	feed_step_end(&channel, 2, FEED_LAYERS - 1, R3RING_CAUSE_DAEMON_RESTART);
+}
+
+Test(assembler_restart, is_as_the_generation_tells_it_that_goes_on)
+{
+	begin_and_run();
+	cut_step();
+	next_generation(&channel, 1);
+	feed_begin(&channel, 1, "a", 3, 0);
+	run(&channel, 2, 1, 1);
+	run(&channel, 3, 1, 2);
+	feed_end(&channel, 1, R3RING_END_FINISHED, 0, 4);
+	expect_whole();
+}
+
+/* Another one is another pass: it does not stand in for what was lost of the first. */
+Test(assembler_restart, another_step_over_its_token_is_another_pass)
+{
+	struct r3ring_assembled *got;
+
+	begin_and_run();
+	cut_step();
+	next_generation(&channel, 1);
+	feed_begin(&channel, 1, "a", 3, 0);
+	run(&channel, 3, 1, 1);
+	feed_end(&channel, 1, R3RING_END_FINISHED, 0, 3);
+	got = take_ended(true);
+	cr_expect_eq(cell_of(got, 1, FEED_LAYERS - 1, 0, 3, 0), R3RING_CAUSE_DAEMON_RESTART);
+	r3ring_assembled_free(got);
+}
+
 /* ---- nobody follows -------------------------------------------------------- */
 
 Test(assembler_restart, what_lives_where_nobody_tells_any_more_ends_in_a_way_that_is_not_known)
