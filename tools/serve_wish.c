@@ -86,7 +86,9 @@ static bool is_usable(const struct r3ring_signature_info *info,
 		      const struct r3ring_demand_shape *shape)
 {
 	return info->layers == shape->layers && info->experts == shape->experts &&
-	       info->rows[R3RING_SIGNATURE_PREFILL] + info->rows[R3RING_SIGNATURE_DECODE] > 0;
+	       info->rows[R3RING_SIGNATURE_PREFILL] + info->rows[R3RING_SIGNATURE_DECODE] +
+			       info->rows_in_part >
+		       0;
 }
 
 static void add_signature(const struct r3ring_signature_info *info, uint32_t *counts)

@@ -57,6 +57,14 @@ struct r3ring_assembled {
 struct r3ring_assembled *assembled_make(struct r3ring_assembler *assembler, struct request *request,
 					uint32_t flags);
 
+/* For who only asks which attempt counts, of an @assembled that has no more than its request,
+ * policy and `joined`: finds its passes, anew; 0 or -1, without memory. Its caller frees them. */
+int assembled_find_passes(const struct r3ring_assembler *assembler,
+			  struct r3ring_assembled *assembled);
+/* And its length, by them. */
+void assembled_find_length(const struct r3ring_assembler *assembler,
+			   struct r3ring_assembled *assembled);
+
 /* unseen.c */
 /* Whether the attempt may have run the position, of which no row is there, in records that were
  * lost. */

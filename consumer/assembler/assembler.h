@@ -49,7 +49,6 @@ struct placed_row {
 	const struct part *part;
 	const struct attempt *attempt;
 	const struct row *row;
-	const struct row *before; /* that stood there for no pass, or NULL */
 	uint32_t position;
 	bool cached; /* it was run for another position, or by another request */
 };

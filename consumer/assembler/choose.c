@@ -91,26 +91,48 @@ static bool is_of_orphan(const struct r3ring_assembled *assembled, const struct 
 	return pass->orphan && (!assembled->counts || position < pass->prompt);
 }
 
+/* Whether no later pass counts. @lost: and this one, or one before it, may have been lost. */
+static bool pass_is_first(const struct r3ring_assembled *assembled, const struct pass *pass,
+			  uint32_t position, struct chosen *chosen, bool *lost)
+{
+	*lost = is_of_orphan(assembled, pass, position) ||
+		(position >= pass->kept && pass->cut_off);
+	if (*lost || position >= pass->kept)
+		return *lost;
+	/* A later pass over the token is not the one that sampled. */
+	if (rows_of_pass(assembled, pass, position, chosen) || must_have_run(pass, position))
+		return true;
+	*lost = pass_may_have_run(assembled, pass, position);
+	return *lost;
+}
+
 /* Both return whether the pass that counts may be one that was lost. */
 static bool choose_first(const struct r3ring_assembled *assembled, uint32_t position,
 			 struct chosen *chosen)
 {
+	bool lost = false;
+
+	for (uint32_t i = 0; i < assembled->passes; i++)
+		if (pass_is_first(assembled, &assembled->pass[i], position, chosen, &lost))
+			return lost;
+	return false;
+}
+
+bool choose_may_be_first(const struct r3ring_assembled *assembled, uint16_t number,
+			 uint32_t position)
+{
+	struct chosen chosen = {.rows = 0};
+	bool lost;
+
 	for (uint32_t i = 0; i < assembled->passes; i++) {
 		const struct pass *pass = &assembled->pass[i];
 
-		if (is_of_orphan(assembled, pass, position))
-			return true;
-		if (position >= pass->kept && !pass->cut_off)
-			continue;
-		if (position >= pass->kept || rows_of_pass(assembled, pass, position, chosen))
-			return position >= pass->kept;
-		/* A later pass over the token is not the one that sampled. */
-		if (must_have_run(pass, position))
+		if (pass->number >= number)
+			return pass->number > number || !is_of_orphan(assembled, pass, position);
+		if (pass_is_first(assembled, pass, position, &chosen, &lost))
 			return false;
-		if (pass_may_have_run(assembled, pass, position))
-			return true;
 	}
-	return false;
+	return true;
 }
 
 static bool choose_latest(const struct r3ring_assembled *assembled, uint32_t position,

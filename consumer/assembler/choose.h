@@ -22,6 +22,10 @@ struct chosen {
 const struct layer_map *map_of(const struct r3ring_assembled *assembled, const struct row *row);
 
 void choose(const struct r3ring_assembled *assembled, uint32_t position, struct chosen *chosen);
+/* Whether no attempt before this one is known to have run the position, or may have in records that
+ * were lost. */
+bool choose_may_be_first(const struct r3ring_assembled *assembled, uint16_t number,
+			 uint32_t position);
 /* A row of one channel that has all layers, and all of them valid; NULL where that is not all. */
 struct row *whole_row(const struct chosen *chosen);
 

@@ -79,8 +79,10 @@ static void passes_join(struct r3ring_assembled *assembled)
 }
 
 /* Channels that knew the request may know different things of an attempt. */
-static int passes_find(const struct r3ring_assembler *assembler, struct r3ring_assembled *assembled)
+int assembled_find_passes(const struct r3ring_assembler *assembler,
+			  struct r3ring_assembled *assembled)
 {
+	assembled->passes = 0;
 	for (const struct part *part = assembled->request->part; part; part = part->next)
 		for (uint32_t i = 0; i < part->attempts; i++)
 			if (pass_add(assembler, assembled, part, part->attempt[i]) < 0)
@@ -159,8 +161,8 @@ static uint32_t last_position(const struct request *request)
 	return end;
 }
 
-static void length_find(struct r3ring_assembled *assembled,
-			const struct r3ring_assembler *assembler)
+void assembled_find_length(const struct r3ring_assembler *assembler,
+			   struct r3ring_assembled *assembled)
 {
 	struct r3ring_assembled_info *info = &assembled->info;
 	const struct pass *last = assembled->passes ? &assembled->pass[assembled->passes - 1]
@@ -196,7 +198,7 @@ static void info_fill(struct r3ring_assembled *assembled, const struct r3ring_as
 	info->attempts = assembled->passes;
 	info->layers = (uint16_t)assembled->layers;
 	info->layer = assembled->layer;
-	length_find(assembled, assembler);
+	assembled_find_length(assembler, assembled);
 	assembled_count(assembled);
 	if (!assembled->mixed)
 		return;
@@ -264,8 +266,8 @@ struct r3ring_assembled *assembled_make(struct r3ring_assembler *assembler, stru
 	assembled->request = request;
 	assembled->policy = assembler->options.policy;
 	assembled->joined = assembler->options.min_ends > 0;
-	if (passes_find(assembler, assembled) < 0 || maps_find(assembler, assembled) < 0 ||
-	    maps_fill(assembled) < 0) {
+	if (assembled_find_passes(assembler, assembled) < 0 ||
+	    maps_find(assembler, assembled) < 0 || maps_fill(assembled) < 0) {
 		assembled_free(assembled);
 		return NULL;
 	}

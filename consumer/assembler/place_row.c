@@ -39,15 +39,13 @@ static bool is_told_again(const struct placing *placing, const struct row *kept,
 	       its->generation == former_of(placing->channel);
 }
 
-static void tell_onlooker(const struct placing *placing, uint32_t position, const struct row *row,
-			  const struct row *before)
+static void tell_onlooker(const struct placing *placing, uint32_t position, const struct row *row)
 {
 	const struct onlooker *onlooker = &placing->assembler->onlooker;
 	const struct placed_row placed = {
 		.part = placing->part,
 		.attempt = placing->attempt,
 		.row = row,
-		.before = before,
 		.position = position,
 		.cached = placing->span->kind == R3RING_SPAN_CACHED,
 	};
@@ -105,7 +103,7 @@ void placing_put(const struct placing *placing, uint32_t position, struct row *r
 	if (kept && stays(placing, position, kept, row))
 		return;
 	if (assembler->onlooker.ctx)
-		tell_onlooker(placing, position, row, kept);
+		tell_onlooker(placing, position, row);
 	attempt_put(attempt, position, row_hold(row));
 	assembler->stats.rows_placed++;
 }

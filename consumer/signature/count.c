@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows that the assembler places are counted, each position of a request once. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,8 +31,7 @@ static uint32_t stage_make(struct r3ring_signatures *signatures, const struct ro
 	return at;
 }
 
-/* SIGNATURE_STAGES: there are too many. */
-static uint32_t stage_of(struct r3ring_signatures *signatures, struct row_pool *pool)
+uint32_t signature_stage(struct r3ring_signatures *signatures, struct row_pool *pool)
 {
 	uint32_t at = 0;
 
@@ -46,42 +44,6 @@ static uint32_t stage_of(struct r3ring_signatures *signatures, struct row_pool *
 	signatures->pool = pool;
 	signatures->pool_stage = at;
 	return at;
-}
-
-/* ---- which rows ------------------------------------------------------------------- */
-
-/* Tokens that were kept of an attempt: where nobody said, what the next one was fed. */
-static uint32_t kept_of(const struct part *part, uint32_t i)
-{
-	if (part->attempt[i]->accepted != R3RING_UNKNOWN_U32)
-		return part->attempt[i]->accepted;
-	return i + 1 < part->attempts ? part->attempt[i + 1]->prompt : R3RING_UNKNOWN_U32;
-}
-
-static bool ran_before(const struct part *part, const struct placed_row *placed)
-{
-	for (uint32_t i = 0; i < part->attempts; i++) {
-		const struct row *row = attempt_row(part->attempt[i], placed->position);
-
-		if (part->attempt[i]->number < placed->attempt->number && row &&
-		    row_tile(row)->pool->layers == row_tile(placed->row)->pool->layers &&
-		    !row_is_no_pass(row) && placed->position < kept_of(part, i))
-			return true;
-	}
-	return false;
-}
-
-/* In an earlier attempt, on this channel or on another one with these layers. */
-static bool is_recomputed(const struct placed_row *placed)
-{
-	const struct part *part = placed->part->request->part;
-
-	if (!placed->attempt->number)
-		return false;
-	for (; part; part = part->next)
-		if (ran_before(part, placed))
-			return true;
-	return false;
 }
 
 /* ---- counting ------------------------------------------------------------------------ */
@@ -112,39 +74,52 @@ static void add_u64(uint64_t *word, uint64_t value)
 	r3ring_store_relaxed_u64(word, r3ring_load_relaxed_u64(word) + value);
 }
 
-static void count_missing(struct r3ring_signatures *signatures, struct slot *slot,
-			  const struct placed_row *placed)
+/* What the row comes to in the signature; without room it is as if it were missing. */
+static enum mark count_row(struct r3ring_signatures *signatures, struct slot *slot,
+			   const struct placed_row *placed, uint32_t stage)
 {
-	/* What took the place of one that was missing is told again. */
-	if (placed->before)
-		return;
-	add_u64(&slot->missing, 1);
-	signatures->stats.rows_missing++;
-}
-
-static void count_row(struct r3ring_signatures *signatures, struct slot *slot,
-		      const struct placed_row *placed)
-{
+	const bool whole = !row_is_marred(placed->row);
 	enum r3ring_signature_phase phase = placed->position < slot->prompt
 						    ? R3RING_SIGNATURE_PREFILL
 						    : R3RING_SIGNATURE_DECODE;
-	uint32_t stage = stage_of(signatures, row_tile(placed->row)->pool);
-	uint16_t *counts = stage < SIGNATURE_STAGES ? slot_reach(signatures, slot, stage, phase)
-						    : NULL;
+	uint16_t *counts;
 
+	if (!whole && !row_has_any(placed->row))
+		return MARK_NONE;
+	counts = slot_reach(signatures, slot, stage, phase);
 	if (!counts) {
 		signatures->stats.rows_unkept++;
-		return;
+		return MARK_NONE;
 	}
 	count_ids(signatures, counts, placed->row);
-	if (placed->before) {
-		add_u64(&slot->missing, UINT64_MAX);
-		signatures->stats.rows_missing--;
-	}
+	if (!whole)
+		return MARK_PART;
 	add_u64(&slot->rows[phase], 1);
 	add_u64(&slot->inherited, placed->cached);
 	signatures->stats.rows++;
 	signatures->stats.rows_inherited += placed->cached;
+	return MARK_WHOLE;
+}
+
+static void count_position(struct r3ring_signatures *signatures, struct slot *slot,
+			   struct marks *marks, const struct placed_row *placed)
+{
+	const bool first = signature_is_first(signatures, placed);
+
+	/* The attempts before it may have run tokens that were not kept. */
+	if (placed->attempt->number > marks->attempt) {
+		marks_cut(marks, signature_kept_before(signatures, placed));
+		marks->attempt = placed->attempt->number;
+	}
+	if (marks->end <= placed->position)
+		marks->end = placed->position + 1;
+	if (placed->row->empty)
+		return;
+	if (marks_get(marks, placed->position) != MARK_NONE)
+		signatures->stats.rows_recomputed++;
+	else if (first)
+		marks_set(marks, placed->position,
+			  count_row(signatures, slot, placed, marks->stage));
 }
 
 /* What else tells of strangers is known at the end. */
@@ -165,13 +140,9 @@ void signature_begun(void *ctx, struct request *first)
 void signature_row(void *ctx, const struct placed_row *placed)
 {
 	struct r3ring_signatures *signatures = ctx;
-	struct slot *slot;
+	struct slot *slot = slot_of(signatures, placed->part->request);
+	struct marks *marks;
 
-	if (is_recomputed(placed)) {
-		signatures->stats.rows_recomputed++;
-		return;
-	}
-	slot = slot_of(signatures, placed->part->request);
 	if (!slot) {
 		signatures->stats.rows_unkept++;
 		return;
@@ -180,16 +151,21 @@ void signature_row(void *ctx, const struct placed_row *placed)
 		r3ring_store_relaxed_u32(&slot->prompt, placed->part->attempt[0]->prompt);
 	r3ring_store_relaxed_u64(&slot->updated_ns, signatures->now_ns);
 	note_mixed(slot, placed->part->request);
-	if (placed->row->empty)
-		count_missing(signatures, slot, placed);
-	else
-		count_row(signatures, slot, placed);
+	marks = slot_marks(signatures, slot,
+			   signature_stage(signatures, row_tile(placed->row)->pool),
+			   placed->position);
+	if (!marks) {
+		signatures->stats.rows_unkept++;
+		return;
+	}
+	count_position(signatures, slot, marks, placed);
+	slot_tell_missing(signatures, slot);
 }
 
 void signature_over(void *ctx, struct request *request, uint32_t flags)
 {
 	struct r3ring_signatures *signatures = ctx;
-	struct slot *slot = request->seen ? slot_of(signatures, request) : NULL;
+	struct slot *slot = signature_missing(signatures, request);
 	uint32_t said = 0, by[2];
 
 	if (!slot)

@@ -87,6 +87,7 @@ void r3ring_signatures_destroy(struct r3ring_signatures *signatures)
 	slots_free(signatures);
 	for (uint32_t i = 0; i < signatures->stages; i++)
 		free(signatures->stage[i].layer);
+	free(signatures->passes.pass);
 	free(signatures->seq);
 	free(signatures->generation);
 	r3ring_signature_free(signatures->ended);

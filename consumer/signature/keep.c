@@ -43,7 +43,8 @@ void slot_keep(struct r3ring_signatures *signatures, const struct slot *slot)
 	    slot_read(signatures, slot, signatures->ended) < 0)
 		return;
 	info = r3ring_signature_get_info(signatures->ended);
-	if (!info->rows[R3RING_SIGNATURE_PREFILL] && !info->rows[R3RING_SIGNATURE_DECODE])
+	if (!info->rows[R3RING_SIGNATURE_PREFILL] && !info->rows[R3RING_SIGNATURE_DECODE] &&
+	    !info->rows_in_part)
 		return;
 	sum = sum_of(info);
 	if (!sum)

@@ -107,6 +107,7 @@ static void copy_slot(const struct r3ring_signatures *signatures, const struct s
 	to->info.updated_ns = r3ring_load_relaxed_u64(&slot->updated_ns);
 	to->info.rows_inherited = r3ring_load_relaxed_u64(&slot->inherited);
 	to->info.rows_missing = r3ring_load_relaxed_u64(&slot->missing);
+	to->info.rows_in_part = r3ring_load_relaxed_u64(&slot->part);
 	for (uint32_t phase = 0; phase < R3RING_SIGNATURE_PHASES; phase++) {
 		to->info.rows[phase] = r3ring_load_relaxed_u64(&slot->rows[phase]);
 		for (uint32_t i = 0; i < stages; i++) {

@@ -4,6 +4,9 @@
  *
  *	create.c    an assembler of its own, fed and looked at
  *	count.c     rows that it places are counted
+ *	passes.c    if they are of the pass that counts; how long a request was
+ *	missing.c   of which positions there is none, or not all layers
+ *	marks.c     a position's two bits
  *	slots.c     where: a slot each request, taken from others when there is none
  *	read.c      copies of slots, for any thread
  *	keep.c      those of requests that ended go to a history
@@ -17,8 +20,10 @@
 
 #include <r3ring/signature.h>
 
+#include "consumer/assembler/assembled.h"
 #include "consumer/assembler/assembler.h"
 #include "consumer/hold.h"
+#include "consumer/signature/marks.h"
 
 /* Different layer tables, that is pipeline stages. */
 #define SIGNATURE_STAGES 32u
@@ -37,7 +42,8 @@ struct slot {
 	uint32_t prompt;                 /* read by others, as what follows */
 	uint64_t updated_ns;
 	uint64_t rows[R3RING_SIGNATURE_PHASES];
-	uint64_t inherited, missing;
+	uint64_t inherited, missing, part;
+	struct marks *marks; /* of its stages, while it lives */
 	/* uint16_t *[layers][experts] of each stage; 0: none yet */
 	uint64_t counts[SIGNATURE_STAGES][R3RING_SIGNATURE_PHASES];
 };
@@ -53,10 +59,12 @@ struct r3ring_signatures {
 	uint32_t experts; /* read by others */
 	uint32_t stages;  /* likewise */
 	struct signature_stage stage[SIGNATURE_STAGES];
-	struct row_pool *pool; /* of the row that was counted last, */
-	uint32_t pool_stage;   /* and its stage */
-	struct slot *slot;     /* [options.max_requests] */
-	uint32_t *hash;        /* [options.max_requests] of their ids, 0: free. Read by others */
+	struct r3ring_assembled passes; /* of the request that was asked for last, */
+	uint64_t passes_at;             /* as of the assembler's clock then */
+	struct row_pool *pool;          /* of the row that was counted last, */
+	uint32_t pool_stage;            /* and its stage */
+	struct slot *slot;              /* [options.max_requests] */
+	uint32_t *hash; /* [options.max_requests] of their ids, 0: free. Read by others */
 	struct r3ring_history *history; /* NULL: nobody wants those that ended */
 	struct r3ring_signature *ended; /* the copy that it is given */
 };
@@ -79,6 +87,29 @@ uint32_t signature_hash(const char *id); /* never 0 */
 void signature_begun(void *ctx, struct request *first);
 void signature_row(void *ctx, const struct placed_row *placed);
 void signature_over(void *ctx, struct request *request, uint32_t flags);
+
+/* Of the layers; SIGNATURE_STAGES: there are too many. */
+uint32_t signature_stage(struct r3ring_signatures *signatures, struct row_pool *pool);
+
+/* passes.c: by the records that were fed */
+/* Whether the row is of the first pass over its position whose token was kept. */
+bool signature_is_first(struct r3ring_signatures *signatures, const struct placed_row *placed);
+/* Positions that attempts before that of the row can count at. */
+uint32_t signature_kept_before(struct r3ring_signatures *signatures,
+			       const struct placed_row *placed);
+/* Positions of a request that is over that some pass consumed, or may have. */
+uint32_t signature_length(struct r3ring_signatures *signatures, struct request *request);
+
+/* missing.c */
+/* What is counted of the slot's request in a stage, with room for @position; NULL without memory,
+ * or stages. */
+struct marks *slot_marks(struct r3ring_signatures *signatures, struct slot *slot, uint32_t stage,
+			 uint32_t position);
+void slot_tell_missing(struct r3ring_signatures *signatures, struct slot *slot);
+/* Tells what a request that is over lacks. Returns its slot, also of one of which nothing was placed
+ * that should have been; NULL: it has none, or had to go. */
+struct slot *signature_missing(struct r3ring_signatures *signatures, struct request *request);
+void slot_drop_marks(struct r3ring_signatures *signatures, struct slot *slot);
 
 /* slots.c; all by the feeding thread */
 /* The slot of a request, made when it has none; NULL: there is no room, or it had to go. */

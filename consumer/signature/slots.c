@@ -50,6 +50,7 @@ static bool slot_empty(struct r3ring_signatures *signatures, struct slot *slot)
 	if (!hold_claim(&slot->hold))
 		return false;
 	drop_counts(signatures, slot);
+	slot_drop_marks(signatures, slot);
 	if (has_ended(slot))
 		signatures->stats.ended--;
 	else
@@ -153,6 +154,7 @@ void slot_end(struct r3ring_signatures *signatures, struct slot *slot, uint32_t 
 {
 	r3ring_store_relaxed_u32(&slot->flags, flags | R3RING_SIGNATURE_ENDED);
 	slot_keep(signatures, slot);
+	slot_drop_marks(signatures, slot);
 	slot->touched = ++signatures->touches;
 	signatures->stats.live--;
 	signatures->stats.ended++;

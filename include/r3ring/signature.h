@@ -9,8 +9,20 @@
  * A signature counts rows as an assembler places them (r3ring/assembler.h): each position
  * of a request once, by the first pass whose token was kept; accepted draft rows only; of
  * copies and draft models none. Positions that came from a prefix cache count with the rows
- * of their keys, whoever ran them. What is not known is counted as missing. A row that was
- * run past a stop that only the end told of stays in it.
+ * of their keys, whoever ran them. A row that was run past a stop that only the end told of stays
+ * in it.
+ *
+ * What is not known is counted as missing, as an assembler tells it of the same records: a
+ * position of which there is no row, also where an attempt may have run it in records that were
+ * lost and a later one ran it again, and a row of which any layer is missing. Of the latter the
+ * layers that are there are in the counts all the same, and it is one of `rows_in_part`; the sums
+ * of layers differ by what such rows lack. The last token that was sampled, and never fed back,
+ * is not missing. While a request lives its positions are those up to the last one that is known;
+ * once it has ended all that it was said to have are. Of each pipeline stage: what one lost of a
+ * row that another has counts as one; where engines cut a model into stages in their own ways
+ * (prefill here, decode there), a stage's positions are those up to its own last one. Of passes
+ * of one attempt over a token that differ the first counts: that they do is not told here; nor does
+ * a row that a daemon's end cut become whole where the next one tells it again.
  *
  * A request that was preempted goes on in the signature that it had. Channels share a signature
  * where they share a request, as an assembler joins them: others that run requests of one text id
@@ -88,10 +100,10 @@ struct r3ring_signatures_stats {
 	uint64_t live, ended;       /* kept now */
 	uint64_t evicted;           /* live ones that had to go */
 	uint64_t forgotten;         /* ended ones, for want of room or beyond max_ended */
-	uint64_t rows;              /* counted */
+	uint64_t rows;              /* counted, with all layers */
 	uint64_t rows_inherited;    /* of them from a prefix cache */
-	uint64_t rows_missing;      /* positions that are not known */
-	uint64_t rows_recomputed;   /* left out: counted in an earlier attempt */
+	uint64_t rows_missing;      /* positions that are not known, or not in all layers */
+	uint64_t rows_recomputed;   /* left out: counted already */
 	uint64_t rows_unkept;       /* of requests that had to go, or found no room */
 	uint64_t rows_unattributed; /* of requests that nobody announced */
 	uint64_t keys;              /* held */
@@ -131,13 +143,15 @@ struct r3ring_signature_info {
 							  * number */
 	const uint16_t *counts[R3RING_SIGNATURE_PHASES]; /* [layers][experts]; 65535: that or
 							  * more */
-	uint64_t rows[R3RING_SIGNATURE_PHASES];          /* counted, a pipeline stage's each */
+	uint64_t rows[R3RING_SIGNATURE_PHASES];          /* counted, with all layers; a pipeline
+							  * stage's each */
 	uint64_t rows_inherited;                         /* of them from a prefix cache */
-	uint64_t rows_missing;
-	uint64_t updated_ns; /* CLOCK_MONOTONIC: when the newest step with a row of it was
+	uint64_t rows_missing; /* positions that are not known, or not in all layers; likewise */
+	uint64_t updated_ns;   /* CLOCK_MONOTONIC: when the newest step with a row of it was
 			      * published */
 	uint32_t same_id; /* other requests of that text id whose signatures are kept, that live or
 			      * ended: 0, and it is the only one that can be meant */
+	uint64_t rows_in_part; /* of those missing: some layers are there, and in the counts */
 };
 
 struct r3ring_signature;

@@ -44,7 +44,10 @@ Test(signature, a_layer_that_the_steps_end_takes_back_is_in_none)
 	signature_count(&expected, R3RING_SIGNATURE_PREFILL, 1, 0, 2);
 	memset(&expected.counts[R3RING_SIGNATURE_PREFILL][1 * SIGNATURE_EXPERTS], 0,
 	       SIGNATURE_EXPERTS * sizeof(uint16_t));
+	expected.rows[R3RING_SIGNATURE_PREFILL] = 0;
 	signature_expect("a", &expected);
+	cr_expect_eq(signature_get("a")->rows_missing, 2);
+	cr_expect_eq(signature_get("a")->rows_in_part, 2);
 }
 
 /* The reader's gap takes the last layer and STEP_END. */
@@ -62,8 +65,11 @@ Test(signature, of_a_step_whose_end_was_lost_the_layers_that_came_count)
 	memset(&expected.counts[R3RING_SIGNATURE_PREFILL][(FEED_LAYERS - 1) * SIGNATURE_EXPERTS], 0,
 	       SIGNATURE_EXPERTS * sizeof(uint16_t));
 	feed_whole(&signature_feed, 2, 2, &second, 1);
+	expected.rows[R3RING_SIGNATURE_PREFILL] = 0;
 	signature_count(&expected, R3RING_SIGNATURE_PREFILL, 2, 0, 2);
 	signature_expect("a", &expected);
+	cr_expect_eq(signature_get("a")->rows_missing, 2);
+	cr_expect_eq(signature_get("a")->rows_in_part, 2);
 }
 
 Test(signature, failure_10_rows_are_those_of_their_request_however_a_step_mixes_them)

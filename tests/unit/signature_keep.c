@@ -122,6 +122,21 @@ Test(signature_keep, one_whose_rows_are_all_missing_is_not_and_one_that_only_dec
 	cr_expect_eq(added(), 1);
 }
 
+Test(signature_keep, one_whose_rows_all_lack_a_layer_is_with_the_others)
+{
+	const struct r3ring_span one = {.request = 1,
+					.rows = 2,
+					.accepted = R3RING_UNKNOWN_U32,
+					.kind = R3RING_SPAN_COMPUTED};
+
+	feed_begin(&from, 1, "a", 2, 0);
+	feed_step(&from, 1, 2, &one, 1, NULL, 0);
+	feed_layers(&from, 1, 2, 0, FEED_LAYERS - 1);
+	feed_step_end(&from, 1, FEED_LAYERS - 1, R3RING_CAUSE_NOT_CAPTURED);
+	feed_end(&from, 1, R3RING_END_FINISHED, 0, 3);
+	cr_expect_eq(added(), 1);
+}
+
 Test(signature_keep, the_history_that_was_named_last_has_them)
 {
 	struct r3ring_history *former = history;
