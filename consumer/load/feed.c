@@ -209,6 +209,9 @@ static void feed_spans(struct load_channel *channel, const struct r3ring_record 
 {
 	struct load_step *step = load_step_find(channel, record->u.spans.head.step);
 
+	/* It was dropped, or waited for them in vain; what it ran it ran. */
+	if (!step)
+		load_rows_ran(channel, record->u.spans.spans, record->u.spans.head.spans);
 	if (!step || !step->waiting)
 		return;
 	load_rows_learn(channel, step, record);

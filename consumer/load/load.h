@@ -271,6 +271,8 @@ void load_steps_free(struct load_channel *channel);
 /* Decides of each row of a step that begins. Returns 0 or -ENOMEM. */
 int load_rows_decide(struct r3ring_load *load, struct load_channel *channel, struct load_step *step,
 		     const struct r3ring_span *spans, uint32_t count);
+/* Positions that spans say were run, be their rows there or lost. */
+void load_rows_ran(struct load_channel *channel, const struct r3ring_span *spans, uint32_t count);
 /* Spans that came later: counts held rows that they speak of. */
 void load_rows_learn(struct load_channel *channel, struct load_step *step,
 		     const struct r3ring_record *record);

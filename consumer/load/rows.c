@@ -135,6 +135,13 @@ static void lose_unheld(const struct load_channel *channel, struct load_step *st
 	step->waiting = 0;
 }
 
+void load_rows_ran(struct load_channel *channel, const struct r3ring_span *spans, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (spans[i].kind == R3RING_SPAN_COMPUTED && !is_open(&spans[i]))
+			load_watch_ran(&channel->watch, spans[i].request, end_of(&spans[i]));
+}
+
 int load_rows_decide(struct r3ring_load *load, struct load_channel *channel, struct load_step *step,
 		     const struct r3ring_span *spans, uint32_t count)
 {
@@ -149,9 +156,7 @@ int load_rows_decide(struct r3ring_load *load, struct load_channel *channel, str
 		lose_unheld(channel, step);
 	}
 	/* Only now: spans of one step may be in any order. */
-	for (uint32_t i = 0; i < count; i++)
-		if (spans[i].kind == R3RING_SPAN_COMPUTED && !is_open(&spans[i]))
-			load_watch_ran(&channel->watch, spans[i].request, end_of(&spans[i]));
+	load_rows_ran(channel, spans, count);
 	return 0;
 }
 

@@ -124,8 +124,11 @@ int load_step_begin(struct r3ring_load *load, struct load_channel *channel,
 	int r = 0;
 
 	/* LOST says what it cost. */
-	if (head->flags & R3RING_STEP_DROPPED)
+	if (head->flags & R3RING_STEP_DROPPED) {
+		if (!(head->flags & R3RING_STEP_WARMUP))
+			load_rows_ran(channel, record->u.step.spans, head->spans);
 		return 0;
+	}
 	step = step_take(channel, &load_board_now(channel)->shape);
 	if (!step)
 		return -ENOMEM;

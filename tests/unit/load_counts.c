@@ -295,6 +295,88 @@ Test(load_counts, rows_that_a_preempted_request_is_fed_again_are_left_out)
 	cr_assert_eq(read_load(0)->accounts.left_out[R3RING_LOAD_RECOMPUTED], 7 * FEED_LAYERS);
 }
 
+/* Of a step of so many rows that was dropped nothing came but its spans. */
+static void feed_dropped(uint64_t step, uint32_t rows, const struct r3ring_span *span)
+{
+	load_feed.flags |= R3RING_STEP_DROPPED;
+	feed_step(&load_feed, step, rows, span, 1, NULL, 0);
+	load_feed.flags = 0;
+	feed_lost(&load_feed, step, step, R3RING_CAUSE_BUFFER_FULL, 0);
+}
+
+/* After a prompt of four and dropped steps of request "a": it is fed all of eight tokens again, of
+ * which so many had been run. */
+static void expect_run_again(uint32_t run)
+{
+	const struct r3ring_span again = load_span(2, 0, 0, 8);
+	struct expected expected = {0};
+
+	feed_end(&load_feed, 1, R3RING_END_PREEMPTED, 0, 9);
+	feed_begin(&load_feed, 2, "a", 8, 1);
+	feed_whole(&load_feed, 9, 8, &again, 1);
+	expect_rows(&expected, 1, 0, 4);
+	expect_rows(&expected, 9, run, 8);
+	expect_load(&expected, 0);
+	cr_expect_eq(read_load(0)->accounts.left_out[R3RING_LOAD_RECOMPUTED], run * FEED_LAYERS);
+}
+
+static void feed_prompt(void)
+{
+	const struct r3ring_span prompt = load_span(1, 0, 0, 4);
+
+	feed_begin(&load_feed, 1, "a", 4, 0);
+	feed_whole(&load_feed, 1, 4, &prompt, 1);
+}
+
+Test(load_counts, rows_of_a_step_that_was_dropped_are_recomputed_when_they_are_run_again)
+{
+	const struct r3ring_span one = load_span(1, 4, 0, 1), two = load_span(1, 5, 0, 2);
+
+	feed_prompt();
+	feed_dropped(2, 1, &one);
+	feed_dropped(3, 2, &two);
+	expect_run_again(7);
+}
+
+Test(load_counts, of_a_draft_in_such_a_step_those_that_were_accepted_are)
+{
+	const struct r3ring_span draft = load_draft(1, 4, 0, 3, 2);
+
+	feed_prompt();
+	feed_dropped(2, 3, &draft);
+	expect_run_again(6);
+}
+
+Test(load_counts, of_a_dropped_draft_that_is_open_none_is_known_to_have_been_run)
+{
+	const struct r3ring_span draft = load_draft(1, 4, 0, 3, R3RING_UNKNOWN_U32);
+
+	feed_prompt();
+	feed_dropped(2, 3, &draft);
+	expect_run_again(4);
+}
+
+Test(load_counts, what_was_accepted_of_a_dropped_draft_may_be_told_later)
+{
+	struct r3ring_span draft = load_draft(1, 4, 0, 3, R3RING_UNKNOWN_U32);
+
+	feed_prompt();
+	feed_dropped(2, 3, &draft);
+	draft.accepted = 3;
+	feed_spans(&load_feed, 2, &draft, 1);
+	expect_run_again(7);
+}
+
+Test(load_counts, a_dropped_warm_up_runs_nobodys_tokens)
+{
+	const struct r3ring_span four = load_span(1, 4, 0, 4);
+
+	feed_prompt();
+	load_feed.flags = R3RING_STEP_WARMUP;
+	feed_dropped(2, 4, &four);
+	expect_run_again(4);
+}
+
 Test(load_counts, another_request_of_the_same_text_id_is_not_recomputed)
 {
 	struct r3ring_span span = load_span(1, 0, 0, 6);
