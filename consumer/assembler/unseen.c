@@ -130,6 +130,18 @@ bool pass_may_have_run(const struct r3ring_assembled *assembled, const struct pa
 	return parts_are_missing(assembled);
 }
 
+/* Whether each rank of the part's engine told of the attempt: together they know all that it ran. */
+static bool all_ranks_told(const struct r3ring_assembled *assembled, const struct part *part,
+			   uint16_t number)
+{
+	const struct r3ring_coordinates *rank = &channel_of(assembled, part)->schema.rank;
+	uint64_t told = 0;
+
+	for (const struct part *mate = assembled->request->part; mate; mate = mate->next)
+		told += are_mates(assembled, part, mate) && part_find_attempt(mate, number);
+	return told >= (uint64_t)coordinate_size(rank->pp) * shards_of(assembled, part);
+}
+
 /* Whether no rank of the part's engine heard the end, or all that came before it. */
 static bool engine_lost_end(const struct r3ring_assembled *assembled, const struct part *part,
 			    uint16_t number)
@@ -137,7 +149,8 @@ static bool engine_lost_end(const struct r3ring_assembled *assembled, const stru
 	for (const struct part *mate = assembled->request->part; mate; mate = mate->next) {
 		const struct attempt *attempt = part_find_attempt(mate, number);
 
-		if (attempt && are_mates(assembled, part, mate) && !attempt->given_up &&
+		if (attempt && are_mates(assembled, part, mate) &&
+		    (!attempt->given_up || all_ranks_told(assembled, part, number)) &&
 		    (attempt->ended || (was_heard_out(mate, attempt) && !attempt_is_open(attempt))))
 			return false;
 	}

@@ -539,3 +539,23 @@ Test(assembler_unseen, a_later_attempt_does_not_stand_in_for_one_that_was_given_
 	assert_all_missing(got, 4, 6);
 	r3ring_assembled_free(got);
 }
+
+/* Each rank of its engine, here one, told of all that it ran. */
+Test(assembler_unseen, what_a_given_up_attempt_is_known_not_to_have_run_a_later_one_ran_first)
+{
+	struct r3ring_assembled *got;
+
+	first.rank.dp = (struct r3ring_coordinate){0, 2};
+	second.rank.dp = (struct r3ring_coordinate){1, 2};
+	feed_schema(&first);
+	feed_schema(&second);
+	begin(&first, 1, 4);
+	run(&first, 1, 1, 0, 6);
+	begin(&second, 0, 4);
+	run(&second, 1, 0, 0, 4);
+	feed_end(&second, 1, R3RING_END_ABORTED, 0, R3RING_UNKNOWN_U32);
+	feed_end(&first, 2, R3RING_END_FINISHED, 1, 7);
+	got = take(&first, "a");
+	assert_row(got, 5, 1, 5);
+	r3ring_assembled_free(got);
+}
