@@ -18,6 +18,7 @@ struct verifying {
 	struct archive_verified *verified;
 	struct archive_reader *reader;
 	struct verify_index *index;
+	struct archive_ranks ranks;
 	struct account *accounts; /* [count], by the reader's channel numbers */
 	uint32_t count;
 	uint64_t items;
@@ -107,6 +108,9 @@ static int take_channels_entry(struct verifying *v, const struct archive_item *i
 	archive_losses_take(&account->losses, item, decoded, true);
 	if (decoded)
 		archive_again_take(&account->again, item, decoded, &v->verified->again);
+	if (decoded && decoded->type == R3RING_SCHEMA &&
+	    archive_ranks_note(&v->ranks, item->name, &decoded->u.schema.head))
+		return r3ring_error_set(v->err, -ENOMEM, "no memory for one more rank");
 	code = account_take(account, item, decoded, &why);
 	if (code < 0)
 		return r3ring_error_set(v->err, code, "%s", why.text);
@@ -194,6 +198,7 @@ static int verify(struct verifying *v, const char *dir)
 	code = read_all(v);
 	archive_verified_describe(v->verified, v->reader);
 	v->verified->channels = v->count;
+	archive_ranks_absent(&v->ranks, &v->verified->absent);
 	for (uint32_t i = 0; i < v->count; i++)
 		lost_account_add(&v->verified->lost, &v->accounts[i].losses.of.account);
 	return code ? code : verify_index_finish(v->index);
@@ -212,5 +217,6 @@ int archive_verify(const char *dir, const struct archive_verify_hooks *hooks,
 	for (uint32_t i = 0; i < v.count; i++)
 		account_free(&v.accounts[i]);
 	free(v.accounts);
+	archive_ranks_free(&v.ranks);
 	return code;
 }

@@ -13,6 +13,7 @@
 #include <r3ring/record.h>
 
 #include "archive/again.h"
+#include "archive/ranks.h"
 #include "archive/reader.h"
 #include "archive/unread.h"
 #include "consumer/channel_losses.h"
@@ -38,8 +39,9 @@ struct archive_verified {
 	uint64_t gaps[ARCHIVE_GAP_CAUSES];        /* by cause */
 	uint64_t gap_records[ARCHIVE_GAP_CAUSES]; /* of known number */
 	uint64_t gaps_unsized;
-	uint64_t resumed;   /* how often a recorder went on */
-	uint64_t cut_bytes; /* that were not whole then */
+	struct archive_absent_ranks absent; /* of the engines whose channels there are */
+	uint64_t resumed;                   /* how often a recorder went on */
+	uint64_t cut_bytes;                 /* that were not whole then */
 	bool being_written; /* a recorder is at work: what it has written by now was looked at */
 	uint64_t first_ns, last_ns; /* CLOCK_REALTIME of the first and the last block */
 };

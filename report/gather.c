@@ -28,6 +28,7 @@ struct gathering {
 	struct r3ring_load_snapshot *snapshot;
 	struct clock *clock; /* [clocks] by the reader's channel numbers */
 	uint32_t clocks;
+	struct archive_ranks ranks;
 	uint32_t piece;       /* of the series, that what is counted belongs to */
 	uint32_t steps;       /* since the newest snapshot */
 	struct routes routes; /* of the requests that were asked for */
@@ -266,12 +267,13 @@ static int feed_assembler(struct gathering *g, const struct archive_item *item,
 
 /* ---- entries ---------------------------------------------------------------------- */
 
-static void note_schema(struct gathering *g, struct clock *clock,
-			const struct r3ring_schema_record *schema)
+static int note_schema(struct gathering *g, struct clock *clock, const char *channel,
+		       const struct r3ring_schema_record *schema)
 {
 	*clock = (struct clock){schema->realtime_offset_ns, true};
 	if (!g->report->model[0])
 		memcpy(g->report->model, schema->model, sizeof(g->report->model));
+	return archive_ranks_note(&g->ranks, channel, schema) ? no_memory(g) : 0;
 }
 
 /* False where it cannot be decoded; a type of a later version is none of our business. */
@@ -302,7 +304,7 @@ static int take_record(struct gathering *g, const struct archive_item *item,
 		r = take_load(g);
 
 	if (r == 0 && record->type == R3RING_SCHEMA)
-		note_schema(g, clock, &record->u.schema.head);
+		r = note_schema(g, clock, item->name, &record->u.schema.head);
 	if (r == 0 && record->type == R3RING_STEP && !item->repeated)
 		r = note_step(g, time_of(clock, item, &record->u.step.head));
 	if (r == 0)
@@ -409,6 +411,7 @@ static int finish(struct gathering *g)
 	int r;
 
 	count_losses(g->report);
+	archive_ranks_absent(&g->ranks, &g->report->counts.absent);
 	r3ring_assembler_flush(g->assembler);
 	r = take_requests(g, g->report->counts.last_ns);
 	if (r == 0)
@@ -470,6 +473,7 @@ int report_read(struct report *report, const char *dir, const struct report_opti
 	r3ring_load_snapshot_free(g.snapshot);
 	routes_free(&g.routes);
 	given_up_free(&g.given_up);
+	archive_ranks_free(&g.ranks);
 	free(g.clock);
 	free(g.found);
 	return r;

@@ -96,7 +96,8 @@ static void state_of_losses(FILE *out, const struct report *report)
 		fprintf(out,
 			"<p class=\"state good\" id=\"losses-state\">Nothing was lost: every route "
 			"that was %s for %s requests is here.</p>\n",
-			report->kept.layer_end ? "to be recorded" : "run",
+			report->kept.layer_end || report->counts.absent.count ? "to be recorded"
+									      : "run",
 			report->coverage.evicted ? "the other" : "these");
 		return;
 	}
@@ -133,6 +134,28 @@ static void state_of_layers(FILE *out, const struct report *report)
 		kept->layer_first, kept->layer_end - 1);
 	html_number(out, report->coverage.missing[R3RING_MISSING_NOT_RECORDED]);
 	fputs(" cells of these requests are not here.</p>\n", out);
+}
+
+static void state_of_ranks(FILE *out, const struct report *report)
+{
+	const struct archive_absent_ranks *absent = &report->counts.absent;
+	char text[ARCHIVE_RANK_TEXT];
+
+	if (!absent->count)
+		return;
+	fputs("<p class=\"state bad\" id=\"ranks-state\">Not recorded, so in no figure here: ",
+	      out);
+	for (uint32_t i = 0; i < absent->told; i++) {
+		archive_absent_rank_text(text, &absent->rank[i]);
+		fputs(i ? "; " : "", out);
+		html_text(out, text);
+	}
+	if (absent->count > absent->told) {
+		fputs("; and ", out);
+		html_number(out, absent->count - absent->told);
+		fputs(" more ranks", out);
+	}
+	fputs(".</p>\n", out);
 }
 
 static void unread(FILE *out, const struct archive_unread *unread)
@@ -321,6 +344,7 @@ static int summary(FILE *out, const struct report *report, const struct page_sou
 	state_of_memory(out, &report->coverage);
 	state_of_losses(out, report);
 	state_of_layers(out, report);
+	state_of_ranks(out, report);
 	state_of_archive(out, report);
 	r = state_of_balance(out, report);
 	if (r == 0)

@@ -7,6 +7,7 @@
 
 #include "archive/export/ids.h"
 #include "archive/verify.h"
+#include "tools/absent_ranks.h"
 #include "tools/export.h"
 #include "tools/json_values.h"
 #include "tools/lost_text.h"
@@ -89,6 +90,7 @@ void export_print_losses(const struct export_losses *losses)
 {
 	print_rotated(&losses->rotated);
 	print_damage(&losses->damage);
+	absent_ranks_print(stderr, "  ", &losses->absent);
 	lost_text_print(stderr, "  ", &losses->channels);
 	if (!losses->gaps)
 		return;
@@ -117,7 +119,11 @@ void export_print_repeated(const struct export_summary *summary)
 		export_id_words(id, told->request[i].id);
 		fputs("    ", stderr);
 		plain_text_print(stderr, id, strlen(id));
-		fprintf(stderr, ", which ended at %s\n", time_text(when, told->request[i].time_ns));
+		if (told->request[i].time_ns)
+			fprintf(stderr, ", which ended at %s\n",
+				time_text(when, told->request[i].time_ns));
+		else
+			fputs(", of whose end not all its channels told\n", stderr);
 	}
 	if (summary->repeated_ids > told->told)
 		fprintf(stderr, "    and %" PRIu64 " more\n", summary->repeated_ids - told->told);
@@ -204,7 +210,7 @@ json_t *export_json_losses(const struct export_losses *losses)
 
 	for (uint32_t i = 0; told && i < losses->told; i++)
 		json_array_append_new(told, json_gap(&losses->gap[i]));
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "gaps",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "gaps",
 			 json_u64(losses->gaps), "by_channels",
 			 json_lost(losses->channels.steps, losses->channels.rows, "none"),
 			 "by_totals_only", lost_text_unheard_json(&losses->channels),
@@ -212,7 +218,8 @@ json_t *export_json_losses(const struct export_losses *losses)
 			 json_u64(losses->channels.unfollowed), "records",
 			 json_u64(losses->records), "gaps_of_unknown_size",
 			 json_u64(losses->unsized), "told", told, "rotated_out",
-			 json_rotated(&losses->rotated), "damage", json_damage(&losses->damage));
+			 json_rotated(&losses->rotated), "damage", json_damage(&losses->damage),
+			 "not_recorded", absent_ranks_json(&losses->absent));
 }
 
 static json_t *json_channel(const char *name)

@@ -14,6 +14,7 @@
 #include <r3ring/instance.h>
 #include <r3ring/record.h>
 
+#include "archive/ranks.h"
 #include "archive/writer.h"
 #include "consumer/channel_losses.h"
 
@@ -27,16 +28,17 @@ struct record_options {
 
 /* What came of it. */
 struct record_report {
-	uint64_t records;                  /* read and given to the archive */
-	uint64_t lost;                     /* in gaps of known size */
-	uint64_t gaps;                     /* all, also those of unknown size */
-	uint64_t unsized;                  /* of these gaps */
-	uint64_t missed;                   /* generations that were gone before it came to them */
-	uint64_t corrupt;                  /* records that the ring's reader refused */
-	uint64_t demotions;                /* how often a channel no longer waited for it */
-	struct lost_account channels_lost; /* what the channels themselves lost in its time */
-	uint64_t partial_steps;            /* with layers missing */
-	uint64_t layers;                   /* that --layers keeps, of all channels' schemas */
+	uint64_t records;                   /* read and given to the archive */
+	uint64_t lost;                      /* in gaps of known size */
+	uint64_t gaps;                      /* all, also those of unknown size */
+	uint64_t unsized;                   /* of these gaps */
+	uint64_t missed;                    /* generations that were gone before it came to them */
+	uint64_t corrupt;                   /* records that the ring's reader refused */
+	uint64_t demotions;                 /* how often a channel no longer waited for it */
+	struct lost_account channels_lost;  /* what the channels themselves lost in its time */
+	struct archive_absent_ranks absent; /* where all channels told what they are part of */
+	uint64_t partial_steps;             /* with layers missing */
+	uint64_t layers;                    /* that --layers keeps, of all channels' schemas */
 	uint64_t schemas;
 	uint32_t channels;
 	uint64_t ns; /* since the first channel was there */
@@ -85,6 +87,10 @@ bool record_content_tells(const struct r3ring_view *view);
 void record_content_note(struct record_report *report, struct channel_losses *losses,
 			 const struct r3ring_view *view);
 
+/* Notes what a SCHEMA record says that its channel is a part of. Returns 0 or -ENOMEM. */
+int record_content_rank(struct archive_ranks *ranks, const char *channel,
+			const struct r3ring_view *view);
+
 /* Looks in a SCHEMA record for layers that @archive keeps; tells where there is none. */
 void record_content_schema(struct record_report *report, const char *channel,
 			   const struct archive_writer_options *archive,
@@ -114,6 +120,7 @@ struct record_channel {
 	bool closed;                  /* CLOSED was its last record */
 	bool demoted;                 /* told */
 	bool known;                   /* its layers were looked at */
+	bool placed;                  /* it told what it is a part of */
 	struct channel_losses losses; /* since this recorder began */
 };
 
@@ -125,12 +132,15 @@ struct record_channels {
 	const json_t *before;            /* as of record_before_read() */
 	struct record_channel *channels; /* by the instance's index */
 	uint32_t count;
+	struct archive_ranks ranks; /* of these */
 	struct record_report *report;
 	struct record_progress *progress; /* to be cleared before a note */
 };
 
 /* Makes those known that appeared. Returns 0 or as the archive's calls. */
 int record_channels_meet(struct record_channels *channels);
+/* Tells the report of ranks that are not among them; of none where a channel did not say. */
+void record_channels_find_absent(const struct record_channels *channels);
 void record_channels_release(struct record_channels *channels);
 
 /*

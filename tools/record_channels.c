@@ -14,6 +14,7 @@
 void record_channels_release(struct record_channels *channels)
 {
 	free(channels->channels);
+	archive_ranks_free(&channels->ranks);
 	channels->channels = NULL;
 	channels->count = 0;
 }
@@ -69,6 +70,14 @@ int record_channels_meet(struct record_channels *channels)
 		r = meet(channels, channels->count);
 	channels->report->channels = channels->count;
 	return r;
+}
+
+void record_channels_find_absent(const struct record_channels *channels)
+{
+	for (uint32_t i = 0; i < channels->count; i++)
+		if (!channels->channels[i].placed)
+			return;
+	archive_ranks_absent(&channels->ranks, &channels->report->absent);
 }
 
 static struct record_channel *current(const struct record_channels *channels)
@@ -281,13 +290,17 @@ void record_channels_sum_losses(struct record_channels *channels)
 		lost_account_add(sum, &channels->channels[i].losses.account);
 }
 
-static void note_content(struct record_channels *channels, struct record_channel *channel,
-			 const struct r3ring_view *view)
+static int note_content(struct record_channels *channels, struct record_channel *channel,
+			const struct r3ring_view *view)
 {
 	record_content_note(channels->report, &channel->losses, view);
 	if (record_content_tells(view))
 		record_channels_sum_losses(channels);
 	note_layers(channels, channel, view);
+	if (view->type != R3RING_SCHEMA)
+		return 0;
+	channel->placed = true;
+	return record_content_rank(&channels->ranks, current_name(channels), view);
 }
 
 static int record(struct record_channels *channels, const struct r3ring_view *view)
@@ -302,8 +315,9 @@ static int record(struct record_channels *channels, const struct r3ring_view *vi
 	if (r)
 		return r;
 	/* Before its place in the archive is given away. */
-	note_content(channels, channel, view);
-	r = archive_writer_record(channels->writer, (uint16_t)channel->index, view);
+	r = note_content(channels, channel, view);
+	if (r == 0)
+		r = archive_writer_record(channels->writer, (uint16_t)channel->index, view);
 	if (r)
 		return r;
 	channel->read = true;

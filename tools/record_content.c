@@ -28,6 +28,16 @@ void record_content_note(struct record_report *report, struct channel_losses *lo
 	channel_losses_record(losses, &record, true);
 }
 
+int record_content_rank(struct archive_ranks *ranks, const char *channel,
+			const struct r3ring_view *view)
+{
+	struct r3ring_record record;
+
+	if (r3ring_record_decode(&record, view->type, view->data, view->len, NULL))
+		return 0;
+	return archive_ranks_note(ranks, channel, &record.u.schema.head);
+}
+
 static void tell_layers(const char *channel, const struct archive_writer_options *archive,
 			const struct r3ring_record *record)
 {

@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include "tools/absent_ranks.h"
 #include "tools/json_values.h"
 #include "tools/lost_text.h"
 #include "tools/output.h"
@@ -68,7 +69,10 @@ static void print_losses(FILE *out, const struct record_report *report)
 	else if (any || report->partial_steps)
 		fputs("not recorded: nothing is missing of what the channels said\n", out);
 	else
-		fputs("lost: nothing\n", out);
+		fputs(report->absent.count ? "lost: nothing of these channels\n"
+					   : "lost: nothing\n",
+		      out);
+	absent_ranks_print(out, "", &report->absent);
 	if (report->missed)
 		fprintf(out,
 			"missed: %" PRIu64 " generations, gone before this recorder came to them\n",
@@ -134,7 +138,7 @@ int record_print_json(const struct record_options *options, const struct record_
 		json_pack(
 			"{s:s, s:s, s:b, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
 			"s:o, s:o, s:o, s:o, s:o, s:o, "
-			"s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:f}",
+			"s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:f}",
 			"directory", report->dir, "instance", options->instance, "resumed",
 			report->resumed, "cut_bytes", json_u64(report->cut_bytes), "channels",
 			(int)report->channels, "records", json_u64(report->records),
@@ -147,7 +151,8 @@ int record_print_json(const struct record_options *options, const struct record_
 			"lost_by_totals_only", lost_text_unheard_json(&report->channels_lost),
 			"lost_gaps_unproved", json_u64(report->channels_lost.unproved),
 			"lost_ends_unfollowed", json_u64(report->channels_lost.unfollowed),
-			"partial_steps", json_u64(report->partial_steps), "entry_bytes",
+			"not_recorded", absent_ranks_json(&report->absent), "partial_steps",
+			json_u64(report->partial_steps), "entry_bytes",
 			json_u64(stats->entry_bytes), "stored_bytes", json_u64(stats->stored_bytes),
 			"archive_bytes", json_u64(stats->archive_bytes), "newest_segment",
 			json_u64(stats->segment), "removed_segments",

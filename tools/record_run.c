@@ -412,6 +412,7 @@ static int record_into(struct record_loop *loop)
 	starts = calloc(resumption->count + 1, sizeof(*starts));
 	r = starts ? record(loop, starts)
 		   : r3ring_error_set(loop->err, -ENOMEM, "no memory for a recorder");
+	record_channels_find_absent(&loop->channels);
 	r3ring_instance_close(loop->instance);
 	record_channels_release(&loop->channels);
 	free(starts);

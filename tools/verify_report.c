@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "tools/absent_ranks.h"
 #include "tools/json_values.h"
 #include "tools/lost_text.h"
 #include "tools/plain_text.h"
@@ -129,10 +130,13 @@ void verify_print(FILE *out, const char *dir, const struct archive_verified *ver
 	if (verified->problems)
 		fprintf(out, ": %" PRIu64 " problems\n", verified->problems);
 	else
-		fputs(": all of it is true\n", out);
+		fputs(verified->absent.count ? ": all that was recorded is true\n"
+					     : ": all of it is true\n",
+		      out);
 	print_size(out, verified);
 	print_records(out, verified);
 	print_content(out, verified);
+	absent_ranks_print(out, "  ", &verified->absent);
 	print_losses(out, verified);
 	print_unread(out, &verified->unread);
 	if (verified->resumed)
@@ -209,7 +213,7 @@ json_t *verify_json(const char *dir, const struct archive_verified *v, json_t *p
 		"gaps_unsized", json_u64(v->gaps_unsized), "unread",
 		json_pack("{s:o, s:o, s:b}", "bytes", json_u64(v->unread.bytes), "records",
 			  json_u64(v->unread.records), "more", v->unread.unsized != 0),
-		"resumed",
+		"not_recorded", absent_ranks_json(&v->absent), "resumed",
 		json_pack("{s:o, s:o}", "times", json_u64(v->resumed), "cut_bytes",
 			  json_u64(v->cut_bytes)));
 }

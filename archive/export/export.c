@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From entries to requests, and which of them are wanted. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,6 +94,7 @@ void export_close(struct exporter *exporter)
 	free(exporter->plan.layer);
 	free(exporter->known.layer);
 	export_stages_free(&exporter->stages);
+	archive_ranks_free(&exporter->ranks);
 	free(exporter->fate);
 	free(exporter);
 }
@@ -219,7 +221,7 @@ static int take_named(struct exporter *exporter, const struct r3ring_assembled *
 	}
 	if (again) {
 		exporter->summary.repeated_ids++;
-		tell(&exporter->summary.repeated, name, time_ns);
+		tell(&exporter->summary.repeated, name, exporter->flushed ? 0 : time_ns);
 	}
 	exporter->summary.conflicts += info->conflicts;
 	return export_write_request(exporter, assembled, name, err);
@@ -301,6 +303,19 @@ static bool is_draft(const char *channel)
 	return end && !strcmp(end, ".draft");
 }
 
+static int note_schema(struct exporter *exporter, const char *channel,
+		       const struct r3ring_record *record, struct r3ring_error *err)
+{
+	int rc = archive_ranks_note(&exporter->ranks, channel, &record->u.schema.head);
+
+	if (!rc && !exporter->begun)
+		rc = export_layers_add(&exporter->known, record->u.schema.layers,
+				       record->u.schema.head.layers);
+	if (!rc && !exporter->begun)
+		rc = export_stages_note(&exporter->stages, record);
+	return rc ? r3ring_error_set(err, rc, "no memory") : 0;
+}
+
 static int feed_record(struct exporter *exporter, uint32_t channel, const struct archive_item *item,
 		       struct r3ring_error *err)
 {
@@ -320,11 +335,8 @@ static int feed_record(struct exporter *exporter, uint32_t channel, const struct
 				   "with --instance");
 	if (rc)
 		return place_error(err, rc, item, "no memory");
-	if (view->type == R3RING_SCHEMA && !exporter->begun && !is_draft(item->name) &&
-	    (export_layers_add(&exporter->known, record.u.schema.layers,
-			       record.u.schema.head.layers) ||
-	     export_stages_note(&exporter->stages, &record)))
-		return r3ring_error_set(err, -ENOMEM, "no memory");
+	if (view->type == R3RING_SCHEMA && !is_draft(item->name))
+		return note_schema(exporter, item->name, &record, err);
 	return 0;
 }
 
@@ -404,6 +416,7 @@ static void sum_up(const struct exporter *exporter, struct export_summary *summa
 	r3ring_assembler_get_stats(exporter->assembler, &stats);
 	*summary = exporter->summary;
 	export_gaps_sum(&exporter->gaps, &summary->losses);
+	archive_ranks_absent(&exporter->ranks, &summary->losses.absent);
 	summary->format = exporter->format->name;
 	summary->warning = exporter->format->missing[exporter->plan.missing].why;
 	summary->dtype = exporter->plan.dtype;
@@ -420,11 +433,30 @@ static void sum_up(const struct exporter *exporter, struct export_summary *summa
 	summary->rows_beyond = stats.rows_beyond;
 }
 
+/* All ranks of an engine must tell of a request's end: it is over where the archive is, else. */
+static int check_times(const struct exporter *exporter, struct r3ring_error *err)
+{
+	const struct export_options *options = &exporter->options;
+	struct archive_absent_ranks absent;
+
+	archive_ranks_absent(&exporter->ranks, &absent);
+	if ((!options->since_ns && !options->until_ns) || options->min_ends || !absent.parts)
+		return 0;
+	return r3ring_error_set(err, -ENODATA,
+				"%s: %" PRIu64 " ranks of the engine were not recorded, so that "
+				"not all told of the ends of requests; nothing is written. Give "
+				"--ends N, how many of its ranks are here",
+				options->since_ns ? "--since" : "--until", absent.parts);
+}
+
 int export_finish(struct exporter *exporter, struct export_summary *summary,
 		  struct r3ring_error *err)
 {
-	int rc;
+	int rc = check_times(exporter, err);
 
+	if (rc)
+		return rc;
+	exporter->flushed = true;
 	r3ring_assembler_flush(exporter->assembler);
 	rc = export_take(exporter, exporter->options.since_ns, err);
 	if (!rc)

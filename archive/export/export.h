@@ -16,6 +16,7 @@
 #include <r3ring/assembler.h>
 #include <r3ring/error.h>
 
+#include "archive/ranks.h"
 #include "archive/reader.h"
 #include "consumer/channel_losses.h"
 
@@ -132,6 +133,7 @@ struct export_damage {
 struct export_losses {
 	struct export_damage damage;
 	struct export_rotated rotated;
+	struct archive_absent_ranks absent; /* of the engines that are exported */
 	uint64_t gaps, records;
 	uint64_t unsized;             /* gaps of which it is not known how many records they are */
 	struct lost_account channels; /* what the channels themselves lost */
@@ -144,7 +146,7 @@ struct export_told {
 	uint32_t told;
 	struct {
 		char id[EXPORT_ID_BYTES];
-		uint64_t time_ns;   /* of its end */
+		uint64_t time_ns;   /* of its end; 0: not all told of it */
 	} request[EXPORT_IDS_TOLD]; /* [told], the first */
 };
 

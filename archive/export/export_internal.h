@@ -19,6 +19,7 @@ struct exporter {
 	struct r3ring_assembler *assembler;
 	struct export_known_layers known;
 	struct export_stages stages; /* that told of them */
+	struct archive_ranks ranks;
 	struct export_plan plan;
 	struct export_reader reader;
 	struct export_sessions *sessions; /* NULL: turns are not joined */
@@ -27,7 +28,8 @@ struct exporter {
 	const char **fate; /* [options.requests] of those asked for by id */
 	char others[128];  /* instances that --instance left out; "" for none */
 	bool instance_seen;
-	bool begun; /* the plan is made */
+	bool begun;   /* the plan is made */
+	bool flushed; /* what comes now waited for ends that nobody told */
 	struct export_summary summary;
 };
 

@@ -213,3 +213,32 @@ Test(export_stages, known_layers_of_a_stage_that_is_not_there_are_missing)
 	cr_assert_eq(trial.summary.layers, 2 * FEED_LAYERS);
 	cr_assert_eq(trial.summary.filled[R3RING_MISSING_OTHER_LAYERS], 4 * FEED_LAYERS);
 }
+
+/* ---- when requests ended ------------------------------------------------------- */
+
+/* The other stage would tell it, too, which it never does. */
+Test(export_stages, requests_of_part_of_a_pipeline_are_not_chosen_by_the_end_of_the_archive)
+{
+	trial.options.layer_first = 3;
+	trial.options.layer_end = 6;
+	trial.options.since_ns = trial.now_ns + 1;
+	record_stage("safetensors", 1);
+	expect_refused("--since: 1 ranks of the engine were not recorded");
+}
+
+Test(export_stages, requests_of_part_of_a_pipeline_end_when_as_many_channels_as_are_there_say_so)
+{
+	trial.options.layer_first = 3;
+	trial.options.layer_end = 6;
+	trial.options.min_ends = 1;
+	trial.options.since_ns = trial.now_ns;
+	record_stage("safetensors", 1);
+	cr_assert_eq(fed, 0);
+	trial_finish();
+	cr_assert_eq(trial.summary.requests, 1);
+	trial.options.since_ns = trial.now_ns + 1;
+	record_stage("safetensors", 1);
+	cr_assert_eq(fed, 0);
+	cr_assert_eq(export_finish(trial.exporter, &trial.summary, &trial.err), -ENOENT);
+	cr_assert_not_null(strstr(trial.err.text, "1 ended at other times"), "%s", trial.err.text);
+}
