@@ -236,7 +236,10 @@ static void request_row(FILE *out, const struct request_row *row)
 	fputs("<tr class=\"request\"><th scope=\"row\" class=\"id\"><bdi>", out);
 	html_text(out, row->id);
 	fputs("</bdi></th>", out);
-	cell(out, row->prompt_tokens);
+	if (row->prompt_tokens == R3RING_UNKNOWN_U32)
+		fputs("<td>unknown</td>", out);
+	else
+		cell(out, row->prompt_tokens);
 	cell(out, row->tokens);
 	cell(out, row->attempts);
 	fprintf(out, "<td class=\"text\">%s</td>", end_of(row));

@@ -108,10 +108,12 @@ json_t *routes_json(const char *id, const struct routes_excerpt *excerpt)
 		(excerpt->flags & R3RING_ASSEMBLED_LENGTH_GUESSED) == 0, "evicted_before",
 		excerpt->evicted_before, "mixed", (excerpt->flags & R3RING_ASSEMBLED_MIXED) != 0,
 		"tokens", json_integer(excerpt->tokens), "prompt_tokens",
-		json_integer(excerpt->prompt_tokens), "attempts", (int)excerpt->attempts, "experts",
-		(int)excerpt->experts, "top_k", (int)excerpt->top_k, "coverage",
-		coverage_of(excerpt), "from", json_integer(excerpt->from), "to",
-		json_integer(excerpt->to), "layers", layers_of(excerpt), "rows", rows_of(excerpt));
+		excerpt->prompt_tokens == R3RING_UNKNOWN_U32 ? json_null()
+							     : json_integer(excerpt->prompt_tokens),
+		"attempts", (int)excerpt->attempts, "experts", (int)excerpt->experts, "top_k",
+		(int)excerpt->top_k, "coverage", coverage_of(excerpt), "from",
+		json_integer(excerpt->from), "to", json_integer(excerpt->to), "layers",
+		layers_of(excerpt), "rows", rows_of(excerpt));
 }
 
 /* ---- what is asked for --------------------------------------------------------------- */

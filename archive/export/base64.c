@@ -25,11 +25,15 @@ static void put_head(FILE *out, const struct export_plan *plan,
 	export_json_string(out, info->turn);
 	fputs(",\"sample\":", out);
 	export_json_string(out, info->sample);
+	fprintf(out, ",\"tokens\":%u,\"prompt_tokens\":", info->tokens);
+	if (info->prompt_tokens == R3RING_UNKNOWN_U32)
+		fputs("null", out);
+	else
+		fprintf(out, "%u", info->prompt_tokens);
 	fprintf(out,
-		",\"tokens\":%u,\"prompt_tokens\":%u,\"dtype\":\"%s\",\"shape\":[%u,%u,%u],"
+		",\"dtype\":\"%s\",\"shape\":[%u,%u,%u],"
 		"\"meta_info\":{\"routed_experts\":\"",
-		info->tokens, info->prompt_tokens, export_dtype_name(plan->dtype), request->rows,
-		plan->layers, plan->top_k);
+		export_dtype_name(plan->dtype), request->rows, plan->layers, plan->top_k);
 }
 
 static int base64_request(struct export_writer *writer, const struct export_request *request,

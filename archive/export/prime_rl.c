@@ -16,7 +16,7 @@
  * model code ("indexed by global layer index"), seen in an excerpt without path or commit.
  * There is no place for a mask, so --missing says what stands there.
  *
- * The message is a map: request_id, tokens, prompt_tokens, and routed_experts as above.
+ * The message is a map: request_id, tokens, prompt_tokens (nil: unknown), and routed_experts as above.
  * msgpack's source: https://github.com/msgpack/msgpack/blob/master/spec.md.
  */
 #include <errno.h>
@@ -93,7 +93,12 @@ static void put_head(struct words *words, const struct export_plan *plan,
 	put_text(words, "request_id");
 	put_text(words, request->id);
 	put_number(words, "tokens", request->info->tokens);
-	put_number(words, "prompt_tokens", request->info->prompt_tokens);
+	if (request->info->prompt_tokens == R3RING_UNKNOWN_U32) {
+		put_text(words, "prompt_tokens");
+		put_type(words, 0xC0, 0, 0);
+	} else {
+		put_number(words, "prompt_tokens", request->info->prompt_tokens);
+	}
 	put_text(words, plan->format->tensor);
 	put_type(words, 0x83, 0, 0);
 	put_text(words, "shape");

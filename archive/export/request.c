@@ -156,8 +156,8 @@ int export_join_before(struct exporter *exporter, const struct r3ring_assembled 
 	if (!exporter->sessions || !info->session[0] ||
 	    !export_sessions_take(exporter->sessions, info->session, &turn))
 		return 0;
-	/* A turn that the next one does not go on from. */
-	if (info->prompt_tokens < turn.tokens)
+	/* A turn that the next one does not go on from, or not for all that is known. */
+	if (info->prompt_tokens == R3RING_UNKNOWN_U32 || info->prompt_tokens < turn.tokens)
 		return 0;
 	return supply(exporter, assembled, &turn, err);
 }

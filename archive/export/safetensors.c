@@ -125,9 +125,13 @@ static int put_id(struct export_writer *writer, const char *id, struct r3ring_er
 static int safetensors_request(struct export_writer *writer, const struct export_request *request,
 			       struct r3ring_error *err)
 {
+	const uint32_t prompt = request->info->prompt_tokens;
 	int rc = put_id(writer, request->id, err);
 
-	return rc ? rc : put_number(&writer->part[PROMPTS], request->info->prompt_tokens, err);
+	/* -1: unknown */
+	return rc ? rc
+		  : put_number(&writer->part[PROMPTS],
+			       prompt == R3RING_UNKNOWN_U32 ? UINT64_MAX : prompt, err);
 }
 
 static int put_valid(struct export_writer *writer, const struct export_chunk *chunk,

@@ -161,6 +161,14 @@ static uint32_t last_position(const struct request *request)
 	return end;
 }
 
+/* A later attempt may count what the first one sampled. */
+static uint32_t prompt_of(const struct r3ring_assembled *assembled)
+{
+	const struct pass *first = assembled->pass;
+
+	return first && first->number == 0 && first->prompt ? first->prompt : R3RING_UNKNOWN_U32;
+}
+
 void assembled_find_length(const struct r3ring_assembler *assembler,
 			   struct r3ring_assembled *assembled)
 {
@@ -178,7 +186,7 @@ void assembled_find_length(const struct r3ring_assembler *assembler,
 		info->flags |= R3RING_ASSEMBLED_CUT;
 	if (info->tokens > assembler->options.max_tokens)
 		info->tokens = assembler->options.max_tokens;
-	info->prompt_tokens = assembled->pass ? assembled->pass[0].prompt : 0;
+	info->prompt_tokens = prompt_of(assembled);
 }
 
 static void info_fill(struct r3ring_assembled *assembled, const struct r3ring_assembler *assembler,

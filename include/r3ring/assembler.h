@@ -246,7 +246,8 @@ struct r3ring_assembled_info {
 	const char *model;
 	uint32_t tokens; /* rows: prompt plus returned tokens; the last has a row only
 			  * where it was fed back */
-	uint32_t prompt_tokens;
+	uint32_t
+		prompt_tokens; /* R3RING_UNKNOWN_U32 where its first attempt's begin was not heard */
 	uint32_t attempts;
 	uint32_t flags; /* enum r3ring_assembled_flags */
 	uint32_t experts;

@@ -221,3 +221,35 @@ Test(assembler_attempts, a_text_id_that_comes_again_is_another_request)
 	assert_row(got, 0, 2, 0);
 	r3ring_assembled_free(got);
 }
+
+Test(assembler_attempts, the_prompt_is_what_the_first_attempt_began_with)
+{
+	struct r3ring_assembled *got = preempted(4, 4);
+
+	cr_assert_eq(r3ring_assembled_get_info(got)->prompt_tokens, 2);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_attempts, of_a_request_whose_first_attempt_nobody_saw_the_prompt_is_unknown)
+{
+	struct r3ring_assembled *got;
+
+	feed_begin(&channel, 2, "a", 4, 1);
+	run(3, 2, 1, 0, 4);
+	feed_end(&channel, 2, R3RING_END_FINISHED, 1, 5);
+	got = take(&channel, "a");
+	cr_assert_eq(r3ring_assembled_get_info(got)->prompt_tokens, R3RING_UNKNOWN_U32);
+	r3ring_assembled_free(got);
+}
+
+/* Its begin was lost, but not its end. */
+Test(assembler_attempts, an_end_does_not_tell_the_prompt)
+{
+	struct r3ring_assembled *got;
+
+	feed_begin(&channel, 2, "a", 4, 1);
+	feed_end(&channel, 2, R3RING_END_FINISHED, 0, 5);
+	got = take(&channel, "a");
+	cr_assert_eq(r3ring_assembled_get_info(got)->prompt_tokens, R3RING_UNKNOWN_U32);
+	r3ring_assembled_free(got);
+}

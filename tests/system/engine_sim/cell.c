@@ -61,13 +61,14 @@ static bool is_of_unknown_length(const struct cell *cell, const struct truth *tr
 	const bool latest = cell->sim->config.policy == R3RING_ROWS_LATEST;
 	const int32_t said = cell->given->attempt[cell->position];
 	const uint32_t flags = cell->given->info.flags;
+	const uint32_t told = cell->given->info.prompt_tokens;
+	const uint32_t prompt = told == R3RING_UNKNOWN_U32 ? cell->request->life[0]->prompt : told;
 
 	if (latest && said < truth->attempt &&
 	    flags & (R3RING_ASSEMBLED_UNFINISHED | R3RING_ASSEMBLED_LENGTH_GUESSED |
 		     R3RING_ASSEMBLED_EVICTED))
 		return is_pass(cell, truth, said);
-	return flags & R3RING_ASSEMBLED_LENGTH_GUESSED &&
-	       cell->position >= cell->given->info.prompt_tokens &&
+	return flags & R3RING_ASSEMBLED_LENGTH_GUESSED && cell->position >= prompt &&
 	       (latest || truth->attempt < 0 || said <= truth->attempt) && is_pass(cell, truth, -1);
 }
 

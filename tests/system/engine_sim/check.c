@@ -88,6 +88,11 @@ static void check_length(struct sim *sim, const struct sim_given *given)
 	if (!flags && given->info.tokens != last->kept)
 		sim_fault(sim, "%s: %u tokens, it has %u", request->id, given->info.tokens,
 			  last->kept);
+	if (given->info.prompt_tokens != R3RING_UNKNOWN_U32 && request->given == 1 &&
+	    !sim->config.disaggregated && !sim->config.max_bytes &&
+	    given->info.prompt_tokens != request->life[0]->prompt)
+		sim_fault(sim, "%s: prompt %u, it is %u", request->id, given->info.prompt_tokens,
+			  request->life[0]->prompt);
 	if (!flags && request->given == 1 && sim_config_is_lossless(&sim->config) &&
 	    (given->info.prompt_tokens != request->life[0]->prompt ||
 	     given->info.attempts != request->attempts + 1))
