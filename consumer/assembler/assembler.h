@@ -8,6 +8,7 @@
  *	order.c     whose a step's spans are, by the step before
  *	lives.c     requests begin, go on, end; keyframes
  *	join.c      and whose parts are one request
+ *	runs.c      which starts of their engines they are of
  *	room.c      what goes when more is held than the limit
  *	claims.c    rows that two spans of a step claim
  *	place.c     a step's rows get positions in requests and keys, by
@@ -114,6 +115,13 @@ struct turn {
 		*attempt; /* of the part, that of its last turn; NULL where that is not known */
 };
 
+/* From one start of a channel's engine to the next, as far as is known. */
+struct run {
+	uint64_t first_ns, last_ns; /* that it was at work, by its host's clock; 0: not known */
+	int64_t to_realtime_ns;
+	uint8_t boot[16];
+};
+
 struct channel {
 	char *name;
 	uint32_t index;
@@ -144,7 +152,13 @@ struct channel {
 	uint64_t weight_version; /* of the newest step that was settled */
 	uint64_t settled_step;   /* its number; 0: none of this generation */
 	uint64_t era;            /* generations that were settled */
-	uint64_t keyframes;      /* begun */
+	struct run *run;         /* [runs] */
+	uint32_t runs;
+	uint64_t run_generation; /* that the newest of them was last seen in, */
+	uint64_t run_former;     /* and the one that its engine was in before, see former_of() */
+	bool uncounted;     /* how many requests of an id it had in the newest run is not known */
+	bool came_late;     /* requests were let go before it was heard of */
+	uint64_t keyframes; /* begun */
 	uint64_t keyframe_seq;
 	uint32_t keyframe_left; /* records of it that are to come */
 };
@@ -178,7 +192,10 @@ struct r3ring_assembler {
 	uint64_t touches; /* of them and their attempts so far: their clock */
 	struct r3ring_assembled *given_first, *given_last;
 	struct memory memory;
-	uint64_t sorted_at; /* by touches, when requests were last sorted by them */
+	uint64_t sorted_at;   /* by touches, when requests were last sorted by them */
+	bool waits_for_times; /* some that are over, until it is known that their runs are one */
+	bool let_go_early;    /* some, before all ranks had told of them */
+	bool flushing;        /* nothing more comes */
 };
 
 /* steps.c */
@@ -239,12 +256,29 @@ static inline uint32_t coordinate_size(struct r3ring_coordinate coordinate)
 	return coordinate.size ? coordinate.size : 1;
 }
 
+/* runs.c */
+enum likeness { ARE_OTHERS, MAY_BE_ONE, ARE_ONE };
+/* The generation may be the first of another run. @from_its_beginning: nothing of it was lost. */
+void runs_follow(struct channel *channel, bool from_its_beginning);
+void runs_note_step(struct channel *channel, uint64_t host_ns);
+/* Whether the part may be of the run that the channel, another rank of its engine, is in now. */
+bool part_may_be_of_run(const struct r3ring_assembler *assembler, const struct part *part,
+			const struct channel *channel);
+/* Whether two parts, of ranks of one engine, are of one request. */
+enum likeness parts_compare(const struct r3ring_assembler *assembler, const struct part *part,
+			    const struct part *other);
+
 /* join.c */
 /* Whether the channels are stages, shards or copies of one engine. */
 bool channels_of_one_engine(const struct channel *channel, const struct channel *other);
-/* The request that the channel knows, or whose part the one may be that it begins; or NULL. */
+struct part *part_on(const struct request *request, const struct channel *channel);
+/* The newest request of the id that the channel has a part of; or NULL. */
+struct request *request_known(const struct r3ring_assembler *assembler,
+			      const struct channel *channel, const struct r3ring_record *record);
+/* The request whose part the one may be that the channel begins behind @known; or NULL. */
 struct request *request_to_join(const struct r3ring_assembler *assembler,
-				const struct channel *channel, const struct r3ring_record *record);
+				const struct channel *channel, const struct r3ring_record *record,
+				const struct request *known);
 /* The generation that the channel's engine was in before this one; this one itself where it began
  * anew, or that is not known. */
 uint64_t former_of(const struct channel *channel);

@@ -70,6 +70,7 @@ static void channel_free(struct channel *channel)
 		channel->pools = pool->next;
 		row_pool_destroy(pool);
 	}
+	free(channel->run);
 	free(channel->name);
 	free(channel);
 }
@@ -140,6 +141,7 @@ int r3ring_assembler_channel(struct r3ring_assembler *assembler, const char *nam
 	if (!table[assembler->channels])
 		return -ENOMEM;
 	table[assembler->channels]->instance = instance_of(assembler, name);
+	table[assembler->channels]->came_late = assembler->let_go_early;
 	return (int)assembler->channels++;
 }
 

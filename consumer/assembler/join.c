@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whose a request is that a channel begins: one that it knows, a part of one that others run, or a
- * new one. Nothing says that but its text id and the channels' coordinates.
+ * new one. Nothing says that but its text id, the channels' coordinates, and their order: a channel
+ * tells requests of one id one after the other, so the n-th of one rank is the n-th of another of
+ * its engine. Those of one id are in that order, and wait for all ranks; a channel's next is the
+ * first one behind its last of which it has no part.
  */
 #include <string.h>
 
@@ -34,18 +37,18 @@ static bool are_twins(const struct channel *channel, const struct channel *other
 
 /* ---- requests ------------------------------------------------------------- */
 
-static const struct part *part_on(const struct request *request, const struct channel *channel)
+struct part *part_on(const struct request *request, const struct channel *channel)
 {
-	const struct part *part = request->part;
+	struct part *part = request->part;
 
 	while (part && part->channel != channel->index)
 		part = part->next;
 	return part;
 }
 
-static uint16_t newest_of(const struct part *part)
+static const struct attempt *newest_of(const struct part *part)
 {
-	return part->attempt[part->attempts - 1]->number;
+	return part->attempt[part->attempts - 1];
 }
 
 bool part_ended_for_good(const struct part *part)
@@ -106,7 +109,7 @@ bool request_is_another(const struct request *request, const struct channel *cha
 	/* Named no more, it may have been preempted, and goes on. */
 	if (part_ended_for_good(part))
 		return true;
-	return head->attempt <= newest_of(part) && !is_said_again(part, channel, item);
+	return head->attempt <= newest_of(part)->number && !is_said_again(part, channel, item);
 }
 
 bool request_ended_on(const struct request *request, const struct channel *channel)
@@ -124,13 +127,13 @@ static bool part_may_join(const struct r3ring_assembler *assembler, const struct
 	const bool asked = assembler->options.min_ends > 0;
 
 	if (channels_of_one_engine(channel, other))
-		return true;
+		return part_may_be_of_run(assembler, part, channel);
 	if (channel->instance != other->instance || same_replica(channel, other))
 		return asked;
 	/* A data-parallel rank runs an attempt whole, though others may run other attempts, and be
 	 * heard of in any order. */
 	return !part_find_attempt(part, attempt) &&
-	       (asked || !part_ended_for_good(part) || attempt < newest_of(part));
+	       (asked || !part_ended_for_good(part) || attempt < newest_of(part)->number);
 }
 
 static bool may_join(const struct r3ring_assembler *assembler, const struct request *request,
@@ -142,19 +145,44 @@ static bool may_join(const struct r3ring_assembler *assembler, const struct requ
 	return true;
 }
 
-struct request *request_to_join(const struct r3ring_assembler *assembler,
-				const struct channel *channel, const struct r3ring_record *record)
+/* Whether the channel's engine ran the part since it was started last. */
+static bool is_of_this_run(const struct part *part, const struct channel *channel)
+{
+	return part && (!part->attempts || newest_of(part)->run + 1 >= channel->runs);
+}
+
+struct request *request_known(const struct r3ring_assembler *assembler,
+			      const struct channel *channel, const struct r3ring_record *record)
 {
 	struct request *first =
 		requests_of(assembler, record->u.request.id, record->u.request.head.id_len);
+	struct request *request = first ? first->before : NULL, *former = NULL;
 
-	for (struct request *request = first; request; request = request->same)
-		if (part_on(request, channel))
+	for (; request; request = request == first ? NULL : request->before) {
+		const struct part *part = part_on(request, channel);
+
+		if (is_of_this_run(part, channel))
 			return request;
-	for (struct request *request = first; request; request = request->same)
-		if (may_join(assembler, request, channel, record->u.request.head.attempt))
-			return request;
-	return NULL;
+		if (part &&
+		    (!former || newest_of(part)->run > newest_of(part_on(former, channel))->run))
+			former = request;
+	}
+	return former;
+}
+
+struct request *request_to_join(const struct r3ring_assembler *assembler,
+				const struct channel *channel, const struct r3ring_record *record,
+				const struct request *known)
+{
+	struct request *request =
+		requests_of(assembler, record->u.request.id, record->u.request.head.id_len);
+
+	if (known && is_of_this_run(part_on(known, channel), channel))
+		request = known->same;
+	while (request && (part_on(request, channel) ||
+			   !may_join(assembler, request, channel, record->u.request.head.attempt)))
+		request = request->same;
+	return request;
 }
 
 static void note_twin(struct request *request, uint32_t channel, uint32_t other)
@@ -166,12 +194,20 @@ static void note_twin(struct request *request, uint32_t channel, uint32_t other)
 	request->twin[1] = other;
 }
 
+static bool has_twins(const struct r3ring_assembler *assembler, const struct channel *channel)
+{
+	for (uint32_t i = 0; i < assembler->channels; i++)
+		if (are_twins(channel, assembler->channel[i]))
+			return true;
+	return false;
+}
+
 void request_note_twins(const struct r3ring_assembler *assembler, struct request *request,
 			const struct channel *channel)
 {
 	struct request *other = requests_of(assembler, request->text[0], strlen(request->text[0]));
 
-	if (assembler->options.min_ends)
+	if (assembler->options.min_ends || !has_twins(assembler, channel))
 		return;
 	for (; other; other = other->same)
 		for (const struct part *part = other->part; part && other != request;

@@ -85,37 +85,43 @@ static int table_add(struct r3ring_assembler *assembler, struct request *request
 	struct request *first = requests_of(assembler, request->text[0], len);
 	uint64_t table;
 
-	if (first) {
-		request->same = first->same;
-		first->same = request;
+	DL_APPEND2(first, request, before, same);
+	if (first != request)
 		return 0;
-	}
 	table = requests_table(assembler->requests);
 	HASH_ADD_KEYPTR(hh, assembler->requests, request->text[0], len, request);
 	assembler->memory.held += requests_table(assembler->requests) - table;
 	return HASH_COUNT(assembler->requests) > before ? 0 : -ENOMEM;
 }
 
+static void scatter(struct request *first)
+{
+	for (struct request *next; first; first = next) {
+		next = first->same;
+		first->same = NULL;
+		first->before = first;
+	}
+}
+
 /* Without memory those that stay are not found again, and end as they are. */
 static void table_remove(struct r3ring_assembler *assembler, struct request *request)
 {
 	const size_t len = strlen(request->text[0]);
-	struct request *at = requests_of(assembler, request->text[0], len);
-	struct request *next = request->same;
+	struct request *first = requests_of(assembler, request->text[0], len);
 	const uint64_t table = requests_table(assembler->requests);
+	const bool was_first = first == request;
 
-	request->same = NULL;
-	if (at == request) {
-		HASH_DEL(assembler->requests, request);
-		if (next)
-			HASH_ADD_KEYPTR(hh, assembler->requests, next->text[0], len, next);
-		assembler->memory.held += requests_table(assembler->requests) - table;
+	if (!was_first && request->before == request)
 		return;
-	}
-	while (at && at->same != request)
-		at = at->same;
-	if (at)
-		at->same = next;
+	if (was_first)
+		HASH_DEL(assembler->requests, request);
+	DL_DELETE2(first, request, before, same);
+	if (was_first && first)
+		HASH_ADD_KEYPTR(hh, assembler->requests, first->text[0], len, first);
+	if (first && requests_of(assembler, request->text[0], len) != first)
+		scatter(first);
+	request->same = NULL;
+	assembler->memory.held += requests_table(assembler->requests) - table;
 }
 
 /* The one that runs, or NULL. */
@@ -148,7 +154,7 @@ static uint32_t ends_told(const struct request *request)
 
 	/* One that was preempted may go on, here or elsewhere. */
 	for (const struct part *part = request->part; part; part = part->next)
-		ends += part->final && !part->live;
+		ends += (part->final || part->left) && !part->live;
 	return ends;
 }
 
@@ -178,7 +184,7 @@ static bool waits_for_ranks(const struct r3ring_assembler *assembler, const stru
 	const struct attempt *newest = part_newest(part);
 	uint32_t told = 1;
 
-	if (part->final || !newest || part->generation != channel->generation)
+	if (part->final || part->left || !newest || part->generation != channel->generation)
 		return false;
 	for (uint32_t i = 0; i < assembler->channels; i++) {
 		const struct channel *other = assembler->channel[i];
@@ -192,10 +198,27 @@ static bool waits_for_ranks(const struct r3ring_assembler *assembler, const stru
 	return told < ranks_of_engine(channel);
 }
 
+static bool all_have_told(const struct r3ring_assembler *assembler, const struct request *request)
+{
+	return ends_told(request) >=
+	       ends_needed(assembler, assembler->channel[request->part->channel]);
+}
+
+/* Until it is known that the runs of its parts are of one start. */
+static bool waits_for_times(const struct r3ring_assembler *assembler, const struct request *request)
+{
+	for (const struct part *part = request->part; part; part = part->next)
+		for (const struct part *other = part->next; other; other = other->next)
+			if (channels_of_one_engine(assembler->channel[part->channel],
+						   assembler->channel[other->channel]) &&
+			    parts_compare(assembler, part, other) == MAY_BE_ONE)
+				return true;
+	return false;
+}
+
 static bool is_over(const struct r3ring_assembler *assembler, const struct request *request)
 {
-	if (!has_end(request) ||
-	    ends_told(request) < ends_needed(assembler, assembler->channel[request->part->channel]))
+	if (!has_end(request) || !all_have_told(assembler, request))
 		return false;
 	for (const struct part *part = request->part; part; part = part->next)
 		if (part->live || waits_for_ranks(assembler, part))
@@ -203,8 +226,32 @@ static bool is_over(const struct r3ring_assembler *assembler, const struct reque
 	return true;
 }
 
+/* Ranks that are yet to tell of a request that goes: what they tell next of its id is not counted by
+ * those that are there. */
+static void ranks_uncount(struct r3ring_assembler *assembler, const struct request *request)
+{
+	if (assembler->flushing)
+		return;
+	for (const struct part *part = request->part; part; part = part->next) {
+		const struct channel *channel = assembler->channel[part->channel];
+
+		if (ranks_of_engine(channel) * coordinate_size(channel->schema.rank.tp) == 1)
+			continue;
+		for (uint32_t i = 0; i < assembler->channels; i++) {
+			struct channel *other = assembler->channel[i];
+			const struct part *its = part_on(request, other);
+
+			if (channels_of_one_engine(channel, other) &&
+			    (!its || !(its->final || its->left)))
+				other->uncounted = true;
+		}
+		assembler->let_go_early |= !all_have_told(assembler, request);
+	}
+}
+
 void request_let_go(struct r3ring_assembler *assembler, struct request *request, uint32_t flags)
 {
+	ranks_uncount(assembler, request);
 	for (struct part *part = request->part; part; part = part->next) {
 		part_delist(assembler->channel[part->channel], part);
 		if (part->guessed)
@@ -228,7 +275,11 @@ void request_let_go(struct r3ring_assembler *assembler, struct request *request,
 
 static void give_if_over(struct r3ring_assembler *assembler, struct request *request)
 {
-	if (is_over(assembler, request))
+	if (!is_over(assembler, request))
+		return;
+	if (waits_for_times(assembler, request))
+		assembler->waits_for_times = true;
+	else
 		request_let_go(assembler, request, 0);
 }
 
@@ -236,6 +287,7 @@ void requests_look_again(struct r3ring_assembler *assembler)
 {
 	struct request *request, *next;
 
+	assembler->waits_for_times = false;
 	DL_FOREACH_SAFE(assembler->all, request, next)
 	{
 		give_if_over(assembler, request);
@@ -272,16 +324,31 @@ static struct request *request_new(struct r3ring_assembler *assembler,
 	return request;
 }
 
-static struct request *request_of(struct r3ring_assembler *assembler, const struct channel *channel,
+/* The channel has begun another one of the id. Other ranks of its engine may be behind it. */
+static void request_leave(struct r3ring_assembler *assembler, struct request *request,
+			  struct channel *channel)
+{
+	struct part *part = part_on(request, channel);
+
+	part_delist(channel, part);
+	if (!part->final)
+		part_tear(part, channel, R3RING_MISSING_GAP);
+	part->left = true;
+	if (assembler->options.min_ends || all_have_told(assembler, request))
+		request_let_go(assembler, request, 0);
+}
+
+static struct request *request_of(struct r3ring_assembler *assembler, struct channel *channel,
 				  const struct item *item)
 {
-	struct request *request = request_to_join(assembler, channel, &item->record);
+	struct request *known = request_known(assembler, channel, &item->record), *request = known;
 	bool sibling = false;
 
-	if (request && request_is_another(request, channel, item)) {
-		sibling = !request_ended_on(request, channel);
-		request_let_go(assembler, request, 0);
-		request = NULL;
+	if (!known || request_is_another(known, channel, item)) {
+		request = request_to_join(assembler, channel, &item->record, known);
+		sibling = known && !request_ended_on(known, channel);
+		if (known)
+			request_leave(assembler, known, channel);
 	}
 	if (!request)
 		request = request_new(assembler, &item->record);
@@ -322,13 +389,18 @@ int request_begin(struct r3ring_assembler *assembler, struct channel *channel,
 		  const struct item *item)
 {
 	const struct r3ring_request_record *head = &item->record.u.request.head;
-	struct request *request = request_of(assembler, channel, item);
-	struct part *part = request ? request_part(request, channel->index) : NULL;
 	struct attempt *attempt;
-	struct part *other;
+	struct part *part, *other;
+	struct request *request;
 
-	if (!part)
+	runs_follow(channel, false);
+	request = request_of(assembler, channel, item);
+	part = request ? request_part(request, channel->index) : NULL;
+	if (!part) {
+		channel->uncounted = true;
 		return -ENOMEM;
+	}
+	part->unsure |= channel->uncounted && !part->attempts;
 	attempt = attempt_begin(channel, part, item);
 	part->keyframe = item->keyframe;
 	part->bound_ns = channel->schema.bound_since_ns;
@@ -339,6 +411,8 @@ int request_begin(struct r3ring_assembler *assembler, struct channel *channel,
 	if (!attempt)
 		return -ENOMEM;
 	attempt->prompt = head->prompt_tokens;
+	attempt->handle = head->handle;
+	attempt->run = channel->runs ? channel->runs - 1 : 0;
 	request_touch(assembler, request);
 	if (part->live && part->handle == head->handle && part_of(channel, head->handle) == part)
 		return 0;
@@ -367,6 +441,7 @@ static void part_over(struct r3ring_assembler *assembler, struct channel *channe
 static void part_lose_sight(struct part *part, struct channel *channel)
 {
 	channel->lossy = true;
+	channel->uncounted = true;
 	part_tear(part, channel, R3RING_CAUSE_DAEMON_RESTART);
 }
 
@@ -472,6 +547,7 @@ void requests_gap(struct channel *channel, uint8_t cause)
 	struct part *part, *next;
 
 	channel->lossy = true;
+	channel->uncounted = true;
 	HASH_ITER (hh, channel->parts, part, next) {
 		part_tear(part, channel, cause);
 	}
@@ -491,7 +567,9 @@ static int by_touch(const struct request *one, const struct request *other)
 
 void requests_flush(struct r3ring_assembler *assembler)
 {
+	assembler->flushing = true;
 	DL_SORT(assembler->all, by_touch);
 	while (assembler->all)
 		request_let_go(assembler, assembler->all, 0);
+	assembler->flushing = false;
 }

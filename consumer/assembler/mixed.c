@@ -66,7 +66,7 @@ static bool are_strangers(const struct r3ring_assembler *assembler, const struct
 	const struct channel *channel = assembler->channel[part->channel];
 
 	if (channels_of_one_engine(channel, assembler->channel[other->channel]))
-		return false;
+		return parts_compare(assembler, part, other) != ARE_ONE;
 	if (assembler->options.min_ends)
 		return is_other_prompt(part, other) || both_decoded(part, other);
 	return went_on_from_its_end(part, other) || went_on_from_its_end(other, part);
@@ -81,10 +81,13 @@ void strangers_note(struct r3ring_assembled *assembled, uint32_t channel, uint32
 	assembled->mixed_by[1] = other;
 }
 
-/* Whether more came of it than what it began with: what, may be its sibling's. */
+/* Whether more came of it than what it began with: that may be its sibling's. */
 static bool went_on(const struct request *request)
 {
-	return request->part && (request->part->next || request->part->attempts > 1);
+	for (const struct part *part = request->part; part; part = part->next)
+		if (part->attempts > 1)
+			return true;
+	return false;
 }
 
 bool strangers_in(const struct r3ring_assembler *assembler, const struct request *request,

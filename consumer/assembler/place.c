@@ -238,7 +238,8 @@ static void place_phase(struct r3ring_assembler *assembler, struct channel *chan
 			continue;
 		}
 		if (phase == first)
-			placing.attempt->touched = ++assembler->touches;
+			attempt_run(placing.attempt, ++assembler->touches, step->head.step,
+				    step->head.host_ns);
 		place_span(&placing, phase);
 	}
 }

@@ -78,7 +78,8 @@ uint32_t spans_append(struct r3ring_assembler *assembler, const struct turn *ord
 	       append(&appending, &span[i], order[i].attempt);
 	     i++) {
 		if (touch)
-			order[i].attempt->touched = ++touches;
+			attempt_run(order[i].attempt, ++touches, step->head.step,
+				    step->head.host_ns);
 		rows += span[i].rows;
 	}
 	assembler->touches = touches;

@@ -29,8 +29,11 @@ struct contradiction {
 
 struct attempt {
 	struct request *request;
-	uint64_t serial;  /* no other attempt of this process has it */
-	uint64_t touched; /* when a step ran it last, */
+	uint64_t serial;                /* no other attempt of this process has it */
+	uint64_t touched;               /* when a step ran it last, */
+	uint64_t handle;                /* that it was begun under last; 0: not seen */
+	uint64_t first_step, last_step; /* that had spans of it; 0: none, */
+	uint64_t first_ns, last_ns;     /* and when its host began those */
 	uint64_t lost; /* and as that was when records of its time were lost last; or NEVER_LOST */
 	uint16_t number;
 	uint32_t prompt;
@@ -43,6 +46,7 @@ struct attempt {
 	uint32_t recomputed;
 	struct contradiction *contradiction; /* [contradictions] in the order of their coming */
 	uint32_t contradictions;
+	uint32_t run;       /* of its channel's engine, that it was begun in */
 	bool ended;         /* its end was told, */
 	bool given_up;      /* but not by its engine, nor how much was kept */
 	bool torn;          /* records of its time were lost, the last time behind */
@@ -62,6 +66,8 @@ struct part {
 	bool live;           /* in its channel's table, of this generation or the last one */
 	bool final;          /* its channel told of the request's end, or must have: */
 	bool guessed;        /* it named it no more */
+	bool left;           /* its channel began another request of the id: this one is over */
+	bool unsure;         /* how many of the id its channel ran before it is not known */
 	uint8_t gap;         /* cause, when records of its time were lost */
 	uint32_t attempts;
 	struct attempt **attempt; /* [attempts], by number; each stays where it is */
@@ -83,9 +89,10 @@ struct request {
 	uint64_t bytes;        /* what the request takes of it, its rows aside */
 	bool sorted;           /* see room.c */
 	uint64_t touched;      /* and when something else was said of the request */
-	struct request *prev, *next; /* of all that there are */
-	struct request *same;        /* another one of the same id */
-	UT_hash_handle hh;           /* by id: the first of those that have it */
+	struct request *prev, *next;   /* of all that there are */
+	struct request *same, *before; /* of the same id, in the order of their coming; the
+					* first one's `before` is the last */
+	UT_hash_handle hh;             /* by id: the first of those that have it */
 };
 
 struct request *request_create(const struct r3ring_record *record, struct memory *memory);
@@ -102,6 +109,19 @@ static inline struct attempt *part_find_attempt(const struct part *part, uint16_
 		if (part->attempt[i]->number == number)
 			return part->attempt[i];
 	return NULL;
+}
+
+/* A step that has spans of it is settled. */
+static inline void attempt_run(struct attempt *attempt, uint64_t touched, uint64_t step,
+			       uint64_t host_ns)
+{
+	attempt->touched = touched;
+	attempt->last_step = step;
+	attempt->last_ns = host_ns;
+	if (attempt->first_step)
+		return;
+	attempt->first_step = step;
+	attempt->first_ns = host_ns;
 }
 
 /* Whether it may have run on behind the newest step that it is known to have run in: records were

@@ -110,11 +110,14 @@ static void settle_step(struct r3ring_assembler *assembler, struct channel *chan
 	channel->waiting--;
 	channel->weight_version = step->head.weight_version;
 	channel->settled_step = step->head.step;
+	runs_note_step(channel, step->head.host_ns);
 	step_seal(step);
 	if (channel->ready)
 		step_place(assembler, channel, step);
 	else
 		assembler->stats.rows_unattributed += step->rows;
+	if (assembler->waits_for_times)
+		requests_look_again(assembler);
 	if (step->rows && !step->row[step->rows - 1])
 		requests_gap(channel, R3RING_MISSING_EVICTED); /* no memory */
 }
@@ -168,6 +171,7 @@ static void settle(struct r3ring_assembler *assembler, struct channel *channel, 
 		break;
 	case ITEM_READY:
 		channel->ready = true;
+		runs_follow(channel, true);
 		break;
 	case ITEM_KEYFRAME_END:
 		channel->lossy |= !channel->ready;

@@ -35,7 +35,11 @@
  * of an instance whose coordinates have one index of dp, and not the same ones of pp, sp, cp and
  * tp: stages, shards and copies. All others are joined only where `min_ends` says that several
  * have a part of each request; but data-parallel ranks may each run other attempts of one, unless it
- * had ended for good. Whether two ran the same ids says nothing: two runs of one text may.
+ * had ended for good. Ranks of one engine have requests of one id in one order, in whatever order they
+ * are fed: the n-th of one is the n-th of another, from one start of their engine to the next. A request
+ * waits until all have told of it. Which starts are one is known by the times of steps (host_ns) and of bound_since_ns,
+ * else by their number. Behind records that were lost, parts are of one request only where they ran
+ * an attempt under one handle, in the same steps, or at one time. Whether two ran the same ids says nothing: two runs of one text may.
  *
  * Where a channel begins one before another of the id has ended, the former is given out unfinished,
  * and no later attempt, or other stage, is known to be the one's or the other's: R3RING_ASSEMBLED_MIXED,
@@ -49,7 +53,8 @@
  * nothing. Without: where an attempt ended for good and another rank began a later one all the
  * same (also where a daemon ended it as given up since its engine had gone: a rank that goes on
  * with it looks like one that runs another), and where stages or shards were joined while a
- * channel of the same coordinates ran a request of the same id: whose they are nobody can tell.
+ * channel of the same coordinates ran a request of the same id, or where one lost records and it is not
+ * known how many of the id it had: whose they are nobody can tell.
  *
  * Channels may be fed apart. A request that moved from one data-parallel rank to another comes out
  * in two parts where its end is fed before the first rank's begin: what that rank ran is missing

@@ -266,7 +266,7 @@ Test(assembler_losses, a_request_that_lives_on_in_the_next_generation_goes_on)
 Test(assembler_losses, failure_27_memory_is_bounded_and_eviction_said)
 {
 	const struct r3ring_assembler_options options = {.size = sizeof(options),
-							 .max_bytes = 4096};
+							 .max_bytes = 5120};
 	struct r3ring_assembler_stats stats;
 	struct r3ring_assembled *got;
 

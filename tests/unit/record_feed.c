@@ -268,6 +268,7 @@ void feed_step(struct feed *to, uint64_t step, uint32_t rows, const struct r3rin
 		.key_kind = key_count ? to->key_kind : R3RING_KEYS_NONE,
 		.weight_version = to->weight_version,
 		.eplb_epoch = to->epoch,
+		.host_ns = to->host_ns,
 	};
 	record.u.step.spans = spans;
 	record.u.step.keys = keys;

@@ -39,6 +39,7 @@ struct feed {
 	struct r3ring_coordinates rank;
 	uint16_t replica;
 	uint64_t bound_since_ns;
+	uint64_t host_ns;            /* of the next step */
 	uint16_t continues;          /* of the schema */
 	uint32_t flags;              /* of the next step */
 	uint32_t row_begin, row_end; /* of the next step; 0, 0: all its rows */

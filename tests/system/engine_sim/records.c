@@ -161,6 +161,13 @@ static void put_spans(struct sim *sim, struct sim_channel *channel, uint64_t ste
 
 /* ---- steps -------------------------------------------------------------- */
 
+/* An engine takes its time to start again; a later stage is a little behind. */
+static uint64_t time_of(const struct sim_channel *channel, const struct sim_step *step)
+{
+	return step->epoch * UINT64_C(100000000000) + step->number * 10000 + channel->stage * 10 +
+	       1000;
+}
+
 static void put_step(struct sim *sim, struct sim_channel *channel, const struct sim_step *step,
 		     enum sim_fate fate)
 {
@@ -176,6 +183,7 @@ static void put_step(struct sim *sim, struct sim_channel *channel, const struct 
 		.tokens_per_key = sim->config.block_tokens,
 		.key_kind = sim->config.key_kind,
 		.weight_version = step->weights,
+		.host_ns = time_of(channel, step),
 		.flags = (step->positions_late ? R3RING_STEP_SPANS_FOLLOW : 0u) |
 			 (fate == SIM_DROPPED ? R3RING_STEP_DROPPED : 0u),
 	};
