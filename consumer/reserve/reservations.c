@@ -69,6 +69,14 @@ static bool answer_now(const struct r3ring_book *book, const struct r3ring_deman
 	return place.margin >= 0;
 }
 
+/* ---- time ----------------------------------------------------------------- */
+
+/* 0: never; also where no clock comes so far. */
+static uint64_t expiry(uint64_t now_ns, uint64_t ttl_ns)
+{
+	return ttl_ns && ttl_ns <= UINT64_MAX - now_ns ? now_ns + ttl_ns : 0;
+}
+
 /* ---- making --------------------------------------------------------------- */
 
 static struct reservation *new_reservation(const struct r3ring_reserve_request *request,
@@ -84,7 +92,7 @@ static struct reservation *new_reservation(const struct r3ring_reserve_request *
 		return NULL;
 	}
 	made->owner = request->owner;
-	made->expires_ns = request->ttl_ns ? request->now_ns + request->ttl_ns : 0;
+	made->expires_ns = expiry(request->now_ns, request->ttl_ns);
 	snprintf(made->key, sizeof(made->key), "%s", request->key);
 	return made;
 }
@@ -207,13 +215,13 @@ static int renew(struct r3ring_book *book, uint64_t reservation, bool commit, ui
 int r3ring_book_commit(struct r3ring_book *book, uint64_t reservation, uint64_t ttl_ns,
 		       uint64_t now_ns)
 {
-	return renew(book, reservation, true, ttl_ns ? now_ns + ttl_ns : 0);
+	return renew(book, reservation, true, expiry(now_ns, ttl_ns));
 }
 
 int r3ring_book_renew(struct r3ring_book *book, uint64_t reservation, uint64_t ttl_ns,
 		      uint64_t now_ns)
 {
-	return renew(book, reservation, false, ttl_ns ? now_ns + ttl_ns : 0);
+	return renew(book, reservation, false, expiry(now_ns, ttl_ns));
 }
 
 static void replace_demand(struct r3ring_book *book, struct reservation *of,

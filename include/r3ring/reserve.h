@@ -141,7 +141,8 @@ struct r3ring_reserve_request {
 	const char *key; /* names the reservation, 1 to R3RING_TEXT_ID_MAX bytes: the request's
 			  * text id, most likely */
 	uint64_t owner;  /* whose death frees it (r3ring_book_owner_gone()); 0: nobody's */
-	uint64_t ttl_ns; /* until it must be committed or renewed; 0: for ever */
+	uint64_t ttl_ns; /* until it must be committed or renewed; 0, or so long that `now_ns` and
+			  * it are more than 64 bits hold: for ever */
 	uint64_t now_ns; /* the caller's clock, any that only goes forward */
 };
 
@@ -177,14 +178,16 @@ R3RING_API int r3ring_book_ask(struct r3ring_book *book, const struct r3ring_dem
 			       struct r3ring_reserve_answer *answer);
 
 /*
- * The request runs: no ttl ends the reservation any more, but @ttl_ns from @now_ns, if given.
+ * The request runs: no ttl ends the reservation any more, but @ttl_ns from @now_ns, if given: as
+ * in struct r3ring_reserve_request.
  * Returns 0, -ENOENT (freed or expired; nothing is held).
  */
 R3RING_API int r3ring_book_commit(struct r3ring_book *book, uint64_t reservation, uint64_t ttl_ns,
 				  uint64_t now_ns);
 
 /*
- * It is waited for on: it lasts @ttl_ns from @now_ns, instead of what was said before; 0: for ever.
+ * It is waited for on: it lasts @ttl_ns from @now_ns, instead of what was said before; 0 and more
+ * than 64 bits hold: for ever.
  * Whether it is committed stays as it is.
  * Returns 0, -ENOENT (freed or expired; nothing is held).
  */

@@ -254,6 +254,41 @@ Test(reserve_book, the_same_key_reserves_once_and_belongs_to_its_owner)
 	r3ring_book_destroy(book);
 }
 
+/* The end that a reservation has which is made, committed or renewed at time 1000 for so long. */
+static void expect_expiry(uint64_t ttl_ns, uint64_t expires_ns)
+{
+	struct r3ring_book *book = book_open(&book_small, 2, 10);
+	struct r3ring_demand *demand = book_demand(&book_small, NULL, 1);
+	const struct r3ring_reserve_request request = {
+		.key = "a", .ttl_ns = ttl_ns, .now_ns = 1000};
+	struct r3ring_reservation_info info;
+	struct r3ring_reserve_answer answer;
+
+	cr_assert_eq(r3ring_book_make(book, &request, demand, &answer), 0);
+	cr_assert_eq(r3ring_book_list(book, 0, &info, 1), 1);
+	cr_expect_eq(info.expires_ns, expires_ns, "made: %lu", info.expires_ns);
+	cr_assert_eq(r3ring_book_renew(book, answer.reservation, 5, 1000), 0);
+	cr_assert_eq(r3ring_book_renew(book, answer.reservation, ttl_ns, 1000), 0);
+	cr_assert_eq(r3ring_book_list(book, 0, &info, 1), 1);
+	cr_expect_eq(info.expires_ns, expires_ns, "renewed: %lu", info.expires_ns);
+	cr_assert_eq(r3ring_book_renew(book, answer.reservation, 5, 1000), 0);
+	cr_assert_eq(r3ring_book_commit(book, answer.reservation, ttl_ns, 1000), 0);
+	cr_assert_eq(r3ring_book_list(book, 0, &info, 1), 1);
+	cr_expect_eq(info.expires_ns, expires_ns, "committed: %lu", info.expires_ns);
+	cr_expect_eq(r3ring_book_expire(book, 1001), 0);
+	r3ring_demand_destroy(demand);
+	r3ring_book_destroy(book);
+}
+
+Test(reserve_book, a_ttl_that_no_clock_comes_to_is_for_ever)
+{
+	expect_expiry(100, 1100);
+	expect_expiry(UINT64_MAX - 1000, UINT64_MAX);
+	expect_expiry(UINT64_MAX - 999, 0);
+	expect_expiry(UINT64_MAX, 0);
+	expect_expiry(0, 0);
+}
+
 Test(reserve_book, a_reservation_that_is_not_committed_in_time_expires)
 {
 	struct r3ring_book *book = book_open(&book_small, 2, 100);
