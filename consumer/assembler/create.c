@@ -42,9 +42,12 @@ int r3ring_assembler_create(struct r3ring_assembler **assembler,
 			    const struct r3ring_assembler_options *options,
 			    struct r3ring_error *err)
 {
-	struct r3ring_assembler *created = calloc(1, sizeof(*created));
+	struct r3ring_assembler *created;
 	int r;
 
+	if (!assembler)
+		return r3ring_error_set(err, -EINVAL, "r3ring_assembler_create: assembler is NULL");
+	created = calloc(1, sizeof(*created));
 	if (!created)
 		return r3ring_error_set(err, -ENOMEM, "out of memory");
 	r = options_take(&created->options, options, err);

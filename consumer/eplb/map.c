@@ -32,10 +32,13 @@ int r3ring_eplb_map_create(struct r3ring_eplb_map **map, uint32_t layers, uint32
 			   uint32_t replicas, uint32_t physical, uint32_t gpus,
 			   struct r3ring_error *err)
 {
-	int r = eplb_check_sizes(layers, experts, physical, gpus, err);
 	size_t entries = (size_t)layers * experts * replicas;
 	struct r3ring_eplb_map *made;
+	int r;
 
+	if (!map)
+		return r3ring_error_set(err, -EINVAL, "no place for the map: map is NULL");
+	r = eplb_check_sizes(layers, experts, physical, gpus, err);
 	if (r < 0)
 		return r;
 	if (replicas < 1 || replicas > physical)
@@ -74,7 +77,7 @@ int r3ring_eplb_map_plain(struct r3ring_eplb_map **map, uint32_t layers, uint32_
 			  uint32_t gpus, struct r3ring_error *err)
 {
 	struct r3ring_eplb_map *made;
-	int r = r3ring_eplb_map_create(&made, layers, experts, 1, experts, gpus, err);
+	int r = r3ring_eplb_map_create(map ? &made : NULL, layers, experts, 1, experts, gpus, err);
 
 	if (r < 0)
 		return r;
@@ -110,9 +113,12 @@ static int check_layer(const struct r3ring_eplb_map *map, uint32_t layer, uint16
 
 int r3ring_eplb_map_check(const struct r3ring_eplb_map *map, struct r3ring_error *err)
 {
-	uint16_t *taken = malloc(map->physical * sizeof(*taken));
+	uint16_t *taken;
 	int r = 0;
 
+	if (!map)
+		return r3ring_error_set(err, -EINVAL, "r3ring_eplb_map_check: map is NULL");
+	taken = malloc(map->physical * sizeof(*taken));
 	if (!taken)
 		return r3ring_error_set(err, -ENOMEM, "no memory to check an EPLB map");
 	for (uint32_t layer = 0; r == 0 && layer < map->layers; layer++)

@@ -294,8 +294,14 @@ int r3ring_eplb_place(struct r3ring_eplb_map **map, const double *load, uint32_t
 		      struct r3ring_error *err)
 {
 	struct placing placing = {.nodes = 1};
-	int r = options_take(&placing, layers, experts, options, err);
+	int r;
 
+	if (!map || !load || !options)
+		return r3ring_error_set(err, -EINVAL, "r3ring_eplb_place: %s is NULL",
+					!map    ? "map"
+					: !load ? "load"
+						: "options");
+	r = options_take(&placing, layers, experts, options, err);
 	if (r == 0)
 		r = refuse_loads(load, layers, experts, err);
 	if (r < 0)

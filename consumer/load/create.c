@@ -40,9 +40,12 @@ static int options_take(struct r3ring_load_options *to, const struct r3ring_load
 int r3ring_load_create(struct r3ring_load **load, const struct r3ring_load_options *options,
 		       struct r3ring_error *err)
 {
-	struct r3ring_load *created = calloc(1, sizeof(*created));
+	struct r3ring_load *created;
 	int r;
 
+	if (!load)
+		return r3ring_error_set(err, -EINVAL, "r3ring_load_create: load is NULL");
+	created = calloc(1, sizeof(*created));
 	if (!created)
 		return r3ring_error_set(err, -ENOMEM, "out of memory");
 	r = options_take(&created->options, options, err);

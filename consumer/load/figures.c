@@ -34,7 +34,7 @@ int r3ring_load_measure(const double *values, uint32_t count, uint32_t hottest,
 	struct r3ring_load_figures found = {0};
 	double squares = 0, *sorted;
 
-	if (!count)
+	if (!count || !values || !figures)
 		return -EINVAL;
 	for (uint32_t i = 0; i < count; i++) {
 		found.sum += values[i];

@@ -26,8 +26,11 @@ struct r3ring_load_snapshot {
 
 int r3ring_load_snapshot_create(struct r3ring_load_snapshot **snapshot)
 {
-	struct r3ring_load_snapshot *created = calloc(1, sizeof(*created));
+	struct r3ring_load_snapshot *created;
 
+	if (!snapshot)
+		return -EINVAL;
+	created = calloc(1, sizeof(*created));
 	if (!created)
 		return -ENOMEM;
 	*snapshot = created;
@@ -338,8 +341,11 @@ int r3ring_load_read(const struct r3ring_load *load, uint32_t channel, enum r3ri
 		     uint64_t epoch, struct r3ring_load_snapshot *snapshot)
 {
 	struct load_asking asking = {.load = load, .over = over, .epoch = epoch};
-	int r = load_asking_channels(&asking, channel);
+	int r;
 
+	if (!snapshot)
+		return -EINVAL;
+	r = load_asking_channels(&asking, channel);
 	snapshot->info = (struct r3ring_load_info){0};
 	snapshot->now = NOW_UNKNOWN;
 	if (r == 0 && (over > R3RING_LOAD_EVER ||

@@ -37,8 +37,13 @@ static int options_take(struct r3ring_history_options *to,
 int r3ring_history_create(struct r3ring_history **history,
 			  const struct r3ring_history_options *options, struct r3ring_error *err)
 {
-	struct r3ring_history *made = calloc(1, sizeof(*made));
-	int r = made ? options_take(&made->options, options, err) : -ENOMEM;
+	struct r3ring_history *made;
+	int r;
+
+	if (!history)
+		return r3ring_error_set(err, -EINVAL, "r3ring_history_create: history is NULL");
+	made = calloc(1, sizeof(*made));
+	r = made ? options_take(&made->options, options, err) : -ENOMEM;
 
 	if (r == 0) {
 		made->finished = calloc(made->options.max_requests, sizeof(*made->finished));
@@ -140,7 +145,9 @@ int r3ring_history_add(struct r3ring_history *history, const struct r3ring_finis
 	struct finished *made;
 	int r = -EINVAL;
 
-	if (finished->layers && finished->experts) {
+	if (!finished)
+		return -EINVAL;
+	if (finished->layers && finished->experts && finished->counts) {
 		made = copy_of(finished);
 		r = made ? 0 : -ENOMEM;
 	}

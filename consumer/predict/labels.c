@@ -77,7 +77,7 @@ int r3ring_history_label(struct r3ring_history *history, const char *id,
 	struct label *made;
 	int r;
 
-	if (!id[0] || !label_is_text(id) || !label_is_text(labels->class_name) ||
+	if (!id || !id[0] || !labels || !label_is_text(id) || !label_is_text(labels->class_name) ||
 	    !label_is_text(labels->prefix_key))
 		return -EINVAL;
 	made = calloc(1, sizeof(*made));

@@ -192,7 +192,7 @@ const char *r3ring_predictor_name(enum r3ring_predictor predictor)
 
 int r3ring_predictor_named(const char *name)
 {
-	for (int i = 0; i < R3RING_PREDICTORS; i++) {
+	for (int i = 0; name && i < R3RING_PREDICTORS; i++) {
 		if (strcmp(predictors[i].name, name) == 0)
 			return i;
 	}
@@ -217,7 +217,7 @@ int r3ring_predict(enum r3ring_predictor predictor, const struct r3ring_known *k
 	enum r3ring_predictor one = predictor;
 	int r;
 
-	if (predictor >= R3RING_PREDICTORS)
+	if (predictor >= R3RING_PREDICTORS || !known || !counts || !evidence)
 		return -EINVAL;
 	if (predictor == R3RING_PREDICT_AUTO)
 		r = gather_first(known, counts, evidence, &one);

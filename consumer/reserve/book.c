@@ -43,8 +43,12 @@ int r3ring_book_create(struct r3ring_book **book, const struct r3ring_book_optio
 		       struct r3ring_error *err)
 {
 	struct r3ring_book *made;
-	int r = check_options(options, err);
+	int r;
 
+	if (!book || !options)
+		return r3ring_error_set(err, -EINVAL, "r3ring_book_create: %s is NULL",
+					book ? "options" : "book");
+	r = check_options(options, err);
 	if (r)
 		return r;
 	made = calloc(1, sizeof(*made));
@@ -211,8 +215,11 @@ int r3ring_book_map(struct r3ring_book *book, const struct r3ring_eplb_map *map,
 		    struct r3ring_error *err)
 {
 	struct new_layer *layers;
-	int r = check_map(book, map, err);
+	int r;
 
+	if (!map)
+		return r3ring_error_set(err, -EINVAL, "r3ring_book_map: map is NULL");
+	r = check_map(book, map, err);
 	if (r)
 		return r;
 	layers = calloc(map->layers, sizeof(*layers));

@@ -36,7 +36,7 @@ int r3ring_demand_create(struct r3ring_demand **demand, const struct r3ring_dema
 {
 	struct r3ring_demand *made;
 
-	if (!demand_shape_is_one(shape))
+	if (!demand || !shape || !demand_shape_is_one(shape))
 		return -EINVAL;
 	/* One more, where the last that does not count is noted. */
 	made = allocate(shape, shape->layers * R3RING_DEMAND_NAMED_MAX + 1);
@@ -231,10 +231,11 @@ static void predict_any(struct r3ring_demand *demand, const struct r3ring_eviden
 int r3ring_demand_predict(struct r3ring_demand *demand, const struct r3ring_evidence *evidence,
 			  uint32_t tokens)
 {
-	const struct r3ring_demand_shape *shape = &demand->shape;
+	const struct r3ring_demand_shape *shape;
 
-	if (tokens > R3RING_DEMAND_TOKENS_MAX)
+	if (!demand || !evidence || tokens > R3RING_DEMAND_TOKENS_MAX)
 		return -EINVAL;
+	shape = &demand->shape;
 	predict_any(demand, evidence, tokens);
 	demand->units = (uint64_t)tokens * R3RING_DEMAND_TOKEN * shape->top_k * shape->layers;
 	demand->age_ns = evidence->age_ns;

@@ -158,8 +158,11 @@ int r3ring_book_make(struct r3ring_book *book, const struct r3ring_reserve_reque
 	struct reservation *made, *known;
 	int r;
 
+	if (!answer)
+		return -EINVAL;
 	*answer = (struct r3ring_reserve_answer){0};
-	if (!request->key || !request->key[0] || strlen(request->key) > R3RING_TEXT_ID_MAX ||
+	if (!request || !demand || !request->key || !request->key[0] ||
+	    strlen(request->key) > R3RING_TEXT_ID_MAX ||
 	    !demand_shapes_equal(&demand->shape, &book->shape))
 		return -EINVAL;
 	/* Before the lock: what others wait for is the book alone. */
@@ -180,8 +183,10 @@ int r3ring_book_ask(struct r3ring_book *book, const struct r3ring_demand *demand
 {
 	bool fits;
 
+	if (!answer)
+		return -EINVAL;
 	*answer = (struct r3ring_reserve_answer){0};
-	if (!demand_shapes_equal(&demand->shape, &book->shape))
+	if (!demand || !demand_shapes_equal(&demand->shape, &book->shape))
 		return -EINVAL;
 	book_lock(book);
 	if (!book_has_range(book, demand)) {
@@ -244,8 +249,10 @@ int r3ring_book_update(struct r3ring_book *book, uint64_t reservation,
 	struct reservation *found;
 	int r = 0;
 
+	if (!answer)
+		return -EINVAL;
 	*answer = (struct r3ring_reserve_answer){0};
-	if (!demand_shapes_equal(&demand->shape, &book->shape))
+	if (!demand || !demand_shapes_equal(&demand->shape, &book->shape))
 		return -EINVAL;
 	copy = demand_copy(demand);
 	if (!copy)
@@ -285,6 +292,8 @@ int r3ring_book_ended(struct r3ring_book *book, const char *key)
 {
 	struct reservation *found;
 
+	if (!key)
+		return -EINVAL;
 	book_lock(book);
 	found = by_key(book, key);
 	if (found)

@@ -55,9 +55,13 @@ int r3ring_signatures_create(struct r3ring_signatures **signatures,
 			     const struct r3ring_signatures_options *options,
 			     struct r3ring_error *err)
 {
-	struct r3ring_signatures *created = calloc(1, sizeof(*created));
+	struct r3ring_signatures *created;
 	int r;
 
+	if (!signatures)
+		return r3ring_error_set(err, -EINVAL,
+					"r3ring_signatures_create: signatures is NULL");
+	created = calloc(1, sizeof(*created));
 	if (!created)
 		return r3ring_error_set(err, -ENOMEM, "out of memory");
 	r = options_take(&created->options, options, err);

@@ -8,7 +8,11 @@
 
 int r3ring_signatures_keep(struct r3ring_signatures *signatures, struct r3ring_history *history)
 {
-	int r = signatures->ended ? 0 : r3ring_signature_create(&signatures->ended);
+	int r;
+
+	if (!history)
+		return -EINVAL;
+	r = signatures->ended ? 0 : r3ring_signature_create(&signatures->ended);
 
 	if (r == 0)
 		signatures->history = history;

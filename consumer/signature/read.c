@@ -19,8 +19,11 @@ struct r3ring_signature {
 
 int r3ring_signature_create(struct r3ring_signature **signature)
 {
-	struct r3ring_signature *created = calloc(1, sizeof(*created));
+	struct r3ring_signature *created;
 
+	if (!signature)
+		return -EINVAL;
+	created = calloc(1, sizeof(*created));
 	if (!created)
 		return -ENOMEM;
 	*signature = created;
@@ -190,6 +193,8 @@ int r3ring_signatures_get(const struct r3ring_signatures *signatures, const char
 	uint32_t others;
 	int r;
 
+	if (!signature)
+		return -EINVAL;
 	signature->info = (struct r3ring_signature_info){0};
 	if (!id)
 		return -ENOENT;

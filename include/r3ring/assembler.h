@@ -142,7 +142,7 @@ struct r3ring_assembler_options {
  * @assembler: receives the handle; untouched on failure.
  * @options:   copied; NULL for all zero.
  *
- * Returns 0, -EINVAL (an option, named), -ENOMEM. One thread; pairs with
+ * Returns 0, -EINVAL (@assembler is NULL, or an option, named), -ENOMEM. One thread; pairs with
  * r3ring_assembler_destroy(). What was taken must be freed before that.
  */
 R3RING_API int r3ring_assembler_create(struct r3ring_assembler **assembler,

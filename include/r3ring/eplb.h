@@ -39,7 +39,7 @@ struct r3ring_eplb_map {
  *
  * @map: receives it; untouched on failure. Pairs with r3ring_eplb_map_free().
  *
- * Returns 0, -EINVAL (a number is 0 or beyond what records may say, or the GPUs do not
+ * Returns 0, -EINVAL (@map is NULL, a number is 0 or beyond what records may say, or the GPUs do not
  * divide the physical experts; named), -ENOMEM.
  */
 R3RING_API int r3ring_eplb_map_create(struct r3ring_eplb_map **map, uint32_t layers,
@@ -54,7 +54,7 @@ R3RING_API int r3ring_eplb_map_plain(struct r3ring_eplb_map **map, uint32_t laye
 
 /*
  * Whether each layer's experts have a place, and no place has two.
- * Returns 0, -EBADMSG (layer, expert and place are named), or -ENOMEM.
+ * Returns 0, -EBADMSG (layer, expert and place are named), -EINVAL (@map is NULL), or -ENOMEM.
  */
 R3RING_API int r3ring_eplb_map_check(const struct r3ring_eplb_map *map, struct r3ring_error *err);
 
@@ -84,7 +84,7 @@ struct r3ring_eplb_options {
  * @map:  receives the map; untouched on failure. Pairs with r3ring_eplb_map_free().
  * @load: [layers][experts], each finite and not below 0.
  *
- * Returns 0, -EINVAL (an option or a load, named), -ENOMEM.
+ * Returns 0, -EINVAL (an option or a load, or what is NULL, named), -ENOMEM.
  */
 R3RING_API int r3ring_eplb_place(struct r3ring_eplb_map **map, const double *load, uint32_t layers,
 				 uint32_t experts, const struct r3ring_eplb_options *options,

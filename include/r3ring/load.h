@@ -65,8 +65,9 @@ struct r3ring_load_options {
  * @load:    receives the handle; untouched on failure.
  * @options: copied; NULL for all zero.
  *
- * Returns 0, -EINVAL (an option, named), -ENOMEM. Pairs with r3ring_load_destroy(), before
- * which every thread that reads must have ended.
+ * Returns 0, -EINVAL (@load is NULL, or an option, named), -ENOMEM. Pairs with r3ring_load_destroy(), before
+ * which every thread that reads must have ended. The handle given to the other calls must not be
+ * NULL.
  */
 R3RING_API int r3ring_load_create(struct r3ring_load **load,
 				  const struct r3ring_load_options *options,
@@ -231,8 +232,8 @@ struct r3ring_load_info {
 
 struct r3ring_load_snapshot;
 
-/* Belongs to one thread at a time, which may read into it again and again. Returns 0 or
- * -ENOMEM; pairs with r3ring_load_snapshot_free(), NULL is fine. */
+/* Belongs to one thread at a time, which may read into it again and again. Returns 0,
+ * -EINVAL (@snapshot is NULL) or -ENOMEM; pairs with r3ring_load_snapshot_free(), NULL is fine. */
 R3RING_API int r3ring_load_snapshot_create(struct r3ring_load_snapshot **snapshot);
 R3RING_API void r3ring_load_snapshot_free(struct r3ring_load_snapshot *snapshot);
 
@@ -253,7 +254,7 @@ R3RING_API void r3ring_load_snapshot_free(struct r3ring_load_snapshot *snapshot)
  * @epoch:   R3RING_LOAD_ANY_EPOCH; or that of an EPLB map: then only steps that ran with it,
  *           of channels whose newest step did.
  *
- * Returns 0, -EINVAL (no such channel or window; an epoch of the average or of
+ * Returns 0, -EINVAL (no such channel or window, @snapshot is NULL; an epoch of the average or of
  * all), -ENODATA (no
  * step was counted yet, or none with that epoch), -ENOMEM. On failure the snapshot is empty:
  * of no channels.

@@ -40,7 +40,7 @@ struct r3ring_history_options {
  * @history: receives the handle; untouched on failure.
  * @options: copied; NULL for all zero.
  *
- * Returns 0, -EINVAL (an option, named), -ENOMEM. Pairs with r3ring_history_destroy(), before
+ * Returns 0, -EINVAL (@history is NULL, or an option, named), -ENOMEM. Pairs with r3ring_history_destroy(), before
  * which no thread may be using it any more; NULL is fine.
  */
 R3RING_API int r3ring_history_create(struct r3ring_history **history,
@@ -61,7 +61,7 @@ struct r3ring_labels {
  *
  * @id: its text id.
  *
- * Returns 0, -EINVAL (a text is empty or too long), -ENOMEM.
+ * Returns 0, -EINVAL (@id is empty, a text too long, @id or @labels NULL), -ENOMEM.
  */
 R3RING_API int r3ring_history_label(struct r3ring_history *history, const char *id,
 				    const struct r3ring_labels *labels);
@@ -76,7 +76,7 @@ struct r3ring_finished {
 /*
  * Keeps what a request did. r3ring_signatures_keep() does so for those that end.
  *
- * Returns 0, -EINVAL (no layers or experts), -ENOBUFS (it alone is more than max_bytes),
+ * Returns 0, -EINVAL (no layers, experts or counts, or @finished is NULL), -ENOBUFS (it alone is more than max_bytes),
  * -ENOMEM; it is not kept then, and counted as refused.
  */
 R3RING_API int r3ring_history_add(struct r3ring_history *history,
@@ -113,7 +113,7 @@ enum r3ring_predictor {
 /* "uniform", "global", "class", "prefix", "similar", "own", "auto"; NULL beyond them. */
 R3RING_API const char *r3ring_predictor_name(enum r3ring_predictor predictor);
 
-/* The one of that name, or -ENOENT. */
+/* The one of that name, or -ENOENT; NULL names none. */
 R3RING_API int r3ring_predictor_named(const char *name);
 
 /* Counts of visits, [layers][experts]. */
@@ -139,7 +139,8 @@ struct r3ring_known {
  * @evidence: receives it; without counts where every expert is as likely.
  * @used:     receives which predictor it was; may be NULL.
  *
- * Returns 0, -ENODATA (it knows nothing of such a request), -EINVAL (no such predictor),
+ * Returns 0, -ENODATA (it knows nothing of such a request), -EINVAL (no such predictor, or
+ * @known, @counts or @evidence is NULL),
  * -ENOMEM. Any thread.
  */
 R3RING_API int r3ring_predict(enum r3ring_predictor predictor, const struct r3ring_known *known,

@@ -55,7 +55,7 @@ struct r3ring_demand_shape {
  * Room for the demand of a model's request. It then is uniform, of no tokens.
  *
  * @demand: receives the handle; untouched on failure. Pairs with r3ring_demand_destroy().
- * Returns 0, -EINVAL (a shape that no model has), -ENOMEM. One thread.
+ * Returns 0, -EINVAL (a shape that no model has, or a NULL), -ENOMEM. One thread.
  */
 R3RING_API int r3ring_demand_create(struct r3ring_demand **demand,
 				    const struct r3ring_demand_shape *shape);
@@ -75,7 +75,9 @@ struct r3ring_evidence {
  * Predicts that @tokens rows a step (1 in decode, a chunk in prefill) are routed as the
  * evidence says: tokens x top_k visits in each layer, to the unit. The experts that are named
  * are those with the most; equal ones by their number.
- * Returns 0, or -EINVAL (tokens).
+ * @tokens: 0 (a demand of nothing) to R3RING_DEMAND_TOKENS_MAX.
+ *
+ * Returns 0, or -EINVAL (@tokens is more, or a NULL): the demand stays as it was.
  */
 R3RING_API int r3ring_demand_predict(struct r3ring_demand *demand,
 				     const struct r3ring_evidence *evidence, uint32_t tokens);
@@ -101,7 +103,8 @@ struct r3ring_book_options {
 /*
  * @book:    receives the handle; untouched on failure. Pairs with r3ring_book_destroy().
  * @options: copied.
- * Returns 0, -EINVAL (an option, named), -ENOMEM.
+ * Returns 0, -EINVAL (@book or @options is NULL, or an option, named), -ENOMEM. The handle given to
+ * the other calls must not be NULL.
  */
 R3RING_API int r3ring_book_create(struct r3ring_book **book,
 				  const struct r3ring_book_options *options,
@@ -122,7 +125,7 @@ R3RING_API int r3ring_book_set_capacity(struct r3ring_book *book, uint32_t layer
  * Takes a new EPLB map, of all layers: the demand of a logical expert is shared evenly by its
  * replicas. What is reserved stays.
  *
- * Returns 0; -EINVAL (another number of layers, experts or GPUs than the book's, an expert
+ * Returns 0; -EINVAL (@map is NULL, another number of layers, experts or GPUs than the book's, an expert
  * without a place, a physical expert beyond what there are; nothing is changed: an engine that
  * goes on with other GPUs needs another book, in which is reserved again); -ESTALE (an
  * epoch before the one that the book has); -ENOMEM.
@@ -165,7 +168,7 @@ struct r3ring_reserve_answer {
  * Returns 0 (granted), -EBUSY (the answer says where and how much is wanting; nothing is
  * added), -EALREADY (the key is this owner's, of more units or fewer; nothing is changed, and the
  * answer names what is held: r3ring_book_update() changes it), -EEXIST (the key is another
- * owner's), -EINVAL (key, or a demand of another shape),
+ * owner's), -EINVAL (key, a demand of another shape, or a NULL),
  * -ENOBUFS (max_reservations, or more units than can be counted), -ENOMEM.
  */
 R3RING_API int r3ring_book_make(struct r3ring_book *book,
@@ -197,7 +200,7 @@ R3RING_API int r3ring_book_renew(struct r3ring_book *book, uint64_t reservation,
 /*
  * Its routes drifted, or it went from prefill to decode: replaces its demand. It runs already,
  * so this is never refused for want of room; a margin below 0 says so.
- * Returns 0, -ENOENT, -EINVAL (shape), -ENOBUFS, -ENOMEM (the old demand stays).
+ * Returns 0, -ENOENT, -EINVAL (shape, or a NULL), -ENOBUFS, -ENOMEM (the old demand stays).
  */
 R3RING_API int r3ring_book_update(struct r3ring_book *book, uint64_t reservation,
 				  const struct r3ring_demand *demand,
@@ -207,7 +210,8 @@ R3RING_API int r3ring_book_update(struct r3ring_book *book, uint64_t reservation
 R3RING_API int r3ring_book_free(struct r3ring_book *book, uint64_t reservation);
 
 /* For a REQUEST END: frees the reservation under that key. Where ranks use the same ids, for the end
- * of the last of them that runs (r3ring_requests_runs()). Returns 0, -ENOENT. */
+ * of the last of them that runs (r3ring_requests_runs()). Returns 0, -ENOENT,
+ * -EINVAL (@key is NULL). */
 R3RING_API int r3ring_book_ended(struct r3ring_book *book, const char *key);
 
 /* Frees what an owner that died held. Returns how many. */

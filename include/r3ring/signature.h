@@ -64,8 +64,9 @@ struct r3ring_signatures_options {
  * @signatures: receives the handle; untouched on failure.
  * @options:    copied; NULL for all zero.
  *
- * Returns 0, -EINVAL (an option, named), -ENOMEM. Pairs with r3ring_signatures_destroy(),
- * before which every thread that reads must have ended.
+ * Returns 0, -EINVAL (@signatures is NULL, or an option, named), -ENOMEM. Pairs with
+ * r3ring_signatures_destroy(), before which every thread that reads must have ended. The handle
+ * given to the other calls must not be NULL.
  */
 R3RING_API int r3ring_signatures_create(struct r3ring_signatures **signatures,
 					const struct r3ring_signatures_options *options,
@@ -80,7 +81,7 @@ struct r3ring_history;
  *
  * @history: used until the signatures are destroyed.
  *
- * Returns 0 or -ENOMEM.
+ * Returns 0, -EINVAL (@history is NULL) or -ENOMEM.
  */
 R3RING_API int r3ring_signatures_keep(struct r3ring_signatures *signatures,
 				      struct r3ring_history *history);
@@ -156,7 +157,7 @@ struct r3ring_signature_info {
 
 struct r3ring_signature;
 
-/* Belongs to one thread at a time, to be filled again and again. Returns 0 or -ENOMEM;
+/* Belongs to one thread at a time, to be filled again and again. Returns 0, -EINVAL (@signature is NULL) or -ENOMEM;
  * pairs with r3ring_signature_free(), NULL is fine. */
 R3RING_API int r3ring_signature_create(struct r3ring_signature **signature);
 R3RING_API void r3ring_signature_free(struct r3ring_signature *signature);
@@ -168,7 +169,8 @@ R3RING_API void r3ring_signature_free(struct r3ring_signature *signature);
  *
  * @id: its text id.
  *
- * Returns 0, -ENOENT (no such request, or its signature had to go), -ENOMEM. On failure
+ * Returns 0, -ENOENT (no such request, its signature had to go, or @id is NULL), -EINVAL (@signature is
+ * NULL), -ENOMEM. On failure
  * @signature is empty: its id is NULL.
  */
 R3RING_API int r3ring_signatures_get(const struct r3ring_signatures *signatures, const char *id,
