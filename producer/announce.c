@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <r3ring/atomic.h>
+#include <r3ring/eplb.h>
 
 #include "channel/clock.h"
 #include "producer/producer.h"
@@ -311,7 +312,30 @@ static const char *eplb_fault(const struct r3ring_producer *producer,
 		return "first_layer and layers reach beyond the schema's layers";
 	if (head->experts != producer->geometry.experts)
 		return "experts is not the schema's";
+	if (!head->gpus || !head->physical || head->physical % head->gpus)
+		return "gpus does not divide physical";
+	if (!head->replicas || head->replicas > head->physical)
+		return "replicas is not 1 to physical";
 	return NULL;
+}
+
+/* What every reader would refuse: an expert without a place, or a place of two. */
+static int eplb_refuse_places(struct r3ring_producer *producer,
+			      const struct r3ring_eplb_record *head, const uint16_t *map)
+{
+	const struct r3ring_eplb_map places = {
+		.layers = head->layers,
+		.experts = head->experts,
+		.replicas = head->replicas,
+		.physical = head->physical,
+		.gpus = head->gpus,
+		.map = (uint16_t *)map,
+	};
+	struct r3ring_error err;
+
+	if (r3ring_eplb_map_check(&places, &err) != -EBADMSG)
+		return 0;
+	return producer_side_failed(producer, -EINVAL, "eplb: %s", err.text);
 }
 
 int r3ring_eplb(struct r3ring_producer *producer, const struct r3ring_eplb_record *head,
@@ -336,6 +360,8 @@ int r3ring_eplb(struct r3ring_producer *producer, const struct r3ring_eplb_recor
 					    " bytes; the queue takes %" PRIu64
 					    ": announce fewer layers at once or raise queue_bytes",
 					    bytes, most);
+	if (eplb_refuse_places(producer, head, map) < 0)
+		return -EINVAL;
 	return put_encoded(producer, &record, (uint32_t)bytes, "eplb");
 }
 

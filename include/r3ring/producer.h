@@ -311,9 +311,11 @@ R3RING_API int r3ring_step_spans(struct r3ring_producer *producer, int64_t step_
 
 /*
  * Announces an EPLB map; it holds from @head->first_step on.
- * @map: uint16[layers][experts][replicas], R3RING_MISSING padded.
- * Returns 0, -EINVAL (@head or @map is NULL, or a field, named), -EMSGSIZE (larger than
- * the queue), -ENOBUFS (queue full: counted), -ESTALE.
+ * @map: uint16[layers][experts][replicas], R3RING_MISSING padded. Each expert has a place, and no
+ *       place has two: as r3ring_eplb_map_check() has it.
+ * Returns 0, -EINVAL (@head or @map is NULL, a field, or a place, named; layers count from
+ * @head->first_layer there), -EMSGSIZE (larger than the queue), -ENOBUFS (queue full: counted),
+ * -ESTALE.
  */
 R3RING_API int r3ring_eplb(struct r3ring_producer *producer, const struct r3ring_eplb_record *head,
 			   const uint16_t *map);
