@@ -190,7 +190,8 @@ enum r3ring_load_left_out {
 };
 
 /* Cells (rows times layers) of the window, those of the average too: of the window of
- * steps. */
+ * steps. What is of no step that counts (warm-up, what was lost) is with the step that was counted
+ * behind it, or in front: also where that is the window's first, from_step. */
 struct r3ring_load_accounts {
 	uint64_t counted;
 	uint64_t left_out[R3RING_LOAD_REASONS];
@@ -216,7 +217,10 @@ struct r3ring_load_info {
 	const double *rows;                     /* [layers] rows that they are of */
 	const double *no_expert;                /* [layers] ids that were no expert */
 	uint64_t steps;                         /* in the window; merged: the most of a channel */
-	uint64_t from_step, to_step;            /* merged: 0 but for one channel */
+	uint64_t from_step, to_step;            /* merged: 0 but for one channel. The first and the
+						 * newest counted, in their own generations: after
+						 * an engine began anew the window has steps of
+						 * both, and from_step may be beyond to_step */
 	uint64_t from_ns, to_ns;                /* CLOCK_MONOTONIC: when the first and the newest
 						 * step were published; merged: the newest of the
 						 * channel that is furthest behind, of those that
