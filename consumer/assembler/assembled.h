@@ -41,6 +41,7 @@ struct r3ring_assembled {
 	uint64_t bytes_own; /* and of itself */
 	enum r3ring_row_policy policy;
 	bool joined;          /* of engines that `min_ends` says have a part of each request */
+	bool lacks_shard;     /* of which no channel was fed, though the others lost nothing */
 	bool mixed;           /* of requests that several ran, */
 	uint32_t mixed_by[2]; /* these channels among them */
 	struct pass *pass;    /* [passes], by number */
@@ -73,6 +74,9 @@ bool pass_may_have_run(const struct r3ring_assembled *assembled, const struct pa
 /* Whether prompts of later attempts are seen to count what was kept of those before: an engine may
  * tell the length of the first prompt in all. */
 bool prompts_count(const struct r3ring_assembled *assembled);
+/* Whether the rows of a shard of its engines were never heard of, as no channel of it was fed. What is
+ * missing otherwise is not told apart from them: false where a channel lost something. */
+bool shard_is_unheard(const struct r3ring_assembled *assembled);
 /* Whether an engine may have told the attempt's end, which nobody heard. */
 bool pass_lost_end(const struct r3ring_assembled *assembled, const struct pass *pass);
 

@@ -12,6 +12,7 @@ static const char *const names[] = {
 	[R3RING_MISSING_EVICTED] = "evicted",
 	[R3RING_MISSING_OTHER_LAYERS] = "other_layers",
 	[R3RING_MISSING_NOT_RECORDED] = "not_recorded",
+	[R3RING_MISSING_OTHER_SHARDS] = "other_shards",
 };
 
 const char *r3ring_missing_cause_name(uint32_t cause)

@@ -77,7 +77,9 @@ static uint8_t cause_of_layer(const struct r3ring_assembled *assembled, const st
 		/* Another rank of its instance heard of the attempt. */
 		if (pool->instance == instance && !part_find_attempt(part, chosen->pass->number))
 			return R3RING_MISSING_GAP;
-		cause = evicted ? R3RING_MISSING_EVICTED : R3RING_MISSING_NOT_RUN;
+		cause = evicted                  ? R3RING_MISSING_EVICTED
+			: assembled->lacks_shard ? R3RING_MISSING_OTHER_SHARDS
+						 : R3RING_MISSING_NOT_RUN;
 		/* It ran this pass as well, and nothing was lost but how many drafts were accepted:
 		 * where that never comes nothing stays that keeps another pass out. */
 		if (!evicted && pool->instance == instance && has_other_pass(chosen, part, layer))

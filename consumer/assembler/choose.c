@@ -162,6 +162,8 @@ static uint8_t cause_of_none(const struct r3ring_assembled *assembled, uint32_t 
 	for (const struct part *part = assembled->request->part; part; part = part->next)
 		if (part->gap)
 			return part->gap;
+	if (assembled->lacks_shard)
+		return R3RING_MISSING_OTHER_SHARDS;
 	return lost ? R3RING_MISSING_GAP : R3RING_MISSING_NOT_RUN;
 }
 

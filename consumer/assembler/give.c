@@ -280,6 +280,7 @@ struct r3ring_assembled *assembled_make(struct r3ring_assembler *assembler, stru
 		return NULL;
 	}
 	strangers_find(assembler, assembled);
+	assembled->lacks_shard = shard_is_unheard(assembled);
 	info_fill(assembled, assembler, flags);
 	return assembled;
 }

@@ -169,6 +169,55 @@ bool pass_lost_end(const struct r3ring_assembled *assembled, const struct pass *
 	return parts_are_missing(assembled);
 }
 
+/* ---- shards of which there is no channel ------------------------------------- */
+
+static bool is_of_stage(const struct channel *channel, const struct channel *other)
+{
+	return channel == other || (other->schema_seen && channels_of_one_engine(channel, other) &&
+				    channel->schema.rank.pp.index == other->schema.rank.pp.index);
+}
+
+static bool has_same_shard(const struct channel *channel, const struct channel *other)
+{
+	return channel->schema.rank.sp.index == other->schema.rank.sp.index &&
+	       channel->schema.rank.cp.index == other->schema.rank.cp.index;
+}
+
+/* Shards of the channel's stage that were fed; copies of one count once. */
+static uint64_t shards_fed(const struct r3ring_assembler *assembler, const struct channel *channel)
+{
+	uint64_t fed = 0;
+
+	for (uint32_t i = 0; i < assembler->channels; i++) {
+		uint32_t before = 0;
+
+		if (!is_of_stage(channel, assembler->channel[i]))
+			continue;
+		while (before < i &&
+		       !(is_of_stage(channel, assembler->channel[before]) &&
+			 has_same_shard(assembler->channel[before], assembler->channel[i])))
+			before++;
+		fed += before == i;
+	}
+	return fed;
+}
+
+bool shard_is_unheard(const struct r3ring_assembled *assembled)
+{
+	bool unheard = false;
+
+	for (const struct part *part = assembled->request->part; part; part = part->next) {
+		const struct channel *channel = channel_of(assembled, part);
+
+		if (channel->lossy)
+			return false;
+		unheard = unheard ||
+			  (shards_of(assembled, part) > 1 &&
+			   shards_fed(assembled->assembler, channel) < shards_of(assembled, part));
+	}
+	return unheard;
+}
+
 /* ---- what prompts count ---------------------------------------------------- */
 
 /* Whether an attempt of the part has a longer prompt than one of the other before it. */

@@ -102,6 +102,8 @@ enum r3ring_missing_cause {
 	R3RING_MISSING_EVICTED,      /* memory was needed for others */
 	R3RING_MISSING_OTHER_LAYERS, /* no channel that was fed has the layer */
 	R3RING_MISSING_NOT_RECORDED, /* who recorded it was told to leave the layer out */
+	R3RING_MISSING_OTHER_SHARDS, /* no channel that was fed has the rows of the shard of sp or
+				      * cp that may have run it */
 	R3RING_MISSING_CAUSES,
 };
 

@@ -22,6 +22,7 @@ const CAUSES = {
 	spans: 'its position never came',
 	evicted: 'memory was needed for others',
 	other_layers: 'no channel has the layer',
+	other_shards: 'no channel has the rows of the shard that may have run it',
 	not_recorded: 'who recorded it left the layer out',
 };
 

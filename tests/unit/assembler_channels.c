@@ -115,7 +115,52 @@ Test(assembler_channels, failure_8_a_shard_that_is_absent_is_missing_and_not_tak
 	r3ring_assembler_flush(first.assembler);
 	got = take(&first, "a");
 	assert_row(got, 3, 1, 3);
-	assert_missing(got, 4, R3RING_MISSING_NOT_RUN);
+	assert_missing(got, 4, R3RING_MISSING_OTHER_SHARDS);
+	r3ring_assembled_free(got);
+}
+
+/* What lies behind the first attempt's rows the other shard may have run, which is no loss. */
+Test(assembler_channels, rows_of_an_absent_shard_are_not_said_to_be_lost_where_a_request_ran_again)
+{
+	const struct r3ring_span one = keyed_span(1, R3RING_SPAN_COMPUTED, 0, 0, 8, 0);
+	struct r3ring_span again = one;
+	struct r3ring_assembled *got;
+
+	again.attempt = 1;
+	first.rank.sp = (struct r3ring_coordinate){1, 2};
+	first.row_begin = 4;
+	first.row_end = 8;
+	feed_schema(&first);
+	feed_begin(&first, 1, "a", 8, 0);
+	feed_whole(&first, 1, 8, &one, 1);
+	feed_end(&first, 1, R3RING_END_PREEMPTED, 0, 8);
+	feed_begin(&first, 1, "a", 8, 1);
+	feed_whole(&first, 2, 8, &again, 1);
+	feed_end(&first, 1, R3RING_END_FINISHED, 1, 9);
+	r3ring_assembler_flush(first.assembler);
+	got = take(&first, "a");
+	assert_missing(got, 0, R3RING_MISSING_OTHER_SHARDS);
+	assert_row(got, 4, 1, 4);
+	r3ring_assembled_free(got);
+}
+
+/* What came before the loss may have run it, on any shard. */
+Test(assembler_channels, what_may_be_lost_is_not_said_to_be_of_an_absent_shard)
+{
+	struct r3ring_span one = keyed_span(1, R3RING_SPAN_COMPUTED, 0, 0, 8, 0);
+	struct r3ring_assembled *got;
+
+	one.attempt = 1;
+	first.rank.sp = (struct r3ring_coordinate){0, 2};
+	first.row_end = 4;
+	feed_schema(&first);
+	r3ring_assembler_gap(first.assembler, first.channel);
+	feed_begin(&first, 1, "a", 8, 1);
+	feed_whole(&first, 2, 8, &one, 1);
+	feed_end(&first, 1, R3RING_END_FINISHED, 1, 9);
+	r3ring_assembler_flush(first.assembler);
+	got = take(&first, "a");
+	assert_missing(got, 4, R3RING_MISSING_GAP);
 	r3ring_assembled_free(got);
 }
 
