@@ -8,14 +8,10 @@
 
 #include "channel/clock.h"
 #include "serve/book_maps.h"
+#include "serve/endings.h"
 #include "serve/served.h"
 
 #define EXPIRE_NS 50000000ull
-
-struct ending {
-	struct ending *next;
-	char id[R3RING_TEXT_ID_MAX + 1];
-};
 
 struct served {
 	struct follower *follower;
@@ -29,7 +25,7 @@ struct served {
 	uint64_t expired_ns; /* when it last looked for reservations that outlived their time */
 	struct book_maps maps;
 	uint64_t opened_ns;
-	struct ending *endings; /* requests of which an end was told while others of the id ran */
+	struct endings endings;
 	struct latency latency; /* read by others */
 	pthread_mutex_t lock;   /* of what follows, and of each model's `more` */
 	struct served_change change;
@@ -218,61 +214,6 @@ struct r3ring_book *served_made_book(struct served *served, const struct engine_
 
 /* ---- what the follower tells ------------------------------------------------ */
 
-static struct ending **ending_of(struct served *served, const char *id)
-{
-	struct ending **at = &served->endings;
-
-	while (*at && strcmp((*at)->id, id) != 0)
-		at = &(*at)->next;
-	return at;
-}
-
-static void drop_ending(struct ending **at)
-{
-	struct ending *dropped = *at;
-
-	if (!dropped)
-		return;
-	*at = dropped->next;
-	free(dropped);
-}
-
-/* Without memory it is the end of the last one that frees, or time. */
-static void keep_ending(struct served *served, const char *id)
-{
-	struct ending **at = ending_of(served, id);
-
-	if (!*at && (*at = calloc(1, sizeof(**at))))
-		snprintf((*at)->id, sizeof((*at)->id), "%s", id);
-}
-
-/* Ranks that use the same ids, and the stages of one request, each tell of an end: what was
- * reserved under an id is freed when none of them runs it. */
-static void end_request(struct served *served, struct r3ring_book *book, const char *id)
-{
-	if (follower_runs(served->follower, id)) {
-		keep_ending(served, id);
-		return;
-	}
-	drop_ending(ending_of(served, id));
-	r3ring_book_ended(book, id);
-}
-
-/* Those that ran may have gone without an end: their channel closed, or lost it. */
-static void end_requests(struct served *served, struct r3ring_book *book)
-{
-	struct ending **at = &served->endings;
-
-	while (*at) {
-		if (follower_runs(served->follower, (*at)->id)) {
-			at = &(*at)->next;
-			continue;
-		}
-		r3ring_book_ended(book, (*at)->id);
-		drop_ending(at);
-	}
-}
-
 /* What the book has to know of a record that its names know. */
 static void tell_book(struct served *served, const struct r3ring_requests *names,
 		      const struct r3ring_record *record)
@@ -288,7 +229,7 @@ static void tell_book(struct served *served, const struct r3ring_requests *names
 	model = follower_model(served->follower);
 	book = served_made_book(served, model);
 	if (id && book)
-		end_request(served, book, id);
+		endings_told(&served->endings, served->follower, book, id);
 	engine_model_put(model);
 }
 
@@ -401,7 +342,7 @@ static void expire(void *context)
 	if (book && served_state(served) != SERVED_RUNS)
 		free_all(book);
 	if (book) {
-		end_requests(served, book);
+		endings_settle(&served->endings, served->follower, book);
 		r3ring_book_expire(book, now);
 	}
 	engine_model_put(model);
@@ -413,8 +354,7 @@ static void free_served(struct served *served)
 {
 	routes_close(served->routes);
 	follower_close(served->follower);
-	while (served->endings)
-		drop_ending(&served->endings);
+	endings_clear(&served->endings);
 	pthread_mutex_destroy(&served->lock);
 	free(served);
 }
