@@ -168,6 +168,28 @@ static bool has_end(const struct request *request)
 	return false;
 }
 
+/* Whether a rank told that the attempt that the request was in last was preempted, and none of another end
+ * of it: where a daemon had lost sight of the others, the request may have gone on. */
+static bool was_preempted_last(const struct request *request)
+{
+	bool preempted = false;
+	uint16_t number = 0;
+
+	for (const struct part *part = request->part; part; part = part->next)
+		if (part->attempts && part_newest(part)->number > number)
+			number = part_newest(part)->number;
+	for (const struct part *part = request->part; part; part = part->next) {
+		const struct attempt *last = part_find_attempt(part, number);
+
+		if (!last || !last->ended)
+			continue;
+		if (part->final && !last->given_up)
+			return false;
+		preempted |= !part->final;
+	}
+	return preempted;
+}
+
 static bool has_told(const struct request *request, const struct channel *channel, uint16_t number)
 {
 	for (const struct part *part = request->part; part; part = part->next)
@@ -261,7 +283,8 @@ void request_let_go(struct r3ring_assembler *assembler, struct request *request,
 	table_remove(assembler, request);
 	assembler->stats.requests_live--;
 	/* A rank that is silent is missing; an instance that is may have gone on. */
-	if (!has_end(request) || ends_told(request) < assembler->options.min_ends)
+	if (!has_end(request) || was_preempted_last(request) ||
+	    ends_told(request) < assembler->options.min_ends)
 		flags |= R3RING_ASSEMBLED_UNFINISHED;
 	if (request->aborted)
 		flags |= R3RING_ASSEMBLED_ABORTED;

@@ -105,9 +105,20 @@ struct part *request_part(struct request *request, uint32_t channel);
 
 static inline struct attempt *part_find_attempt(const struct part *part, uint16_t number)
 {
-	for (uint32_t i = part->attempts; i-- > 0;)
-		if (part->attempt[i]->number == number)
-			return part->attempt[i];
+	uint32_t first = 0, end = part->attempts, at = end ? part->attempt[0]->number : 0;
+
+	/* Most parts have all attempts from their first one on. */
+	if (number >= at && number - at < end && part->attempt[number - at]->number == number)
+		return part->attempt[number - at];
+	while (first < end) {
+		at = first + (end - first) / 2;
+		if (part->attempt[at]->number == number)
+			return part->attempt[at];
+		if (part->attempt[at]->number < number)
+			first = at + 1;
+		else
+			end = at;
+	}
 	return NULL;
 }
 

@@ -291,6 +291,25 @@ Test(assembler_lives,
 	r3ring_assembled_free(got);
 }
 
+/* The engine preempted it, and may have gone on with it while there was no daemon. */
+Test(assembler_lives,
+     what_one_stage_told_to_be_preempted_has_no_end_where_the_other_was_lost_sight_of)
+{
+	struct r3ring_assembled *got;
+
+	two_stages();
+	feed_begin(&first, 1, "a", 1, 0);
+	feed_begin(&second, 1, "a", 1, 0);
+	run(&first, 1, 0, 1, 0, 1);
+	run(&second, 1, 0, 1, 0, 1);
+	feed_end(&first, 1, R3RING_END_PREEMPTED, 0, 2);
+	feed_end(&second, 1, R3RING_END_UNKNOWN, 0, R3RING_UNKNOWN_U32);
+	r3ring_assembler_flush(first.assembler);
+	got = take(&first, "a");
+	cr_assert(r3ring_assembled_get_info(got)->flags & R3RING_ASSEMBLED_UNFINISHED);
+	r3ring_assembled_free(got);
+}
+
 /* The attempt sampled where it decodes; its row was lost where it was prefilled. */
 Test(assembler_lives, a_later_attempt_does_not_stand_in_for_what_another_engine_lost)
 {
