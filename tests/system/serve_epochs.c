@@ -175,7 +175,7 @@ static void expect_score(uint64_t epoch, bool assumed, bool differ)
 }
 
 /* @status: 201, made; 200, it was there. */
-static void expect_reserved(unsigned int status, uint64_t epoch, bool assumed, bool differ)
+static void expect_reserved(int status, uint64_t epoch, bool assumed, bool differ)
 {
 	struct http_reply reply = ask("POST", "/v1/reservations", "{\"key\": \"one\"}");
 
