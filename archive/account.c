@@ -182,9 +182,19 @@ static int check_units(struct account *account, const struct archive_item *item,
 	return 0;
 }
 
+/* What a daemon may say first in the ring of one that died: what is lost, or the end of a request
+ * that it lost sight of. */
+static bool adopts(const struct archive_item *item, const struct r3ring_record *record)
+{
+	return item->view.type == R3RING_LOST ||
+	       (record && record->type == R3RING_REQUEST &&
+		record->u.request.head.event == R3RING_REQUEST_END &&
+		record->u.request.head.reason == R3RING_END_UNKNOWN);
+}
+
 /* A keyframe is followed by as many repeated records as it says, and by nothing else. */
 static int check_repeats(struct account *account, const struct archive_item *item,
-			 struct r3ring_error *err)
+			 const struct r3ring_record *record, struct r3ring_error *err)
 {
 	bool repeated = item->view.flags & R3RING_DESC_REPEATED;
 	uint32_t due = account->repeats;
@@ -194,8 +204,8 @@ static int check_repeats(struct account *account, const struct archive_item *ite
 		return 0;
 	}
 	account->repeats = 0;
-	/* A daemon died in the middle of its keyframe, and the next one says so. */
-	if (due && item->view.type == R3RING_LOST)
+	/* A daemon died in the middle of its keyframe. */
+	if (due && adopts(item, record))
 		return 0;
 	if (due)
 		return account_lie(err, item, "record %" PRIu64 ": %u of a keyframe were due",
@@ -273,7 +283,7 @@ static int take_record(struct account *account, const struct archive_item *item,
 	if (!code)
 		code = check_units(account, item, record, err);
 	if (!code)
-		code = check_repeats(account, item, err);
+		code = check_repeats(account, item, record, err);
 	if (code)
 		return code;
 	if (record)

@@ -101,6 +101,44 @@ static void say_keyframe(uint32_t records)
 LIE(a_keyframe_with_fewer_records_is_named, say_keyframe(2);
     story_request(&verify_trial.story, 2, "b", 1), "2 of a keyframe were due")
 
+static void say_sight_lost(enum r3ring_end_reason reason)
+{
+	struct r3ring_record record = {.type = R3RING_REQUEST};
+
+	record.u.request.head = (struct r3ring_request_record){
+		.handle = 1,
+		.accepted_tokens = R3RING_UNKNOWN_U32,
+		.event = R3RING_REQUEST_END,
+		.reason = (uint8_t)reason,
+	};
+	story_record(&verify_trial.story, &record, 0, 0, 0);
+}
+
+LIE(a_keyframe_that_its_own_daemon_broke_off_is_named, say_keyframe(2);
+    say_sight_lost(R3RING_END_ABORTED), "2 of a keyframe were due")
+
+Test(archive_verify, a_keyframe_that_a_killed_daemon_did_not_finish_is_no_fault)
+{
+	const struct r3ring_record lost = {.type = R3RING_LOST,
+					   .u.lost.cause = R3RING_CAUSE_DAEMON_RESTART};
+
+	for (int goes_on = 0; goes_on < 2; goes_on++) {
+		verify_begin();
+		say_keyframe(2);
+		if (goes_on) {
+			story_record(&verify_trial.story, &lost, 0, 0, 0);
+			story_keyframe(&verify_trial.story);
+		} else {
+			say_sight_lost(R3RING_END_UNKNOWN);
+			story_record(&verify_trial.story, &lost, 0, 0, 0);
+			story_closed_for(&verify_trial.story, R3RING_CLOSED_CRASHED, true);
+		}
+		verify_finish();
+		cr_expect_eq(verify_all().problems, 0, "%d: %s", goes_on, verify_trial.problems);
+		builder_close(&verify_trial.builder);
+	}
+}
+
 static void repeat_outside(void)
 {
 	struct r3ring_record record = {.type = R3RING_CLOSED};
