@@ -178,6 +178,7 @@ static bool carry_on(void *ctx, uint64_t bytes)
 {
 	struct opening *opening = ctx;
 
+	opening->allocates = true;
 	r3ring_store_relaxed_u64(&opening->made_bytes, bytes);
 	return !r3ring_load_relaxed_u32(&opening->canceled);
 }
@@ -192,13 +193,43 @@ int channel_open_make(struct opening *opening, struct r3ring_error *err)
 		.ctx = opening,
 	};
 	struct channel *channel = opening->channel;
-	int r = attach(opening, err);
+	int r = opening->attached ? 0 : attach(opening, err);
 
+	opening->attached = r == 0;
+	opening->allocates = false;
 	if (r == 0)
 		r = generation_make(channel, &options, err);
 	if (r == 0)
 		r = drain_prepare(&channel->drain, channel->segment, err);
 	return r;
+}
+
+bool channel_open_lacked_room(const struct opening *opening)
+{
+	return opening->result == -ENOSPC && opening->allocates && !opening->channel->segment;
+}
+
+static struct limits_demand demand_of(const struct opening *opening)
+{
+	return (struct limits_demand){
+		.user = opening->channel->user,
+		.bytes = opening->sizes.segment_bytes,
+		.former = channel_find(opening->daemon, &opening->channel->name),
+	};
+}
+
+bool channel_open_make_room(struct opening *opening)
+{
+	const struct limits_demand demand = demand_of(opening);
+
+	return limits_make_shm_room(opening->daemon, &demand);
+}
+
+void channel_open_explain_room(struct opening *opening)
+{
+	const struct limits_demand demand = demand_of(opening);
+
+	limits_explain_shm_room(opening->daemon, &demand, &opening->err);
 }
 
 /* ---- begun -------------------------------------------------------------- */

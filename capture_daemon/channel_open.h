@@ -16,6 +16,15 @@ int channel_open_check(struct opening *opening, struct r3ring_error *err);
  * of the daemon is touched. -ECANCELED when it was told to stop. */
 int channel_open_make(struct opening *opening, struct r3ring_error *err);
 
+/* Whether it was /dev/shm that had no room for the ring. Once the thread has ended. */
+bool channel_open_lacked_room(const struct opening *opening);
+
+/* Then: removes one channel of the user that has ended. False: there is none. */
+bool channel_open_make_room(struct opening *opening);
+
+/* Then, for the refusal: says in its message what holds the room. */
+void channel_open_explain_room(struct opening *opening);
+
 /* Begins the new generation, or goes on in a dead daemon's, and retires the one before. The
  * channel is the daemon's and @opening->session's then; it is not yet welcomed. */
 int channel_open_finish(struct opening *opening, struct r3ring_error *err);

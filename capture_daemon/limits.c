@@ -105,6 +105,53 @@ void limits_make_room(struct daemon *daemon, const struct limits_demand *demand)
 	}
 }
 
+/* Its ring alone is left of it. The opening of its next generation waits for its place. */
+static struct channel *ended_former(struct daemon *daemon, const struct limits_demand *demand)
+{
+	for (struct channel *c = daemon->channels; c; c = c->next) {
+		if (c == demand->former && c->user == demand->user && c->state == CHANNEL_ENDED &&
+		    !c->retiring && !c->producer)
+			return c;
+	}
+	return NULL;
+}
+
+bool limits_make_shm_room(struct daemon *daemon, const struct limits_demand *demand)
+{
+	struct channel *channel = least_wanted(daemon, demand);
+
+	if (!channel)
+		channel = ended_former(daemon, demand);
+	if (!channel)
+		return false;
+	log_info("channel %s: has ended, removed: /dev/shm has no room for a new ring of %" PRIu64
+		 " bytes",
+		 channel->text, demand->bytes);
+	channel_retire(channel, R3RING_CLOSED_SHUTDOWN);
+	return true;
+}
+
+void limits_explain_shm_room(const struct daemon *daemon, const struct limits_demand *demand,
+			     struct r3ring_error *err)
+{
+	const struct r3ring_error said = *err;
+	uint64_t live = 0, ended = 0;
+	const struct opening *opening;
+
+	for (const struct channel *c = daemon->channels; c; c = c->next) {
+		uint64_t bytes = r3ring_segment_get_header(c->segment)->segment_size;
+
+		*(c->state == CHANNEL_ENDED && !c->producer ? &ended : &live) += bytes;
+	}
+	DL_FOREACH(daemon->openings, opening)
+	live += opening->channel ? opening->sizes.segment_bytes : 0;
+	live -= demand->bytes; /* what finds no room is one of these */
+	r3ring_error_set(err, said.code,
+			 "%s; live channels of this r3ringd hold %" PRIu64
+			 " bytes of it, ended ones that are not this user's to remove %" PRIu64,
+			 said.text, live, ended);
+}
+
 int limits_check_channel(const struct daemon *daemon, const struct limits_demand *demand,
 			 struct r3ring_error *err)
 {

@@ -3,6 +3,7 @@
 #ifndef DAEMON_LIMITS_H
 #define DAEMON_LIMITS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -21,6 +22,15 @@ struct limits_demand {
 
 /* Removes ended channels of the user, as far as that lets the new one in. */
 void limits_make_room(struct daemon *daemon, const struct limits_demand *demand);
+
+/* /dev/shm has no room for the ring: removes one ended channel of the user, those without a
+ * reader first, the former generation last. False: there is none. The memory of a ring that
+ * readers have mapped is free once they have read it to its end. */
+bool limits_make_shm_room(struct daemon *daemon, const struct limits_demand *demand);
+
+/* Then: adds to the message of @err what channels hold of it that do not make room. */
+void limits_explain_shm_room(const struct daemon *daemon, const struct limits_demand *demand,
+			     struct r3ring_error *err);
 
 /* Whether the user may open it. Returns 0 or -EDQUOT with a message that names the
  * limit and its flag. */

@@ -19,6 +19,7 @@
 #define MINOR_OPENING 2u /* of the protocol: from it on producers are told how far it is */
 
 static void start_next(struct daemon *daemon, const struct r3ring_channel_name *name);
+static void made(struct loop_source *source, uint32_t events);
 
 static struct opening *find(const struct daemon *daemon, const struct r3ring_channel_name *name)
 {
@@ -60,6 +61,31 @@ static void *make(void *arg)
 	if (write(opening->done.fd, &one, sizeof(one)) < 0)
 		log_error("channel %s: eventfd: %s", opening->channel->text, strerror(errno));
 	return NULL;
+}
+
+static int launch(struct opening *opening, struct r3ring_error *err)
+{
+	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	int r;
+
+	if (fd < 0)
+		return r3ring_error_set(err, -errno, "eventfd: %s", strerror(errno));
+	opening->done =
+		(struct loop_source){.fd = fd, .events = POLLIN, .ready = made, .owner = opening};
+	r = loop_add(opening->daemon->loop, &opening->done);
+	if (r < 0)
+		r3ring_error_set(err, r, "the control loop: %s", strerror(-r));
+	if (r == 0) {
+		r = -pthread_create(&opening->thread, NULL, make, opening);
+		if (r < 0)
+			r3ring_error_set(err, r, "a thread: %s", strerror(-r));
+	}
+	if (r == 0)
+		return 0;
+	loop_remove(opening->daemon->loop, &opening->done);
+	close(fd);
+	opening->done.fd = -1;
+	return r;
 }
 
 static void cancel(struct opening *opening)
@@ -108,6 +134,21 @@ static int conclude(struct opening *opening, int result, struct r3ring_error *er
 	return 0;
 }
 
+/* /dev/shm had no room: true once one that has ended gave way and the thread runs again. */
+static bool made_anew(struct opening *opening)
+{
+	const uint32_t canceled = r3ring_load_relaxed_u32(&opening->canceled);
+
+	if (opening->daemon->stopping || canceled || !channel_open_lacked_room(opening))
+		return false;
+	if (!channel_open_make_room(opening)) {
+		channel_open_explain_room(opening);
+		return false;
+	}
+	opening->result = launch(opening, &opening->err);
+	return opening->result == 0;
+}
+
 static void made(struct loop_source *source, uint32_t events)
 {
 	struct opening *opening = source->owner;
@@ -119,6 +160,8 @@ static void made(struct loop_source *source, uint32_t events)
 
 	(void)events;
 	join(opening);
+	if (made_anew(opening))
+		return;
 	err = opening->err;
 	r = check_running(daemon, &err);
 	if (conclude(opening, r < 0 ? r : opening->result, &err) < 0)
@@ -183,31 +226,6 @@ void openings_close(struct daemon *daemon)
 }
 
 /* ---- the beginning ------------------------------------------------------ */
-
-static int launch(struct opening *opening, struct r3ring_error *err)
-{
-	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	int r;
-
-	if (fd < 0)
-		return r3ring_error_set(err, -errno, "eventfd: %s", strerror(errno));
-	opening->done =
-		(struct loop_source){.fd = fd, .events = POLLIN, .ready = made, .owner = opening};
-	r = loop_add(opening->daemon->loop, &opening->done);
-	if (r < 0)
-		r3ring_error_set(err, r, "the control loop: %s", strerror(-r));
-	if (r == 0) {
-		r = -pthread_create(&opening->thread, NULL, make, opening);
-		if (r < 0)
-			r3ring_error_set(err, r, "a thread: %s", strerror(-r));
-	}
-	if (r == 0)
-		return 0;
-	loop_remove(opening->daemon->loop, &opening->done);
-	close(fd);
-	opening->done.fd = -1;
-	return r;
-}
 
 static int start(struct opening *opening, struct r3ring_error *err)
 {

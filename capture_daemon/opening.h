@@ -41,6 +41,8 @@ struct opening {
 
 	struct loop_source done; /* the thread is about to end; fd -1: there is none */
 	pthread_t thread;
+	bool attached;       /* the producer's pages and buffer are; by the thread */
+	bool allocates;      /* it has begun to allocate the ring; by the thread */
 	uint32_t canceled;   /* atomic; stored by the control loop */
 	uint64_t made_bytes; /* atomic; of the ring, stored by the thread */
 	uint64_t told_bytes; /* of these, to the producer */

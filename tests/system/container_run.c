@@ -18,14 +18,16 @@
 #include "tests/support/command.h"
 #include "tests/support/container.h"
 #include "tests/support/daemon.h"
+#include "tests/support/engine.h"
 
 #define ARGS(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define TEXT "LICENSE"
 #define STEPS "20"
-#define RANKS_TRIED 8 /* three rings fit */
+#define ENGINES_TRIED 8 /* three rings fit */
 
 static struct container plain = {.shm_size = CONTAINER_SHM, .io_uring_error = EPERM};
 static struct test_daemon daemon_a;
+static struct engine engines[ENGINES_TRIED];
 static struct command produce_a, produce_b, dump_a, dump_b, tool;
 
 static void make_container(void)
@@ -153,45 +155,99 @@ Test(container_run, two_models_at_a_time_are_read_in_full_as_they_run)
 
 /* ---- too many rings --------------------------------------------------- */
 
-/* How many producers, a rank each, get their ring; those behind are refused. */
-static unsigned int run_ranks(unsigned int ranks)
+/* Opens as many engines at the same time as get their ring; how many. The next is refused: @err. */
+static unsigned int open_engines(struct r3ring_error *err)
 {
-	for (unsigned int rank = 0; rank < ranks; rank++) {
-		char text[16];
+	unsigned int count = 0;
 
-		snprintf(text, sizeof(text), "%u", rank);
-		command_free(&tool);
-		run(&tool, ARGS("produce", "--instance", "plain", "--rank", text, "--model",
-				deepseek.name, "--text", TEXT, "--max-steps", "2"));
-		if (tool.code)
-			return rank;
-	}
-	return ranks;
+	while (count < ENGINES_TRIED &&
+	       engine_open_rank(&engines[count], daemon_a.dir, "plain",
+				(struct engine_rank){.rank = count}, 16, err) == 0)
+		count++;
+	return count;
 }
 
-Test(container_run, failure_01_who_finds_no_room_is_told_need_free_and_remedy)
+static void close_engines(unsigned int count)
 {
+	while (count)
+		engine_close(&engines[--count]);
+}
+
+Test(container_run, failure_01_who_finds_no_room_is_told_need_free_held_and_remedy)
+{
+	struct r3ring_error err = {0};
+	unsigned int count;
+
 	start_daemon();
-	cr_expect_eq(run_ranks(RANKS_TRIED), 3);
-	cr_expect_eq(tool.code, 1);
-	expect_in(tool.err, "r3ring produce: ");
-	expect_in(tool.err, " needs 19005440 bytes of shared memory, ");
-	expect_in(tool.err, " are free in /dev/shm: ");
-	expect_in(tool.err, "--ring-size");
-	expect_in(tool.err, "--shm-size");
+	count = open_engines(&err);
+	cr_expect_eq(count, 3);
+	cr_expect_eq(err.code, -ENOSPC);
+	expect_in(err.text, " needs 19005440 bytes of shared memory, ");
+	expect_in(err.text, " are free in /dev/shm: ");
+	expect_in(err.text, "--ring-size");
+	expect_in(err.text, "--shm-size");
+	expect_in(err.text, "live channels of this r3ringd hold 57016320 bytes");
 	/* Who has a ring keeps it. */
-	run(&dump_a, ARGS("dump", "plain/0", "--count"));
-	expect_in(dump_a.out, " complete 2, partial 0\n");
+	cr_expect(status_becomes(daemon_a.dir, "plain/0", status_is_there, 0));
+	close_engines(count);
 	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
 }
 
 Test(container_run, failure_01_the_remedy_is_one)
 {
+	struct r3ring_error err = {0};
+
 	make_container();
 	daemon_a.prepare = container_join;
 	daemon_a.prepare_ctx = &plain;
 	test_daemon_start(&daemon_a, ARGS("--ring-size", "4M"));
-	cr_expect_eq(run_ranks(RANKS_TRIED), RANKS_TRIED, "%s", tool.err);
+	cr_expect_eq(open_engines(&err), ENGINES_TRIED, "%s", err.text);
+	close_engines(ENGINES_TRIED);
+	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+}
+
+/* ---- rings that have ended -------------------------------------------- */
+
+static void run_ranks(unsigned int ranks)
+{
+	for (unsigned int rank = 0; rank < ranks; rank++) {
+		char text[16], channel[32];
+
+		snprintf(text, sizeof(text), "%u", rank);
+		snprintf(channel, sizeof(channel), "plain/%u", rank);
+		command_free(&tool);
+		run(&tool, ARGS("produce", "--instance", "plain", "--rank", text, "--model",
+				deepseek.name, "--text", TEXT, "--max-steps", "2"));
+		cr_expect_eq(tool.code, 0, "%s", tool.err);
+		cr_expect(status_becomes(daemon_a.dir, channel, status_has_ended, 0));
+	}
+}
+
+Test(container_run, an_ended_channel_gives_its_room_in_shm_to_a_new_one_those_with_a_reader_last)
+{
+	start_daemon();
+	start(&dump_a, ARGS("dump", "plain/0", "--follow", "--count"));
+	run_ranks(4);
+	cr_expect(test_daemon_said(&daemon_a,
+				   "channel plain/1: has ended, removed: /dev/shm has no room"));
+	cr_expect_null(strstr(daemon_a.log, "channel plain/0: has ended, removed"));
+	run(&dump_b, ARGS("dump", "plain/3", "--count"));
+	expect_in(dump_b.out, " complete 2, partial 0\n");
+	command_interrupt(&dump_a);
+	expect_in(dump_a.out, " complete 2, partial 0\n");
+	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+}
+
+Test(container_run, the_former_generation_gives_its_room_in_shm_where_nothing_else_does)
+{
+	plain.shm_size = "20m";
+	start_daemon();
+	run_ranks(1);
+	run_ranks(1);
+	cr_expect(test_daemon_said(&daemon_a,
+				   "channel plain/0: has ended, removed: /dev/shm has no room"));
+	run(&dump_a, ARGS("dump", "plain/0", "--count"));
+	expect_in(dump_a.out, " complete 2, partial 0\n");
 	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
 }
 
