@@ -9,6 +9,7 @@
  *	lives.c     requests begin, go on, end; keyframes
  *	join.c      and whose parts are one request
  *	runs.c      which starts of their engines they are of
+ *	renew.c     where new weights may have made attempts begin anew, unseen
  *	room.c      what goes when more is held than the limit
  *	claims.c    rows that two spans of a step claim
  *	place.c     a step's rows get positions in requests and keys, by
@@ -151,8 +152,9 @@ struct channel {
 	uint32_t waiting;        /* steps among them */
 	uint64_t weight_version; /* of the newest step that was settled */
 	uint64_t settled_step;   /* its number; 0: none of this generation */
-	uint64_t era;            /* generations that were settled */
-	struct run *run;         /* [runs] */
+	bool steady;     /* no new weights came since the last whole keyframe, or the beginning */
+	uint64_t era;    /* generations that were settled */
+	struct run *run; /* [runs] */
 	uint32_t runs;
 	uint64_t run_generation; /* that the newest of them was last seen in, */
 	uint64_t run_former;     /* and the one that its engine was in before, see former_of() */
@@ -292,6 +294,14 @@ bool request_ended_on(const struct request *request, const struct channel *chann
 /* Notes who runs another request of the id in the place of the channel, which runs this one. */
 void request_note_twins(const struct r3ring_assembler *assembler, struct request *request,
 			const struct channel *channel);
+
+static inline bool generation_goes_on(const struct channel *channel)
+{
+	return former_of(channel) != channel->generation;
+}
+
+/* renew.c: before the step is settled */
+void channel_follow_weights(struct channel *channel, const struct step *step);
 
 /* room.c */
 void requests_make_room(struct r3ring_assembler *assembler);

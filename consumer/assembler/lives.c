@@ -404,6 +404,8 @@ static struct attempt *attempt_begin(struct channel *channel, struct part *part,
 
 	if (unseen)
 		part_tear(part, channel, R3RING_MISSING_GAP);
+	if (unseen && attempt)
+		attempt->renewed |= !channel->steady;
 	channel->lossy |= unseen;
 	return attempt;
 }

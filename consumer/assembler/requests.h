@@ -46,10 +46,11 @@ struct attempt {
 	uint32_t recomputed;
 	struct contradiction *contradiction; /* [contradictions] in the order of their coming */
 	uint32_t contradictions;
-	uint32_t run;       /* of its channel's engine, that it was begun in */
-	bool ended;         /* its end was told, */
-	bool given_up;      /* but not by its engine, nor how much was kept */
-	bool torn;          /* records of its time were lost, the last time behind */
+	uint32_t run;  /* of its channel's engine, that it was begun in */
+	bool ended;    /* its end was told, */
+	bool given_up; /* but not by its engine, nor how much was kept */
+	bool renewed; /* new weights may have come in what was lost: it may have run further before */
+	bool torn;    /* records of its time were lost, the last time behind */
 	uint64_t torn_step; /* this step, of */
 	uint64_t torn_era;  /* this one of its channel's */
 };

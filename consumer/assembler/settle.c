@@ -89,10 +89,9 @@ static bool step_ready(const struct r3ring_assembler *assembler, const struct ch
  * steps are numbered one by one, and from 1 in each generation. */
 static bool blocks_unseen(const struct channel *channel, const struct step *step)
 {
-	const bool goes_on = !channel->settled_step && former_of(channel) != channel->generation;
-
-	return !channel->ready || step->head.step != channel->settled_step + 1 || goes_on ||
-	       !step->map_known || !step_map_settled(step);
+	return !channel->ready || step->head.step != channel->settled_step + 1 ||
+	       (!channel->settled_step && generation_goes_on(channel)) || !step->map_known ||
+	       !step_map_settled(step);
 }
 
 static void settle_step(struct r3ring_assembler *assembler, struct channel *channel,
@@ -107,6 +106,7 @@ static void settle_step(struct r3ring_assembler *assembler, struct channel *chan
 	}
 	if (!step_map_settled(step) || !step->map_known)
 		assembler->stats.spans_late++;
+	channel_follow_weights(channel, step);
 	channel->waiting--;
 	channel->weight_version = step->head.weight_version;
 	channel->settled_step = step->head.step;
@@ -172,10 +172,12 @@ static void settle(struct r3ring_assembler *assembler, struct channel *channel, 
 	case ITEM_READY:
 		channel->ready = true;
 		runs_follow(channel, true);
+		channel->steady = !generation_goes_on(channel);
 		break;
 	case ITEM_KEYFRAME_END:
 		channel->lossy |= !channel->ready;
 		channel->ready = true;
+		channel->steady = true;
 		requests_keyframe(assembler, channel, item->keyframe);
 		break;
 	case ITEM_GAP:
@@ -184,6 +186,7 @@ static void settle(struct r3ring_assembler *assembler, struct channel *channel, 
 		break;
 	case ITEM_GENERATION:
 		channel->ready = false;
+		channel->steady = false;
 		channel->settled_step = 0;
 		channel->era++;
 		key_store_begin(&channel->keys);

@@ -44,8 +44,8 @@ static bool was_heard_out(const struct part *part, const struct attempt *attempt
 }
 
 /* What an attempt has no row of it ran in records that were lost, or not at all. It ran its positions
- * in their order, so what it was seen to run since is behind all that it had run; but of a shard those
- * may be others' rows. */
+ * in their order, so what it was seen to run since is behind all that it had run, unless it began anew
+ * under new weights meanwhile; but of a shard those may be others' rows. */
 static bool knows_not_run(const struct r3ring_assembled *assembled, const struct part *part,
 			  uint16_t number, uint32_t position)
 {
@@ -55,7 +55,7 @@ static bool knows_not_run(const struct r3ring_assembled *assembled, const struct
 		return false;
 	if (position < attempt->positions || shards_of(assembled, part) > 1)
 		return !attempt->torn;
-	return !attempt_is_open(attempt);
+	return !attempt_is_open(attempt) && !attempt->renewed;
 }
 
 static bool counted_before(const struct r3ring_assembled *assembled, const struct part *part,

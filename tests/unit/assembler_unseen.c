@@ -269,6 +269,110 @@ Test(assembler_unseen, tokens_that_were_kept_before_are_kept_by_an_attempt_that_
 	r3ring_assembled_free(got);
 }
 
+/* ---- new weights in place --------------------------------------------------- */
+
+/* Attempt 0, of a prompt of 6, runs its first two tokens; attempt 1 runs all. */
+static struct r3ring_assembled *run_two_then_all_again(void)
+{
+	run(&first, 6, 0, 0, 2);
+	preempt(&first, 0, 6);
+	begin(&first, 1, 6);
+	run(&first, 10, 1, 0, 6);
+	return finish(&first, 1, 7);
+}
+
+Test(assembler_unseen, what_is_run_anew_under_new_weights_does_not_tell_how_far_a_lost_run_came)
+{
+	struct r3ring_assembled *got;
+
+	feed_schema(&first);
+	first.weight_version = 1;
+	begin(&first, 0, 6);
+	run(&first, 1, 0, 0, 1);
+	gap(&first);
+	first.weight_version = 2;
+	got = run_two_then_all_again();
+	assert_row(got, 0, 1, 0);
+	assert_all_missing(got, 2, 6);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_unseen, new_weights_behind_what_was_run_since_a_loss_take_nothing)
+{
+	struct r3ring_assembled *got;
+
+	feed_schema(&first);
+	first.weight_version = 1;
+	begin(&first, 0, 6);
+	run(&first, 1, 0, 0, 1);
+	gap(&first);
+	run(&first, 3, 0, 1, 1);
+	first.weight_version = 2;
+	got = run_two_then_all_again();
+	assert_row(got, 1, 3, 0);
+	assert_row(got, 2, 10, 2);
+	assert_row(got, 5, 10, 5);
+	r3ring_assembled_free(got);
+}
+
+/* A step of nobody that is known, under these weights. */
+static void run_of_another(uint64_t step, uint64_t weights)
+{
+	first.weight_version = weights;
+	run(&first, step, 8, 0, 1);
+}
+
+static void keyframe_names_attempt_0(void)
+{
+	feed_keyframe(&first, 1);
+	feed_repeated_attempt(&first, 1, "a", 6, 0);
+}
+
+Test(assembler_unseen, an_attempt_that_began_unseen_may_have_run_further_before_new_weights_came)
+{
+	struct r3ring_assembled *got;
+
+	feed_schema(&first);
+	run_of_another(1, 1);
+	gap(&first);
+	run_of_another(5, 2);
+	keyframe_names_attempt_0();
+	got = run_two_then_all_again();
+	assert_row(got, 1, 6, 1);
+	assert_all_missing(got, 2, 6);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_unseen, so_may_one_before_which_not_even_the_first_step_was_seen)
+{
+	struct r3ring_assembled *got;
+
+	feed_schema(&first);
+	gap(&first);
+	run_of_another(5, 0);
+	keyframe_names_attempt_0();
+	got = run_two_then_all_again();
+	assert_all_missing(got, 2, 6);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_unseen, not_so_one_that_began_behind_a_keyframe_that_came_after_the_new_weights)
+{
+	struct r3ring_assembled *got;
+
+	feed_schema(&first);
+	run_of_another(1, 1);
+	run_of_another(2, 2);
+	feed_keyframe(&first, 0);
+	gap(&first);
+	keyframe_names_attempt_0();
+	got = run_two_then_all_again();
+	assert_row(got, 1, 6, 1);
+	assert_row(got, 2, 10, 2);
+	assert_row(got, 5, 10, 5);
+	r3ring_assembled_free(got);
+}
+
 /* A new engine, whose first record says so, began before anybody told the end of what ran. */
 Test(assembler_unseen, an_attempt_that_a_generation_cut_off_may_have_run_on)
 {

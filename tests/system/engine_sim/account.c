@@ -33,10 +33,12 @@ struct account {
 	struct sim *sim;
 	struct sim_channel *channel;
 	bool ready;
-	uint64_t weights;        /* of the step */
-	uint64_t settled;        /* its number */
-	uint64_t last;           /* and, of this generation, or 0 */
-	bool unseen;             /* blocks may have been run that nobody saw, */
+	uint64_t weights;      /* of the step */
+	uint64_t settled;      /* its number */
+	uint64_t last;         /* and, of this generation, or 0; */
+	uint64_t last_weights; /* and of any */
+	bool steady; /* no others came since all that live were named, or the first step */
+	bool unseen; /* blocks may have been run that nobody saw, */
 	uint64_t unseen_weights; /* under these weights at the newest */
 	bool unsalted;           /* hashes were filled under several */
 	struct behind *behind;
@@ -478,6 +480,27 @@ static bool ran_unseen(const struct account *account, const struct sim_step *ste
 	       (!account->last && told->continues) || !told->whole_map || (late && !told->late_map);
 }
 
+/* What runs on from before a loss may have been run from the beginning again in it. */
+static void weights_follow(struct account *account, const struct sim_step *step)
+{
+	const uint32_t index = account->channel->index;
+	struct sim *sim = account->sim;
+	const bool first = !account->last && !step->told[index]->continues;
+	const bool same = first ? step->number == 1 : step->weights == account->last_weights;
+
+	account->last_weights = step->weights;
+	if (same)
+		return;
+	account->steady = false;
+	for (uint32_t i = 0; i < sim->requests; i++)
+		for (uint32_t j = 0; j < sim->request[i].lives; j++) {
+			struct sim_life *life = sim->request[i].life[j];
+
+			life->renewed[index] |= life->open[index] &&
+						(life->named[index] || life->waits[index]);
+		}
+}
+
 static void step_settle(struct account *account, const struct sim_step *step)
 {
 	const struct sim_told *told = step->told[account->channel->index];
@@ -487,6 +510,7 @@ static void step_settle(struct account *account, const struct sim_step *step)
 		account->unseen = true;
 		account->unseen_weights = step->weights;
 	}
+	weights_follow(account, step);
 	account->last = step->number;
 	if (!account->ready)
 		return;
@@ -537,6 +561,7 @@ static void hear_again(struct account *account, const struct sim_heard *heard)
 	switch (heard->type) {
 	case SIM_HEARD_GENERATION:
 		account->ready = false;
+		account->steady = false;
 		account->keys = 0;
 		account->last = 0;
 		account->unseen = account->unsalted = false;
@@ -544,14 +569,18 @@ static void hear_again(struct account *account, const struct sim_heard *heard)
 		break;
 	case SIM_HEARD_FIRST:
 		account->ready = true;
+		account->steady = !heard->continues;
 		break;
 	case SIM_HEARD_KEYFRAME:
 		account->ready = true;
+		account->steady = true;
 		forget_names(account, heard->keyframe);
 		break;
 	case SIM_HEARD_BEGIN:
-		if (!account->ready || (heard->repeated && !heard->life->heard_of[index]))
+		if (!account->ready || (heard->repeated && !heard->life->heard_of[index])) {
 			life_tear(account, heard->life);
+			heard->life->renewed[index] |= !account->steady;
+		}
 		heard->life->named[index] = true;
 		heard->life->waits[index] = false;
 		heard->life->heard_of[index] = true;

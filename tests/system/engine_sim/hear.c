@@ -234,7 +234,7 @@ static void hear_place(struct sim_channel *channel, const struct r3ring_view *vi
 	channel->continues_heard = record->u.schema.head.continues;
 	channel->heard_epoch = (uint32_t)record->u.schema.head.weight_version;
 	if (view->seq == 1 && !(view->flags & R3RING_DESC_REPEATED))
-		note(channel, SIM_HEARD_FIRST);
+		note(channel, SIM_HEARD_FIRST)->continues = channel->continues_heard;
 }
 
 void sim_hear(struct sim *sim, struct sim_channel *channel, const struct r3ring_view *view,

@@ -86,7 +86,8 @@ struct kept sim_kept_of(const struct sim *sim, const struct sim_request *request
 
 /* ---- what was run ---------------------------------------------------------- */
 
-/* Later positions that a channel was told of may be other shards' rows. */
+/* Later positions that a channel was told of may be other shards' rows; and ones that are run again,
+ * where new weights came in what was lost, say nothing of what was run before. */
 static bool knows_not_run(const struct sim *sim, const struct sim_life *life, uint32_t channel,
 			  uint32_t position)
 {
@@ -97,7 +98,7 @@ static bool knows_not_run(const struct sim *sim, const struct sim_life *life, ui
 	for (uint32_t i = position; life->seen[channel] && i < SIM_POSITIONS; i++)
 		if (life->seen[channel][i].known != SIM_NOTHING)
 			return i > position && !life->torn[channel];
-	return !life->open[channel];
+	return !life->open[channel] && !life->renewed[channel];
 }
 
 static bool life_may_have_run(const struct sim *sim, const struct sim_life *life, uint32_t position)

@@ -181,6 +181,8 @@ struct sim_life {
 	bool open[SIM_CHANNELS];          /* something was lost behind its newest span, */
 	bool torn[SIM_CHANNELS];          /* something of its time was lost, the last time behind */
 	uint64_t torn_step[SIM_CHANNELS]; /* this step */
+	/* New weights may have come in what was lost, under which it began anew. */
+	bool renewed[SIM_CHANNELS];
 	bool ever_named;
 	bool ended[SIM_CHANNELS]; /* as its reader heard */
 	bool end_heard;           /* by a reader that knew of it, */
@@ -412,7 +414,8 @@ struct sim_heard {
 	enum sim_heard_type type;
 	uint32_t keyframe; /* that a BEGIN belongs to, or that is whole */
 	bool repeated;
-	bool over; /* of an END: the request is not to go on */
+	bool over;      /* of an END: the request is not to go on */
+	bool continues; /* of a FIRST: the generation before */
 	struct sim_life *life;
 	struct sim_step *step;
 	uint32_t pairs;
