@@ -387,6 +387,62 @@ Test(assembler_lives, failure_18_nor_where_the_prefill_s_end_was_lost)
 	feed_destroy(&prefill);
 }
 
+/* Where the prefill's end was lost, token 2 was run before that; where it decodes it was chosen
+ * anew, and how much was kept is told as the length of the next attempt's prompt. */
+static struct r3ring_assembled *lose_the_prefill_s_end(struct feed *prefill, struct feed *decode,
+						       uint64_t handle)
+{
+	open_instances(prefill, decode);
+	run(prefill, 1, 0, 2, 2, 1);
+	r3ring_assembler_gap(prefill->assembler, prefill->channel);
+	if (handle)
+		feed_begin(decode, handle, "a", 2, 0);
+	else
+		r3ring_assembler_gap(decode->assembler, decode->channel);
+	if (handle)
+		feed_end(decode, handle, R3RING_END_PREEMPTED, 0, R3RING_UNKNOWN_U32);
+	feed_begin(decode, 9, "a", 3, 1);
+	run(decode, 9, 1, 2, 0, 3);
+	feed_end(decode, 9, R3RING_END_FINISHED, 1, 3);
+	r3ring_assembler_flush(prefill->assembler);
+	return take(prefill, "a");
+}
+
+Test(assembler_lives, failure_18_nor_where_nobody_told_what_was_kept_where_it_decodes)
+{
+	for (uint64_t handle = 0; handle < 8; handle += 7) {
+		struct feed prefill, decode;
+		struct r3ring_assembled *got = lose_the_prefill_s_end(&prefill, &decode, handle);
+
+		assert_row(got, 1, 1, 1);
+		assert_missing(got, 2, R3RING_MISSING_GAP);
+		cr_expect_eq(r3ring_assembled_get_info(got)->flags, R3RING_ASSEMBLED_UNFINISHED);
+		r3ring_assembled_free(got);
+		feed_destroy(&prefill);
+	}
+}
+
+/* The prefill ended with nothing run behind its prompt, as it told, but not with how much it kept. */
+Test(assembler_lives, what_ran_behind_the_prompt_of_a_prefill_that_ended_is_the_decoding_one_s)
+{
+	struct feed prefill, decode;
+	struct r3ring_assembled *got;
+
+	open_instances(&prefill, &decode);
+	feed_end(&prefill, 1, R3RING_END_FINISHED, 0, R3RING_UNKNOWN_U32);
+	feed_begin(&decode, 7, "a", 2, 0);
+	run(&decode, 7, 0, 1, 2, 1);
+	r3ring_assembler_gap(decode.assembler, decode.channel);
+	feed_begin(&decode, 9, "a", 4, 1);
+	run(&decode, 9, 1, 2, 0, 4);
+	feed_end(&decode, 9, R3RING_END_FINISHED, 1, 5);
+	got = take(&prefill, "a");
+	assert_row(got, 2, 1, 0);
+	assert_missing(got, 3, R3RING_MISSING_GAP);
+	r3ring_assembled_free(got);
+	feed_destroy(&prefill);
+}
+
 /* Nor where the attempt that decoded was never heard of. */
 Test(assembler_lives, failure_18_nor_before_a_later_attempt)
 {

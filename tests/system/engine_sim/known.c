@@ -61,7 +61,9 @@ bool cell_is_cut(const struct cell *cell, const struct sim_life *life)
 bool cell_is_past_unheard_end(const struct cell *cell, const struct sim_life *life)
 {
 	return cell->sim->config.disaggregated && cell->position >= life->kept &&
-	       !cell_is_cut(cell, life) && cell->given->info.flags;
+	       !cell_is_cut(cell, life) &&
+	       cell->given->info.flags &
+		       (R3RING_ASSEMBLED_LENGTH_GUESSED | R3RING_ASSEMBLED_EVICTED);
 }
 
 /* What readers of all channels have of the cell, of an attempt; @counting: and that its engine
