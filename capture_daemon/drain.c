@@ -76,8 +76,9 @@ static int work_alloc(struct drain *drain)
 	uint32_t layers = drain->geometry.layers;
 
 	drain->layer_state = calloc(layers, sizeof(*drain->layer_state));
+	drain->layer_comes = calloc(layers, sizeof(*drain->layer_comes));
 	drain->missing = calloc(layers, sizeof(*drain->missing));
-	return drain->layer_state && drain->missing ? 0 : -ENOMEM;
+	return drain->layer_state && drain->layer_comes && drain->missing ? 0 : -ENOMEM;
 }
 
 void drain_init(struct drain *drain, const char *label)
@@ -279,6 +280,7 @@ void drain_close(struct drain *drain)
 	publisher_close(&drain->publisher);
 	free(drain->payload);
 	free(drain->layer_state);
+	free(drain->layer_comes);
 	free(drain->missing);
 	free(drain->parts);
 	free(drain->said.layer_parts);

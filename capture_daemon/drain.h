@@ -99,6 +99,7 @@ struct drain {
 	uint8_t *payload; /* private copy of one entry's payload */
 	size_t payload_bytes;
 	uint8_t *layer_state;                 /* [layers] of the step at work */
+	uint32_t *layer_comes;                /* [layers] atomic: 1: came with nothing bound */
 	struct r3ring_missing_layer *missing; /* [layers] */
 	struct drain_part *parts;             /* [parts_max]: reserved, not yet copied */
 	uint32_t parts_max;
@@ -197,6 +198,8 @@ void drain_nudge(struct drain *drain);
 void drain_get_report(struct drain *drain, struct drain_report *report);
 /* Whether layer @index of the schema is bound. Any thread. */
 bool drain_layer_bound(struct drain *drain, uint32_t index);
+/* Whether it has come though nothing is bound to it: of engines that capture by call. Any thread. */
+bool drain_layer_comes(const struct drain *drain, uint32_t index);
 
 /* ---- within the data plane --------------------------------------------- */
 

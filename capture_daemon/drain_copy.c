@@ -153,6 +153,8 @@ static void commit_parts(struct drain *drain, const struct step_work *work, bool
 		write_head(drain, work, part);
 		r3ring_writer_commit(drain->publisher.writer, &part->slot);
 		totals->layer_records++;
+		if (!drain->publisher.layers[part->layer].bound && !failed)
+			r3ring_store_relaxed_u32(&drain->layer_comes[part->layer], 1);
 		if (part->part == 0) {
 			totals->ids_missing += part->missing;
 			totals->ids_out_of_range += part->out_of_range;

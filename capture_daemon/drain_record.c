@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <r3ring/atomic.h>
+
 #include "capture_daemon/drain.h"
 #include "capture_daemon/log.h"
 
@@ -35,8 +37,10 @@ static int say_schema(struct drain *drain, const struct r3ring_record *record,
 			return r3ring_error_set(err, -EBADMSG, "a schema with other layers");
 	}
 	pthread_mutex_lock(&drain->report_lock);
-	for (uint32_t i = 0; i < head->layers; i++)
+	for (uint32_t i = 0; i < head->layers; i++) {
 		publisher->layers[i].bound = record->u.schema.layers[i].bound;
+		r3ring_store_relaxed_u32(&drain->layer_comes[i], 0);
+	}
 	publisher->schema.bound_since_ns = head->bound_since_ns;
 	pthread_mutex_unlock(&drain->report_lock);
 	return publish_schema(publisher, 0);

@@ -101,6 +101,11 @@ bool drain_layer_bound(struct drain *drain, uint32_t index)
 	return bound;
 }
 
+bool drain_layer_comes(const struct drain *drain, uint32_t index)
+{
+	return drain->layer_comes && r3ring_load_relaxed_u32(&drain->layer_comes[index]);
+}
+
 /* ---- readers ------------------------------------------------------------ */
 
 void drain_admit_readers(struct drain *drain)

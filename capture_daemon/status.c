@@ -95,20 +95,25 @@ static const char *export_reason_name(enum r3ring_export_reason reason)
 static void add_binding(json_t *object, struct channel *channel, const struct drain_report *report)
 {
 	const struct publisher *publisher = &channel->drain.publisher;
-	json_t *bound = json_array(), *unbound = json_array();
+	json_t *bound = json_array(), *called = json_array(), *unbound = json_array();
 	int64_t since = (int64_t)report->bound_since_ns + publisher->schema.realtime_offset_ns;
 
 	for (uint32_t i = 0; i < publisher->schema.layers; i++) {
 		json_t *layer = json_integer(publisher->layers[i].layer_id);
 
-		json_array_append_new(drain_layer_bound(&channel->drain, i) ? bound : unbound,
-				      layer);
+		if (drain_layer_bound(&channel->drain, i))
+			json_array_append_new(bound, layer);
+		else if (drain_layer_comes(&channel->drain, i))
+			json_array_append_new(called, layer);
+		else
+			json_array_append_new(unbound, layer);
 	}
 	json_object_set_new(object, "bound_since",
 			    json_array_size(bound) && report->bound_since_ns
 				    ? time_text(since / (int64_t)NS_PER_SECOND)
 				    : json_null());
 	json_object_set_new(object, "bound_layers", bound);
+	json_object_set_new(object, "called_layers", called);
 	json_object_set_new(object, "unbound_layers", unbound);
 }
 

@@ -135,9 +135,12 @@ static bool read_channel(const json_t *object, struct picture_channel *channel)
 	channel->crashed = flag(object, "crashed");
 	channel->producer_died = flag(object, "producer_died");
 	read_totals(object, channel);
-	return read_layers(json_object_get(object, "bound_layers"), &channel->bound,
-			   &channel->bound_count) &&
-	       read_layers(json_object_get(object, "unbound_layers"), &channel->unbound,
+	if (!read_layers(json_object_get(object, "bound_layers"), &channel->bound,
+			 &channel->bound_count))
+		return false;
+	channel->captured_count =
+		channel->bound_count + json_array_size(json_object_get(object, "called_layers"));
+	return read_layers(json_object_get(object, "unbound_layers"), &channel->unbound,
 			   &channel->unbound_count) &&
 	       read_readers(object, channel);
 }

@@ -74,8 +74,10 @@ struct picture_channel {
 	int64_t last_step_age_ms; /* -1: no step yet */
 	int32_t *bound;           /* [bound_count] model layer numbers that capture is bound to */
 	size_t bound_count;
-	int32_t *unbound; /* [unbound_count] the schema's others: missing in every step */
+	int32_t *
+		unbound; /* [unbound_count] of the schema's others those that do not come: missing */
 	size_t unbound_count;
+	size_t captured_count; /* layers that are bound, or come by call with nothing bound */
 	struct picture_reader *readers; /* [reader_count] */
 	size_t reader_count;
 	uint64_t attached_readers; /* connected, with or without a page */

@@ -96,7 +96,7 @@ static double steps_per_second(const struct picture_channel *channel)
 
 static double layers_bound(const struct picture_channel *channel)
 {
-	return (double)channel->bound_count;
+	return (double)channel->captured_count;
 }
 
 static double layers_unbound(const struct picture_channel *channel)

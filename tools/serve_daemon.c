@@ -57,7 +57,7 @@ static json_t *channel_of(const struct picture_channel *channel, const struct pi
 		is_draft(channel), "crashed", channel->crashed, "generation",
 		(json_int_t)channel->generation, "steps_per_s", rates->steps, "rows_per_s",
 		rates->rows, "bytes_per_s", rates->bytes, "last_step_age_ms", age, "bound_layers",
-		(int)channel->bound_count, "unbound_layers",
+		(int)channel->captured_count, "unbound_layers",
 		json_numbers(channel->unbound, channel->unbound_count), "steps",
 		json_u64(channel->steps), "steps_partial", json_u64(channel->steps_partial),
 		"ids_out_of_range", json_u64(channel->ids_out_of_range), "lost",

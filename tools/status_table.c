@@ -52,6 +52,7 @@ void status_table_layers(FILE *out, const json_t *layers)
 static void print_binding(FILE *out, const json_t *channel)
 {
 	const json_t *bound = json_object_get(channel, "bound_layers");
+	const json_t *called = json_object_get(channel, "called_layers");
 	const json_t *unbound = json_object_get(channel, "unbound_layers");
 
 	fputs("    bound: ", out);
@@ -59,8 +60,14 @@ static void print_binding(FILE *out, const json_t *channel)
 		fputs("layers ", out);
 		status_table_layers(out, bound);
 		fprintf(out, " since %s", string(channel, "bound_since"));
+	} else if (json_array_size(called)) {
+		fputs("no layer", out);
 	} else {
 		fputs("NO LAYER: nothing is captured", out);
+	}
+	if (json_array_size(called)) {
+		fputs("; captured by call: layers ", out);
+		status_table_layers(out, called);
 	}
 	if (json_array_size(unbound)) {
 		fputs("; NOT BOUND: layers ", out);
@@ -196,9 +203,10 @@ static void print_channel(FILE *out, const json_t *channel, size_t name_width, s
 {
 	char layers[32];
 	size_t bound = json_array_size(json_object_get(channel, "bound_layers"));
+	size_t called = json_array_size(json_object_get(channel, "called_layers"));
 	size_t unbound = json_array_size(json_object_get(channel, "unbound_layers"));
 
-	snprintf(layers, sizeof(layers), "%zu/%zu", bound, bound + unbound);
+	snprintf(layers, sizeof(layers), "%zu/%zu", bound + called, bound + called + unbound);
 	print_column(out, string(channel, "channel"), name_width);
 	print_column(out, string(channel, "model"), model_width);
 	fprintf(out, "%-6s %4" JSON_INTEGER_FORMAT " ", string(channel, "state"),

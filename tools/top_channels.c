@@ -102,8 +102,8 @@ static void tell_bound(const struct channel_line *line, char text[16])
 {
 	const struct picture_channel *channel = line->channel;
 
-	snprintf(text, 16, "%zu/%-3zu", channel->bound_count,
-		 channel->bound_count + channel->unbound_count);
+	snprintf(text, 16, "%zu/%-3zu", channel->captured_count,
+		 channel->captured_count + channel->unbound_count);
 }
 
 static void tell_lost(const struct channel_line *line, char text[16])

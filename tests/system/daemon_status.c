@@ -228,6 +228,20 @@ Test(daemon_status, failure_23_it_says_what_is_bound_and_since_when)
 	engine_close(&engine_a);
 }
 
+Test(daemon_status, layers_that_come_by_call_with_nothing_bound_are_not_said_to_be_missing)
+{
+	json_t *object = ask("told");
+
+	json_decref(object);
+	run_steps(1);
+	object = ask_after(1);
+	cr_expect_eq(json_array_size(json_object_get(object, "bound_layers")), 0);
+	cr_expect_eq(json_array_size(json_object_get(object, "called_layers")), ENGINE_LAYERS);
+	cr_expect_eq(json_array_size(json_object_get(object, "unbound_layers")), 0);
+	json_decref(object);
+	engine_close(&engine_a);
+}
+
 Test(daemon_status, a_closed_channel_is_ended_and_its_successor_takes_its_place)
 {
 	struct r3ring_error err;

@@ -169,10 +169,12 @@ static void run_bad_step(void)
 Test(metrics_watch, alerts_and_panels_tell_of_losses_when_they_happen)
 {
 	metrics_serve((const char *[]){NULL});
-	metrics_run(STEPS);
 	prometheus_start();
-	prometheus_expect("r3ring_steps_total", STEPS);
+	prometheus_expect("r3ring_channel_layers_unbound", ENGINE_LAYERS);
 	expect_alert("R3ringLayersUnbound", NULL, NULL); /* this engine binds nothing */
+	metrics_run(STEPS);
+	prometheus_expect("r3ring_steps_total", STEPS);
+	prometheus_expect("r3ring_channel_layers_unbound", 0); /* but its layers come */
 	expect_alert("R3ringStale", "> 60", "> 0.2");
 	expect_alert("R3ringImbalance", "> 1.5", "> 1");
 	expect_alert("R3ringHotExpert", "> 10", "> 1");

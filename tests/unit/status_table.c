@@ -69,8 +69,12 @@ Test(status_table, failure_23_bound_layers_and_their_time_are_shown_for_every_ch
 			   "{\"channel\":\"b/1\",\"bound_layers\":[],\"unbound_layers\":[0,1],"
 			   "\"bound_since\":null},"
 			   "{\"channel\":\"c/0\",\"bound_layers\":[0],\"unbound_layers\":[1,2],"
-			   "\"bound_since\":\"2026-01-02T03:04:06Z\"}]}");
+			   "\"bound_since\":\"2026-01-02T03:04:06Z\"},"
+			   "{\"channel\":\"d/0\",\"bound_layers\":[],\"called_layers\":[0,1,2,3],"
+			   "\"unbound_layers\":[],\"bound_since\":null}]}");
 
+	cr_expect(strstr(text, "bound: no layer; captured by call: layers 0-3\n"), "%s", text);
+	cr_expect(strstr(text, " 4/4 "), "%s", text);
 	cr_expect(strstr(text, "bound: layers 3-5 since 2026-01-02T03:04:05Z\n"), "%s", text);
 	cr_expect(strstr(text, "bound: NO LAYER: nothing is captured; NOT BOUND: layers 0-1\n"),
 		  "%s", text);
