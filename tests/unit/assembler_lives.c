@@ -443,6 +443,46 @@ Test(assembler_lives, what_ran_behind_the_prompt_of_a_prefill_that_ended_is_the_
 	feed_destroy(&prefill);
 }
 
+/* The prefill's end was lost, and token 2 was run where it decodes. */
+static void decode_behind_a_lost_end(struct feed *prefill, struct feed *decode)
+{
+	open_instances(prefill, decode);
+	r3ring_assembler_gap(prefill->assembler, prefill->channel);
+	feed_begin(decode, 7, "a", 2, 0);
+	run(decode, 7, 0, 1, 2, 1);
+}
+
+Test(assembler_lives, what_an_engine_ran_of_an_attempt_whose_end_was_heard_is_not_in_doubt)
+{
+	struct feed prefill, decode;
+	struct r3ring_assembled *got;
+
+	decode_behind_a_lost_end(&prefill, &decode);
+	feed_end(&decode, 7, R3RING_END_PREEMPTED, 0, R3RING_UNKNOWN_U32);
+	feed_begin(&decode, 9, "a", 3, 1);
+	run(&decode, 9, 1, 2, 0, 3);
+	feed_end(&decode, 9, R3RING_END_FINISHED, 1, 3);
+	r3ring_assembler_flush(prefill.assembler);
+	got = take(&prefill, "a");
+	assert_row(got, 2, 1, 0);
+	r3ring_assembled_free(got);
+	feed_destroy(&prefill);
+}
+
+Test(assembler_lives, nor_is_what_was_run_of_a_last_attempt_whose_length_is_a_guess)
+{
+	struct feed prefill, decode;
+	struct r3ring_assembled *got;
+
+	decode_behind_a_lost_end(&prefill, &decode);
+	r3ring_assembler_flush(prefill.assembler);
+	got = take(&prefill, "a");
+	assert_row(got, 2, 1, 0);
+	cr_expect(r3ring_assembled_get_info(got)->flags & R3RING_ASSEMBLED_LENGTH_GUESSED);
+	r3ring_assembled_free(got);
+	feed_destroy(&prefill);
+}
+
 /* Nor where the attempt that decoded was never heard of. */
 Test(assembler_lives, failure_18_nor_before_a_later_attempt)
 {
