@@ -26,6 +26,16 @@
 
 /* ---- signals ------------------------------------------------------------ */
 
+static void say_what_needs_a_restart(const struct daemon *daemon, const struct options *fresh)
+{
+	char names[256];
+
+	if (options_differences(&daemon->options, fresh, names, sizeof(names)))
+		log_warn("configuration: changed, but in force only once r3ringd is started again: "
+			 "%s",
+			 names);
+}
+
 /* Only what may change while channels are open. */
 static void reload(struct daemon *daemon)
 {
@@ -47,6 +57,7 @@ static void reload(struct daemon *daemon)
 	log_set_level((enum r3ring_log_level)fresh.log_level);
 	log_info("configuration read again: log level, limits, and the size of new rings hold from "
 		 "now on");
+	say_what_needs_a_restart(daemon, &fresh);
 }
 
 static void stop(struct daemon *daemon)

@@ -451,3 +451,31 @@ int options_parse(struct options *options, int argc, char *const argv[], struct 
 	*options = parsed;
 	return OPTIONS_RUN;
 }
+
+static bool setting_differs(const struct setting *setting, const struct options *a,
+			    const struct options *b)
+{
+	const char *one = (const char *)a + setting->offset;
+	const char *other = (const char *)b + setting->offset;
+
+	if (setting->capacity)
+		return strcmp(one, other) != 0;
+	return memcmp(one, other, sizeof(uint64_t)) != 0;
+}
+
+size_t options_differences(const struct options *a, const struct options *b, char *text,
+			   size_t capacity)
+{
+	size_t count = 0, len = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < SETTINGS; i++) {
+		if (!setting_differs(&settings[i], a, b))
+			continue;
+		if (len < capacity)
+			len += (size_t)snprintf(text + len, capacity - len, "%s%s",
+						count ? ", " : "", settings[i].name);
+		count++;
+	}
+	return count;
+}

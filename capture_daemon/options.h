@@ -4,6 +4,7 @@
 #define DAEMON_OPTIONS_H
 
 #include <limits.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -52,6 +53,14 @@ enum options_result {
  * or the file and the line.
  */
 int options_parse(struct options *options, int argc, char *const argv[], struct r3ring_error *err);
+
+/*
+ * Names the settings whose values differ, parted by commas, as far as @capacity goes.
+ *
+ * Returns how many there are; @text is "" where none does.
+ */
+size_t options_differences(const struct options *a, const struct options *b, char *text,
+			   size_t capacity);
 
 /* Text of --help. */
 extern const char options_help[];

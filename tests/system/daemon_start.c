@@ -225,6 +225,7 @@ Test(daemon_config, hangup_reads_the_file_again)
 	write_config(path, "max-readers = 7\nring-size = 256K\n");
 	kill(daemon_a.pid, SIGHUP);
 	cr_expect(test_daemon_said(&daemon_a, "configuration read again"));
+	cr_expect_null(strstr(daemon_a.log, "started again"));
 	cr_expect_eq(engine_open(&engine_a, daemon_a.dir, engine_instance(daemon_a.dir, "hangup"),
 				 4096, &err),
 		     0, "%s", err.text);
@@ -233,6 +234,20 @@ Test(daemon_config, hangup_reads_the_file_again)
 	write_config(path, "max-readers = none\n");
 	kill(daemon_a.pid, SIGHUP);
 	cr_expect(test_daemon_said(&daemon_a, "the old one holds"));
+	unlink(path);
+	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+}
+
+Test(daemon_config, hangup_names_what_is_in_force_only_after_a_restart)
+{
+	char path[64];
+
+	write_config(path, "max-readers = 7\n");
+	test_daemon_start(&daemon_a, (const char *[]){"--config", path, NULL});
+	write_config(path, "max-readers = 8\nlossless-policy = drop\nlossless-drop = a/*\n");
+	kill(daemon_a.pid, SIGHUP);
+	cr_expect(test_daemon_said(&daemon_a, "in force only once r3ringd is started again: "
+					      "lossless-policy, lossless-drop\n"));
 	unlink(path);
 	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
 }
