@@ -123,6 +123,11 @@ static uint32_t rows_of(const struct r3ring_schema_record *schema, uint64_t aren
 	return rows > ROWS_PER_RECORD_MAX ? ROWS_PER_RECORD_MAX : (uint32_t)rows;
 }
 
+uint64_t sizing_usual_bytes(uint64_t ring_size)
+{
+	return segment_of(arena_within(ring_size ? ring_size : DEFAULT_SEGMENT));
+}
+
 int sizing_choose(struct ring_sizes *sizes, const struct r3ring_schema_record *schema,
 		  uint64_t ring_size, struct r3ring_error *err)
 {

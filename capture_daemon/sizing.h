@@ -30,4 +30,8 @@ struct ring_sizes {
 int sizing_choose(struct ring_sizes *sizes, const struct r3ring_schema_record *schema,
 		  uint64_t ring_size, struct r3ring_error *err);
 
+/* Bytes of the segment that most channels get with that @ring_size; with 0 a channel of large
+ * steps gets more. */
+uint64_t sizing_usual_bytes(uint64_t ring_size);
+
 #endif

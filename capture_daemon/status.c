@@ -13,6 +13,7 @@
 
 #include "capture_daemon/clock.h"
 #include "capture_daemon/daemon.h"
+#include "capture_daemon/sizing.h"
 #include "capture_daemon/status.h"
 #include "channel/namespaces.h"
 #include "channel/reader_label.h"
@@ -308,6 +309,8 @@ static json_t *daemon_object(const struct daemon *daemon)
 	json_object_set_new(object, "loop", json_string(loop_name(daemon->loop)));
 	json_object_set_new(object, "runtime_dir", json_string(daemon->dir.path));
 	json_object_set_new(object, "channels", number(channels));
+	json_object_set_new(object, "ring_bytes",
+			    number(sizing_usual_bytes(daemon->options.ring_size)));
 	json_object_set_new(limits, "max_channels", number(daemon->options.max_channels));
 	json_object_set_new(limits, "max_memory", number(daemon->options.max_memory));
 	json_object_set_new(limits, "max_readers", number(daemon->options.max_readers));

@@ -8,8 +8,11 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <jansson.h>
+
 #include <r3ring/abi.h>
 
+#include "monitor/daemon_status.h"
 #include "tools/doctor.h"
 #include "tools/quantity.h"
 
@@ -17,6 +20,21 @@
 #define CHANNEL_BYTES 19005440ull       /* the default ring of one channel, as r3ringd makes it */
 #define CONTAINER_DEFAULT (64ull << 20) /* what container runtimes give when not asked */
 #define LOCKED_FOR_URING (64ull << 10)
+
+/* ---- rings ------------------------------------------------------------ */
+
+/* As the daemon that runs makes them, whose --ring-size nobody else knows. */
+static uint64_t ring_bytes(void)
+{
+	json_t *status = NULL;
+	json_int_t bytes = 0;
+
+	if (daemon_status_get(&status, NULL) == 0)
+		bytes = json_integer_value(
+			json_object_get(json_object_get(status, "daemon"), "ring_bytes"));
+	json_decref(status);
+	return bytes > 0 ? (uint64_t)bytes : CHANNEL_BYTES;
+}
 
 /* ---- /dev/shm --------------------------------------------------------- */
 
@@ -58,7 +76,7 @@ void doctor_check_shared_memory(struct doctor_finding *finding)
 			     SHM_DIR " may not be written to: %s", strerror(errno));
 	else
 		doctor_judge_shared_memory(finding, fs.f_blocks * fs.f_frsize,
-					   fs.f_bavail * fs.f_frsize, CHANNEL_BYTES);
+					   fs.f_bavail * fs.f_frsize, ring_bytes());
 }
 
 /* ---- RLIMIT_MEMLOCK --------------------------------------------------- */
@@ -96,7 +114,7 @@ void doctor_check_locked_memory(struct doctor_finding *finding)
 		doctor_judge_locked_memory(
 			finding,
 			limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : (uint64_t)limit.rlim_cur,
-			doctor_has_cuda() ? CHANNEL_BYTES : LOCKED_FOR_URING);
+			doctor_has_cuda() ? ring_bytes() : LOCKED_FOR_URING);
 }
 
 /* ---- pages ------------------------------------------------------------ */

@@ -283,6 +283,21 @@ Test(container_run, doctor_names_the_small_shm_and_the_refused_io_uring_with_rem
 	json_decref(report);
 }
 
+Test(container_run, doctor_judges_by_the_ring_size_of_the_daemon_that_runs)
+{
+	json_t *report;
+
+	make_container();
+	daemon_a.prepare = container_join;
+	daemon_a.prepare_ctx = &plain;
+	test_daemon_start(&daemon_a, ARGS("--ring-size", "4M"));
+	run(&tool, ARGS("doctor", "--json"));
+	report = json_loads(tool.out, 0, NULL);
+	cr_assert_not_null(report, "%s", tool.out);
+	expect_finding(report, "shared memory", "room for 26 rings of 2.4 MiB", "--shm-size");
+	json_decref(report);
+}
+
 /* ---- the demo --------------------------------------------------------- */
 
 Test(container_run, the_demo_compares_every_row_and_finds_none_wrong)
