@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -31,6 +32,8 @@ static const char usage[] =
 	"\n"
 	"Removes the segments of a daemon that died and was not started again. Only those that\n"
 	"are listed in the runtime directory, belong to this user, and are nobody's any more.\n"
+	"What readers have not read of them is lost; a next daemon goes on in those whose engines\n"
+	"live, and loses nothing.\n"
 	"\n"
 	"  --runtime-dir DIR  the daemon's, otherwise as for other commands\n"
 	"  --dry-run          removes nothing, says what it would remove\n"
@@ -46,6 +49,7 @@ struct collection {
 	bool dry_run, json;
 	bool failed;
 	uint64_t removed;
+	uint64_t unended; /* of these: not noted as ended, an engine may go on in it */
 	json_t *segments;
 };
 
@@ -132,12 +136,15 @@ static void look_at(void *ctx, const char *name)
 {
 	struct collection *collection = ctx;
 	enum leftover_state state = leftover_look(collection->list_fd, name);
+	const bool ended = leftover_read(collection->list_fd, name).end != LEFTOVER_GOES_ON;
 	const char *verdict = collect(collection, name, state);
 
 	collection->removed += is_removed(state);
+	collection->unended += is_removed(state) && !ended;
 	if (collection->json)
 		json_array_append_new(collection->segments,
-				      json_pack("{s:s, s:s}", "name", name, "verdict", verdict));
+				      json_pack("{s:s, s:s, s:b}", "name", name, "verdict", verdict,
+						"ended", ended));
 	else
 		printf("%s: %s\n", name, verdict);
 }
@@ -170,6 +177,11 @@ static void print_text(const struct collection *collection)
 		       collection->dir, collection->daemon_pid);
 	else if (!collection->removed)
 		printf("%s: nothing to remove\n", collection->dir);
+	if (collection->unended)
+		printf("%" PRIu64 " of these had not ended: their engines may live, and what "
+		       "readers have not read of them %s (lossless readers are told it, as "
+		       "unkept); a next r3ringd goes on in them instead\n",
+		       collection->unended, collection->dry_run ? "would be lost" : "is lost");
 }
 
 static json_t *report_object(const struct collection *collection)

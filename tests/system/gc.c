@@ -93,6 +93,28 @@ Test(gc, a_dead_daemons_ring_is_removed)
 	expect_gone();
 }
 
+Test(gc, what_the_removal_of_a_ring_that_had_not_ended_costs_is_said)
+{
+	cr_expect_eq(command_run(&tool, daemon_a.dir, ARGS("gc", "--dry-run")), 0);
+	cr_expect(strstr(tool.out, "\n1 of these had not ended: "), "%s", tool.out);
+	cr_expect(strstr(tool.out, " would be lost "), "%s", tool.out);
+	expect_kept();
+	command_free(&tool);
+	cr_expect_eq(command_run(&tool, daemon_a.dir, ARGS("gc")), 0);
+	cr_expect(strstr(tool.out, " is lost "), "%s", tool.out);
+}
+
+Test(gc, nothing_is_said_to_be_lost_with_a_ring_that_had_ended)
+{
+	int list = open_list();
+
+	cr_assert_eq(leftover_note_end(list, name, LEFTOVER_ENDED), 0);
+	close(list);
+	cr_expect_eq(command_run(&tool, daemon_a.dir, ARGS("gc")), 0);
+	cr_expect(strstr(tool.out, ": removed"), "%s", tool.out);
+	cr_expect_null(strstr(tool.out, "had not ended"), "%s", tool.out);
+}
+
 Test(gc, a_dry_run_only_says_so)
 {
 	cr_expect_eq(command_run(&tool, daemon_a.dir, ARGS("gc", "--dry-run")), 0);
@@ -123,6 +145,7 @@ Test(gc, its_json_names_every_segment_and_its_verdict)
 	segment = json_array_get(json_object_get(root, "segments"), 0);
 	cr_expect_str_eq(json_string_value(json_object_get(segment, "name")), name);
 	cr_expect_str_eq(json_string_value(json_object_get(segment, "verdict")), "removed");
+	cr_expect(json_is_false(json_object_get(segment, "ended")));
 	cr_expect_eq(json_integer_value(json_object_get(root, "daemon_pid")), 0);
 	json_decref(root);
 }
