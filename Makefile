@@ -416,7 +416,7 @@ test: $(call packages,build) $(call packages,test)
 	MAKE="$(MAKE)" CC="$(CC)" CXX="$(CXX)" NVCC="$(NVCC)" tests/run $(O) $$build
 
 # These kill at points that no other build has.
-POINTED := $(addprefix $(O)/testpoints/tests/stress/,drop_told_once end_told_once gap_told_once kills untold_died)
+POINTED := $(addprefix $(O)/testpoints/tests/stress/,begin_told_once drop_told_once end_told_once gap_told_once kills untold_died)
 
 .PHONY: killed
 killed: $(call packages,build)

@@ -9,14 +9,20 @@
 #include "capture_daemon/drain.h"
 #include "capture_daemon/log.h"
 
+/* Of one that was told in the ring before, by a daemon that died before it gave the entry back, the
+ * beginning was carried from there. */
 static int say_request(struct drain *drain, const struct r3ring_record *record,
 		       const uint8_t *payload, size_t bytes)
 {
-	int r = live_note_request(&drain->publisher.live, &record->u.request.head, payload, bytes);
+	const struct r3ring_request_record *head = &record->u.request.head;
+	int r;
 
+	if (head->event == R3RING_REQUEST_BEGIN && live_has_request(&drain->publisher.live, head))
+		return 0;
+	r = live_note_request(&drain->publisher.live, head, payload, bytes);
 	if (r < 0)
 		log_warn("channel %s: request %" PRIu64 " is not repeated for late readers: %s",
-			 drain->label, record->u.request.head.handle, strerror(-r));
+			 drain->label, head->handle, strerror(-r));
 	return publish_record(&drain->publisher, record, 0);
 }
 

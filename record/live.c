@@ -57,6 +57,17 @@ int live_note_request(struct live *live, const struct r3ring_request_record *hea
 	return 0;
 }
 
+bool live_has_request(const struct live *live, const struct r3ring_request_record *head)
+{
+	const struct live_payload *known = payload_find(live->requests, head->handle);
+	struct r3ring_request_record begin;
+
+	if (!known)
+		return false;
+	memcpy(&begin, known->bytes, sizeof(begin));
+	return begin.attempt == head->attempt;
+}
+
 int live_note_map(struct live *live, const struct r3ring_eplb_record *head, const void *payload,
 		  size_t len)
 {

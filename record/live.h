@@ -6,6 +6,7 @@
 #ifndef RECORD_LIVE_H
 #define RECORD_LIVE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,6 +39,9 @@ struct live {
  */
 int live_note_request(struct live *live, const struct r3ring_request_record *head,
 		      const void *payload, size_t len);
+
+/* Whether the BEGIN @head was noted, and no END since. */
+bool live_has_request(const struct live *live, const struct r3ring_request_record *head);
 
 /* Notes an EPLB map; it replaces the one of the same first layer. Returns likewise. */
 int live_note_map(struct live *live, const struct r3ring_eplb_record *head, const void *payload,

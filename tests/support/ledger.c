@@ -252,7 +252,8 @@ static void note_request(struct ledger_generation *generation, const struct r3ri
 
 	if (head->event == R3RING_REQUEST_BEGIN) {
 		generation->begun++;
-		generation->disordered += head->handle < generation->begun;
+		generation->disordered += head->handle <= generation->newest_begun;
+		generation->newest_begun = head->handle;
 	}
 	generation->aborted += head->reason == R3RING_END_ABORTED;
 	generation->ends_unknown += head->reason == R3RING_END_UNKNOWN;

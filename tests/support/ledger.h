@@ -35,8 +35,9 @@ struct ledger_generation {
 	uint64_t ends_unknown;      /* of these */
 	uint64_t attributed;        /* spans whose request is known */
 	uint64_t newest_attributed; /* number at the end of the newest one's text id */
-	uint64_t disordered;        /* requests that began after one with a larger number */
-	uint64_t foreign;           /* spans whose request was named for another generation */
+	uint64_t newest_begun;      /* the largest handle of a BEGIN */
+	uint64_t disordered; /* requests that began twice, or after one with a larger handle */
+	uint64_t foreign;    /* spans whose request was named for another generation */
 	uint64_t lost_steps[R3RING_CAUSE_COUNT];
 	uint64_t lost_rows[R3RING_CAUSE_COUNT];
 	uint64_t lost_layer_rows[R3RING_CAUSE_COUNT];
