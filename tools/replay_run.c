@@ -202,6 +202,49 @@ static int read_all(struct run *run)
 	return code == -EINTR ? 0 : code;
 }
 
+/* ---- whether there is what is asked for --------------------------------- */
+
+static bool is_asked_for(const struct run *run, const struct archive_item *item)
+{
+	const struct replay_options *options = run->options;
+	struct r3ring_record record;
+
+	if (item->kind != ARCHIVE_RECORD || item->view.type != R3RING_REQUEST ||
+	    r3ring_record_decode(&record, item->view.type, item->view.data, item->view.len, NULL))
+		return false;
+	for (uint32_t i = 0; i < options->request_count; i++) {
+		if (strlen(options->requests[i]) == record.u.request.head.id_len &&
+		    !memcmp(options->requests[i], record.u.request.id,
+			    record.u.request.head.id_len))
+			return true;
+	}
+	return false;
+}
+
+/* Before an engine is fed for as long as the recording took. What cannot be read is told then. */
+static int look_for_requests(const struct run *run)
+{
+	struct r3ring_error *err = run->shared.err;
+	struct archive_reader *reader;
+	struct archive_item item;
+	bool found = false;
+	int code = archive_reader_open(&reader, run->options->dir, err);
+
+	if (code)
+		return code;
+	do {
+		code = archive_reader_next(reader, &item, NULL);
+		found = code == 1 && is_asked_for(run, &item);
+	} while ((code == 1 || code == -EBADMSG) && !found && !stopped(run));
+	archive_reader_close(reader);
+	if (found || code || stopped(run))
+		return 0;
+	return r3ring_error_set(err, -ENODATA,
+				"request \"%.*s\" is not in the archive%s: nothing is replayed",
+				R3RING_TEXT_ID_MAX, run->options->requests[0],
+				run->options->request_count > 1 ? ", nor are the others" : "");
+}
+
 /* Told at the end only: each may come in the last segment. */
 static void tell_absent(struct run *run)
 {
@@ -248,6 +291,8 @@ int replay_run(const struct replay_options *options, const struct replay_hooks *
 	run.shared.met = calloc(options->request_count + 1u, sizeof(bool));
 	code = run.shared.met ? archive_reader_open(&run.reader, options->dir, err)
 			      : r3ring_error_set(err, -ENOMEM, "no memory for a replay");
+	if (!code && options->request_count)
+		code = look_for_requests(&run);
 	run.begin_ns = now_ns();
 	if (!code)
 		code = read_all(&run);

@@ -318,6 +318,19 @@ Test(archive_replay, a_request_alone_is_the_only_one_with_a_name)
 	stop();
 }
 
+Test(archive_replay, nothing_is_fed_where_no_request_that_is_asked_for_is_there)
+{
+	begin();
+	builder_segment_end(&builder, true);
+	start();
+	cr_expect_eq(use_tool(ARGS("replay", builder.dir, "--instance", instance(), "--rate", "max",
+				   "--request", "nosuch")),
+		     1, "%s", tool.err);
+	cr_expect(strstr(tool.err, "request \"nosuch\" is not in the archive: nothing is replayed"),
+		  "%s", tool.err);
+	cr_expect_eq(test_shm_names(instance()), 0);
+}
+
 Test(archive_replay, a_request_that_is_not_there_is_told_and_a_failure)
 {
 	begin();
