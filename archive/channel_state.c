@@ -76,12 +76,27 @@ void channel_state_generation(struct channel_state *state,
 
 /* ---- records ------------------------------------------------------------ */
 
-/* What was live before and is not said again has ended, be it in a gap. */
+/* What was live before and is not said again has ended, be it in a gap; where the keyframe leaves
+ * requests out it may live on. */
+static void forget_unnamed(struct live *live, bool abridged)
+{
+	struct live kept = {0};
+
+	if (abridged) {
+		live_move_requests(&kept, live);
+		kept.lacks = true;
+	}
+	live_clear(live);
+	*live = kept;
+}
+
 static void keyframe_begins(struct channel_state *state, const struct r3ring_view *view,
 			    const struct r3ring_keyframe_record *keyframe)
 {
-	if (state->gap || !state->whole)
-		live_clear(&state->live);
+	if (state->gap || !state->whole || state->live.lacks) {
+		forget_unnamed(&state->live, view->flags & R3RING_DESC_ABRIDGED);
+		state->whole = false;
+	}
 	state->gap = false;
 	state->keyframe = *keyframe;
 	state->left = keyframe->records;

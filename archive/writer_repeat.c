@@ -52,11 +52,13 @@ static int say_table(struct repeated *repeated, uint16_t type, const struct live
 static int say_keyframe(struct repeated *repeated, const struct channel_state *state)
 {
 	struct r3ring_keyframe_record keyframe = state->keyframe;
+	uint16_t flags = R3RING_DESC_KEYFRAME | R3RING_DESC_BOUNDARY;
 
+	if (state->live.lacks)
+		flags |= R3RING_DESC_ABRIDGED;
 	keyframe.live_requests = HASH_COUNT(state->live.requests);
 	keyframe.records = 1 + HASH_COUNT(state->live.maps) + keyframe.live_requests;
-	return say_record(repeated, R3RING_KEYFRAME, R3RING_DESC_KEYFRAME | R3RING_DESC_BOUNDARY,
-			  &keyframe, sizeof(keyframe));
+	return say_record(repeated, R3RING_KEYFRAME, flags, &keyframe, sizeof(keyframe));
 }
 
 /* Where it is not known what is live, nothing says that this is all. */

@@ -13,6 +13,9 @@
 
 #define MAGIC 0x335641454c523352ull
 
+/* In the number of entries: live requests lack among them. */
+#define ENTRIES_LACK (1ull << 63)
+
 /* The file: this, and behind each entry's head its payload. */
 struct carried_head {
 	uint64_t magic;
@@ -51,7 +54,8 @@ static bool write_all(FILE *file, uint64_t generation, const struct live *live,
 		.told_step = told->step,
 		.gap_records = told->gap_records,
 		.former = told->former,
-		.entries = HASH_COUNT(live->maps) + HASH_COUNT(live->requests),
+		.entries = (HASH_COUNT(live->maps) + HASH_COUNT(live->requests)) |
+			   (live->lacks ? ENTRIES_LACK : 0),
 	};
 
 	return fwrite(&head, sizeof(head), 1, file) == 1 &&
@@ -153,7 +157,8 @@ static int read_all(FILE *file, uint64_t generation, struct live *live, struct c
 	if (head.gap_records >= R3RING_CAUSE_COUNT)
 		return -EBADMSG;
 	*told = (struct carried_told){.step = head.told_step, .gap_records = head.gap_records};
-	for (uint64_t i = 0; r == 0 && i < head.entries; i++)
+	live->lacks |= (head.entries & ENTRIES_LACK) != 0;
+	for (uint64_t i = 0; r == 0 && i < (head.entries & ~ENTRIES_LACK); i++)
 		r = read_entry(file, live);
 	return r;
 }

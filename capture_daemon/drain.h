@@ -84,10 +84,11 @@ struct drain {
 	uint32_t said_records; /* how many of its records are published */
 	uint64_t heartbeat_ns; /* when it was last shown */
 	struct stall_policy policy;
-	bool gpu_lost;   /* no copy works any more: nothing is published */
-	bool left_alive; /* the thread has ended, and left a producer that lived then */
-	bool goes_on;    /* in a dead daemon's ring: that is to be said first */
-	int held;        /* in the gate, for readers that have yet to come back; -1: nothing */
+	bool gpu_lost;      /* no copy works any more: nothing is published */
+	bool left_alive;    /* the thread has ended, and left a producer that lived then */
+	bool left_out_told; /* that keyframes have no room for all live requests */
+	bool goes_on;       /* in a dead daemon's ring: that is to be said first */
+	int held;           /* in the gate, for readers that have yet to come back; -1: nothing */
 	uint64_t hold_until_ns;              /* atomic */
 	uint64_t hold_look_ns;               /* when to look next whether they are back */
 	struct r3ring_lost_record cut_short; /* the step at work when its daemon died */
@@ -251,6 +252,8 @@ void drain_note_told(struct drain *drain);
 
 /* Between entries of whatever kind: so there is one in the ring however many come, and with it
  * the schema. */
+/* Logs the first time that it has to leave out live requests. */
+void drain_keyframe(struct drain *drain);
 void drain_keyframe_when_due(struct drain *drain);
 
 /* Publishes what has to be said of a producer that is gone. */

@@ -101,10 +101,33 @@ int drain_record(struct drain *drain, const uint8_t *payload, size_t bytes, uint
 
 /* ---- keyframes ---------------------------------------------------------- */
 
+/* Once a channel. */
+static void note_left_out(struct drain *drain)
+{
+	const struct publisher *publisher = &drain->publisher;
+
+	if (!publisher->left_out || drain->left_out_told)
+		return;
+	drain->left_out_told = true;
+	log_warn(
+		"channel %s: %u of %u live requests are not repeated for late readers, who know no "
+		"request of their rows: a keyframe takes a quarter of the ring at most (%zu bytes, "
+		"%u "
+		"records); a larger --ring-size has room for more",
+		drain->label, publisher->left_out, HASH_COUNT(publisher->live.requests),
+		publisher->arena_bytes / KEYFRAME_SHARE, publisher->depth / KEYFRAME_SHARE);
+}
+
+void drain_keyframe(struct drain *drain)
+{
+	drain_check(drain, publish_keyframe(&drain->publisher), "KEYFRAME");
+	note_left_out(drain);
+}
+
 void drain_keyframe_when_due(struct drain *drain)
 {
 	if (keyframe_due(&drain->publisher))
-		drain_check(drain, publish_keyframe(&drain->publisher), "KEYFRAME");
+		drain_keyframe(drain);
 }
 
 /* ---- a producer that is gone -------------------------------------------- */

@@ -222,7 +222,7 @@ static void say_restart(struct drain *drain)
 	if (drain->said.step.step)
 		publisher->keyframe_owed = true;
 	else
-		drain_check(drain, publish_keyframe(publisher), "KEYFRAME");
+		drain_keyframe(drain);
 	r3ring_writer_wake(publisher->writer);
 }
 

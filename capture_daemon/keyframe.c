@@ -4,9 +4,6 @@
 
 #include "capture_daemon/publish.h"
 
-/* Of what a keyframe says at most a quarter of the ring is used. */
-#define KEYFRAME_SHARE 4
-
 struct keyframe_room {
 	uint64_t bytes;
 	uint64_t records;
@@ -70,13 +67,17 @@ int publish_keyframe(struct publisher *publisher)
 	uint32_t requests = fitting(live->requests, &room);
 	struct r3ring_record record = {.type = R3RING_KEYFRAME};
 	uint64_t seq = r3ring_writer_next_seq(publisher->writer);
+	uint16_t flags = R3RING_DESC_KEYFRAME | R3RING_DESC_BOUNDARY;
 	int r;
 
+	publisher->left_out = HASH_COUNT(live->requests) - requests;
+	if (publisher->left_out || live->lacks)
+		flags |= R3RING_DESC_ABRIDGED;
 	record.u.keyframe.step = publisher->newest_step;
 	record.u.keyframe.records = 1 + maps + requests;
 	record.u.keyframe.live_requests = requests;
 	record.u.keyframe.totals = publisher->totals;
-	r = publish_record(publisher, &record, R3RING_DESC_KEYFRAME | R3RING_DESC_BOUNDARY);
+	r = publish_record(publisher, &record, flags);
 	if (r == 0)
 		r = publish_schema(publisher, R3RING_DESC_REPEATED);
 	if (r == 0)

@@ -16,6 +16,9 @@
 #include "capture_daemon/stall.h"
 #include "record/live.h"
 
+/* A keyframe takes so much of the ring at most, and is due when as much was written. */
+#define KEYFRAME_SHARE 4
+
 /* One thread at a time. */
 struct publisher {
 	struct r3ring_segment *segment;
@@ -29,6 +32,7 @@ struct publisher {
 	uint64_t keyframe_position; /* arena position and sequence behind the newest keyframe */
 	uint64_t keyframe_seq;
 	bool keyframe_owed; /* the next boundary gets one */
+	uint32_t left_out;  /* live requests that the newest one had no room for */
 	uint32_t said;      /* so many of the next records were published by another daemon */
 	size_t arena_bytes;
 	uint32_t depth;
@@ -98,7 +102,8 @@ int publish_schema(struct publisher *publisher, uint16_t flags);
 /* Publishes the last record and finishes the ring. */
 int publish_closed(struct publisher *publisher, const struct r3ring_closed_record *closed);
 
-/* Only between steps. */
+/* Only between steps. Of more live requests than fit a keyframe the oldest are left out, and
+ * it is flagged as abridged. */
 bool keyframe_due(const struct publisher *publisher);
 int publish_keyframe(struct publisher *publisher);
 

@@ -295,8 +295,30 @@ static int walk_next(struct walk *walk, struct r3ring_view *view)
 	return -EBADMSG;
 }
 
+/* Whether all live requests are known: those of the generation's beginning, or of a whole keyframe
+ * that leaves none out, and of what was read since. */
+struct completeness {
+	uint64_t seq;  /* of the record before */
+	uint32_t left; /* records of such a keyframe that are to come */
+};
+
+static void note_completeness(struct remains *remains, struct completeness *known,
+			      const struct r3ring_record *record, const struct r3ring_view *view)
+{
+	const bool whole_keyframe = record->type == R3RING_KEYFRAME &&
+				    !(view->flags & R3RING_DESC_ABRIDGED);
+
+	remains->live.lacks |= view->seq != known->seq + 1;
+	if (view->seq != known->seq + 1 || !(view->flags & R3RING_DESC_REPEATED))
+		known->left = whole_keyframe ? record->u.keyframe.records : 0;
+	else if (known->left && --known->left == 0)
+		remains->live.lacks = false;
+	known->seq = view->seq;
+}
+
 int remains_read(struct remains *remains, const struct r3ring_segment *segment)
 {
+	struct completeness known = {0};
 	struct r3ring_record record;
 	struct r3ring_view view;
 	struct walk walk;
@@ -305,8 +327,10 @@ int remains_read(struct remains *remains, const struct r3ring_segment *segment)
 	if (r < 0)
 		return r;
 	while ((r = walk_next(&walk, &view)) == 1) {
-		if (r3ring_record_decode(&record, view.type, view.data, view.len, NULL) == 0)
-			note_record(remains, &record, &view);
+		if (r3ring_record_decode(&record, view.type, view.data, view.len, NULL))
+			record.type = 0;
+		note_record(remains, &record, &view);
+		note_completeness(remains, &known, &record, &view);
 	}
 	r3ring_cursor_close(walk.cursor);
 	reopen_gap(remains);

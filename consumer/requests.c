@@ -28,6 +28,7 @@ struct request {
 struct keyframe_progress {
 	uint64_t next_seq;
 	uint32_t left; /* records that are still to come, 0 when there is none */
+	bool abridged; /* it leaves out live requests */
 };
 
 struct r3ring_requests {
@@ -156,8 +157,8 @@ static int feed_request(struct r3ring_requests *requests, const struct r3ring_re
 
 /* ---- keyframes and generations ----------------------------------------- */
 
-/* All of it was seen: who is not in it has ended, be it in a gap. */
-static void keyframe_complete(struct r3ring_requests *requests)
+/* Who is not in it has ended, be it in a gap. */
+static void forget_unnamed(struct r3ring_requests *requests)
 {
 	struct request *request, *next;
 
@@ -165,6 +166,14 @@ static void keyframe_complete(struct r3ring_requests *requests)
 		if (request->keyframe != requests->keyframes)
 			forget(&requests->live, request);
 	}
+}
+
+/* All of it was seen. Of those that it may have left out nothing is learned: a handle is no other
+ * request's. */
+static void keyframe_complete(struct r3ring_requests *requests)
+{
+	if (!requests->progress.abridged)
+		forget_unnamed(requests);
 	forget_all(&requests->ended);
 	requests->ready = true;
 }
@@ -175,6 +184,7 @@ static void keyframe_begin(struct r3ring_requests *requests, const struct r3ring
 	requests->keyframes++;
 	requests->progress.next_seq = view->seq + 1;
 	requests->progress.left = record->u.keyframe.records;
+	requests->progress.abridged = view->flags & R3RING_DESC_ABRIDGED;
 	if (requests->progress.left == 0)
 		keyframe_complete(requests);
 }

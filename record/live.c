@@ -51,10 +51,14 @@ static int payload_add(struct live *live, struct live_payload **table, uint64_t 
 int live_note_request(struct live *live, const struct r3ring_request_record *head,
 		      const void *payload, size_t len)
 {
+	int r = 0;
+
 	if (head->event == R3RING_REQUEST_BEGIN)
-		return payload_add(live, &live->requests, head->handle, payload, len);
-	payload_remove(live, &live->requests, head->handle);
-	return 0;
+		r = payload_add(live, &live->requests, head->handle, payload, len);
+	else
+		payload_remove(live, &live->requests, head->handle);
+	live->lacks |= r < 0;
+	return r;
 }
 
 bool live_has_request(const struct live *live, const struct r3ring_request_record *head)
@@ -84,6 +88,8 @@ void live_move_requests(struct live *to, struct live *from)
 	to->bytes += bytes;
 	from->requests = NULL;
 	from->bytes -= bytes;
+	to->lacks |= from->lacks;
+	from->lacks = false;
 }
 
 static void table_clear(struct live *live, struct live_payload **table)
@@ -98,4 +104,5 @@ void live_clear(struct live *live)
 {
 	table_clear(live, &live->requests);
 	table_clear(live, &live->maps);
+	live->lacks = false;
 }

@@ -30,12 +30,13 @@ struct live {
 	struct live_payload *requests; /* in the order of their BEGIN */
 	struct live_payload *maps;
 	size_t bytes;
+	bool lacks; /* requests may live that are not in it: no room, or their BEGIN is not known */
 };
 
 /*
  * Notes a REQUEST record: BEGIN adds it, END takes it away.
  * Returns 0, -ENOBUFS (LIVE_BYTES_MAX), -ENOMEM; then the request is only not
- * repeated for late readers.
+ * repeated for late readers, and lacks.
  */
 int live_note_request(struct live *live, const struct r3ring_request_record *head,
 		      const void *payload, size_t len);
@@ -47,7 +48,7 @@ bool live_has_request(const struct live *live, const struct r3ring_request_recor
 int live_note_map(struct live *live, const struct r3ring_eplb_record *head, const void *payload,
 		  size_t len);
 
-/* Moves the requests of @from to @to, which has none. */
+/* Moves the requests of @from to @to, which has none, and whether any lack. */
 void live_move_requests(struct live *to, struct live *from);
 
 void live_clear(struct live *live);

@@ -33,7 +33,8 @@
 #include "ring/gate.h"
 #include "ring/internal.h"
 
-#define CALLER_FLAGS (R3RING_DESC_KEYFRAME | R3RING_DESC_BOUNDARY | R3RING_DESC_REPEATED)
+#define CALLER_FLAGS                                                                               \
+	(R3RING_DESC_KEYFRAME | R3RING_DESC_BOUNDARY | R3RING_DESC_REPEATED | R3RING_DESC_ABRIDGED)
 
 #define INTENT_STEP_MAX 131072u
 

@@ -325,9 +325,10 @@ static json_t *keyframe_body(const struct dump_item *item)
 {
 	const struct r3ring_keyframe_record *head = &item->record->u.keyframe;
 
-	return json_pack("{s:o, s:o, s:o, s:o}", "step", json_u64(head->step), "records",
+	return json_pack("{s:o, s:o, s:o, s:b, s:o}", "step", json_u64(head->step), "records",
 			 json_u64(head->records), "live_requests", json_u64(head->live_requests),
-			 "totals", totals_object(&head->totals));
+			 "abridged", (item->view->flags & R3RING_DESC_ABRIDGED) != 0, "totals",
+			 totals_object(&head->totals));
 }
 
 static json_t *closed_body(const struct dump_item *item)

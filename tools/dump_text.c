@@ -185,6 +185,8 @@ static void print_keyframe(FILE *out, const struct dump_item *item)
 		" rows, %" PRIu64 " layer records",
 		head->records, head->live_requests, head->totals.steps, head->totals.rows,
 		head->totals.layer_records);
+	if (item->view->flags & R3RING_DESC_ABRIDGED)
+		fputs("; other live requests are left out", out);
 }
 
 static void print_closed(FILE *out, const struct dump_item *item)

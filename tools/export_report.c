@@ -40,6 +40,15 @@ static void print_filled(const struct export_summary *summary)
 		fprintf(stderr, "  beware: %s\n", summary->warning);
 }
 
+static const char *why_of_no_request(const struct export_losses *losses)
+{
+	if (losses->late || losses->rotated.segments)
+		return "the recording began in its middle";
+	if (losses->gaps)
+		return "records were lost that may have announced it";
+	return "nobody announced it";
+}
+
 static void print_left_out(const struct export_line *line, const struct export_summary *summary)
 {
 	const struct {
@@ -59,9 +68,8 @@ static void print_left_out(const struct export_line *line, const struct export_s
 	export_print_mixed(summary);
 	export_print_cut(summary);
 	if (summary->unattributed)
-		fprintf(stderr,
-			"  %" PRIu64 " rows are of no request: the recording began in its middle\n",
-			summary->unattributed);
+		fprintf(stderr, "  %" PRIu64 " rows are of no request: %s\n", summary->unattributed,
+			why_of_no_request(&summary->losses));
 	if (summary->keys_forgotten)
 		fprintf(stderr,
 			"  %" PRIu64

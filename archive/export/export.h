@@ -136,6 +136,7 @@ struct export_losses {
 	struct archive_absent_ranks absent; /* of the engines that are exported */
 	uint64_t gaps, records;
 	uint64_t unsized;             /* gaps of which it is not known how many records they are */
+	bool late;                    /* one of them: the recorder came late to a generation */
 	struct lost_account channels; /* what the channels themselves lost */
 	uint32_t told;
 	struct export_gap gap[EXPORT_GAPS_TOLD]; /* [told], the first */
@@ -184,7 +185,7 @@ struct export_summary {
 	struct export_mixed mixed_told;
 	struct export_losses losses;
 	struct archive_kept kept; /* layers; end 0: none were seen to be left out */
-	uint64_t unattributed;    /* rows of requests nobody announced: before a keyframe */
+	uint64_t unattributed;    /* rows of requests nobody announced */
 	uint64_t conflicts;       /* cells */
 	uint64_t keys_forgotten;  /* prefix cache keys, for want of room */
 	uint64_t rows_beyond;     /* of those that were cut, left out */

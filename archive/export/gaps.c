@@ -57,6 +57,7 @@ static void note_gap(struct export_channel_seen *seen, const struct archive_item
 	losses->gaps++;
 	losses->records += item->u.gap.lost;
 	losses->unsized += !item->u.gap.lost;
+	losses->late |= item->u.gap.cause == ARCHIVE_GAP_LATE;
 	seen->open = 0;
 	if (losses->told == EXPORT_GAPS_TOLD)
 		return;

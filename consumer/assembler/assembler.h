@@ -98,6 +98,7 @@ struct item {
 	struct item *prev, *next;
 	enum item_type type;
 	uint64_t keyframe;           /* that it belongs to, 0 for none that was seen */
+	bool abridged;               /* that one leaves out live requests */
 	bool repeated;               /* by a keyframe, seen or not */
 	bool carried;                /* or it may be what lives on from the generation before */
 	struct r3ring_record record; /* ITEM_RECORD: its pointers lead into `payload` */
@@ -163,6 +164,7 @@ struct channel {
 	uint64_t keyframes; /* begun */
 	uint64_t keyframe_seq;
 	uint32_t keyframe_left; /* records of it that are to come */
+	bool abridged;          /* it leaves out live requests */
 };
 
 /*

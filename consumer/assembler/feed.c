@@ -156,6 +156,7 @@ static int keyframe_over(struct channel *channel)
 	if (!item)
 		return -ENOMEM;
 	item->keyframe = channel->keyframes;
+	item->abridged = channel->abridged;
 	return 0;
 }
 
@@ -165,6 +166,7 @@ static int feed_keyframe(struct channel *channel, const struct r3ring_view *view
 	channel->keyframes++;
 	channel->keyframe_seq = view->seq + 1;
 	channel->keyframe_left = record->u.keyframe.records;
+	channel->abridged = view->flags & R3RING_DESC_ABRIDGED;
 	return channel->keyframe_left ? 0 : keyframe_over(channel);
 }
 

@@ -177,8 +177,10 @@ static void settle(struct r3ring_assembler *assembler, struct channel *channel, 
 	case ITEM_KEYFRAME_END:
 		channel->lossy |= !channel->ready;
 		channel->ready = true;
-		channel->steady = true;
-		requests_keyframe(assembler, channel, item->keyframe);
+		/* What it leaves out may have begun before new weights came. */
+		channel->steady |= !item->abridged;
+		if (!item->abridged)
+			requests_keyframe(assembler, channel, item->keyframe);
 		break;
 	case ITEM_GAP:
 		keys_gap(channel);

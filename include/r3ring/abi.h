@@ -127,6 +127,7 @@ enum r3ring_desc_flags {
 	R3RING_DESC_KEYFRAME = 1u << 1, /* first record of a keyframe */
 	R3RING_DESC_BOUNDARY = 1u << 2, /* a reader may begin here (first record of a step) */
 	R3RING_DESC_REPEATED = 1u << 3, /* part of a keyframe: says again what was said before */
+	R3RING_DESC_ABRIDGED = 1u << 4, /* with KEYFRAME: live requests may be left out of it */
 };
 
 /*

@@ -183,7 +183,9 @@ struct r3ring_requests;
  * Attributes nothing until it has seen the beginning of the generation (SCHEMA
  * as record 1) or a whole keyframe, read without a gap; after a gap only what it
  * knows for certain: handles are unique within a generation, so known ones stay
- * valid. A record of another generation (view->generation) resets it.
+ * valid, until a whole keyframe that leaves none out (R3RING_DESC_ABRIDGED) does
+ * not name them. Of those that one leaves out nothing is known to who comes
+ * late. A record of another generation (view->generation) resets it.
  *
  * r3ring_requests_create() returns NULL when memory is out. Pairs with destroy;
  * NULL is fine. One thread.

@@ -279,6 +279,40 @@ Test(daemon_publish, a_keyframe_takes_at_most_a_quarter_of_the_ring)
 	cr_expect_leq(r3ring_writer_next_seq(publisher.writer), DEPTH / 4 + 4);
 }
 
+Test(daemon_publish, a_keyframe_says_whether_live_requests_are_left_out_of_it)
+{
+	struct r3ring_record record;
+	struct r3ring_view view;
+
+	begin_request(1);
+	cr_assert_eq(publish_keyframe(&publisher), 0);
+	cr_expect_eq(publisher.left_out, 0);
+	skip_schema();
+	cr_assert(next(&record, &view));
+	cr_expect_eq(view.flags & R3RING_DESC_ABRIDGED, 0);
+	cr_assert(next(&record, &view) && next(&record, &view));
+	for (uint64_t handle = 2; handle <= DEPTH; handle++)
+		begin_request(handle);
+	cr_assert_eq(publish_keyframe(&publisher), 0);
+	cr_assert(next(&record, &view));
+	cr_expect_eq(view.flags,
+		     R3RING_DESC_KEYFRAME | R3RING_DESC_BOUNDARY | R3RING_DESC_ABRIDGED);
+	cr_expect_eq(publisher.left_out, DEPTH - record.u.keyframe.live_requests);
+	cr_expect_gt(publisher.left_out, 0);
+}
+
+Test(daemon_publish, one_that_a_request_had_no_memory_for_says_so_too)
+{
+	struct r3ring_record record;
+	struct r3ring_view view;
+
+	publisher.live.lacks = true;
+	cr_assert_eq(publish_keyframe(&publisher), 0);
+	skip_schema();
+	cr_assert(next(&record, &view));
+	cr_expect_eq(view.flags & R3RING_DESC_ABRIDGED, R3RING_DESC_ABRIDGED);
+}
+
 /* ---- EPLB --------------------------------------------------------------- */
 
 Test(daemon_publish, a_map_that_does_not_fit_one_record_is_told_by_layers)
@@ -392,6 +426,7 @@ Test(daemon_publish, live_requests_are_bounded_in_memory)
 		r = live_note_request(&publisher.live, &head, payload, len);
 	cr_expect_eq(r, -ENOBUFS);
 	cr_expect_leq(publisher.live.bytes, LIVE_BYTES_MAX);
+	cr_expect(publisher.live.lacks);
 	live_clear(&publisher.live);
 	cr_expect_eq(publisher.live.bytes, 0);
 }

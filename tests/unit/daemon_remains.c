@@ -182,6 +182,33 @@ Test(daemon_remains, requests_and_maps_that_live_are_found)
 	cr_expect_eq(HASH_COUNT(dead.remains.live.maps), 1);
 }
 
+/* Laps the ring; keyframes are published when due. */
+static void lap(void)
+{
+	struct r3ring_record end = {.type = R3RING_REQUEST};
+
+	end.u.request.head = (struct r3ring_request_record){
+		.handle = 9, .event = R3RING_REQUEST_END, .reason = R3RING_END_FINISHED};
+	for (uint64_t i = 0; i < 2 * dead.segment->depth; i++) {
+		dead_put(&end);
+		if (keyframe_due(&dead.publisher))
+			cr_assert_eq(publish_keyframe(&dead.publisher), 0);
+	}
+}
+
+Test(daemon_remains, of_a_lapped_ring_all_that_live_are_known_by_a_whole_keyframe_only)
+{
+	lap();
+	dead_read();
+	cr_expect_not(dead.remains.live.lacks);
+	remains_free(&dead.remains);
+	remains_init(&dead.remains);
+	dead.publisher.live.lacks = true;
+	lap();
+	dead_read();
+	cr_expect(dead.remains.live.lacks);
+}
+
 Test(daemon_remains, totals_count_steps_that_were_never_announced_once)
 {
 	dead_step(1, 0);

@@ -220,15 +220,25 @@ void feed_end(struct feed *to, uint64_t handle, enum r3ring_end_reason reason, u
 	feed(to, &record, 0);
 }
 
-void feed_keyframe(struct feed *to, uint32_t requests)
+static void keyframe(struct feed *to, uint32_t requests, uint16_t flags)
 {
 	struct r3ring_record record = {.type = R3RING_KEYFRAME};
 
 	record.u.keyframe.records = requests + 1;
 	record.u.keyframe.live_requests = requests;
 	record.u.keyframe.totals = to->totals;
-	feed(to, &record, R3RING_DESC_KEYFRAME | R3RING_DESC_BOUNDARY);
+	feed(to, &record, R3RING_DESC_KEYFRAME | R3RING_DESC_BOUNDARY | flags);
 	schema(to, R3RING_DESC_REPEATED);
+}
+
+void feed_keyframe(struct feed *to, uint32_t requests)
+{
+	keyframe(to, requests, 0);
+}
+
+void feed_abridged_keyframe(struct feed *to, uint32_t requests)
+{
+	keyframe(to, requests, R3RING_DESC_ABRIDGED);
 }
 
 void feed_lost(struct feed *to, uint64_t from, uint64_t until, enum r3ring_cause cause,

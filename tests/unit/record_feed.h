@@ -69,6 +69,8 @@ void feed_begin(struct feed *feed, uint64_t handle, const char *id, uint32_t pro
 void feed_end(struct feed *feed, uint64_t handle, enum r3ring_end_reason reason, uint16_t attempt,
 	      uint32_t accepted);
 void feed_keyframe(struct feed *feed, uint32_t requests); /* SCHEMA and so many begins follow */
+/* One that leaves out others that live. */
+void feed_abridged_keyframe(struct feed *feed, uint32_t requests);
 void feed_repeated_begin(struct feed *feed, uint64_t handle, const char *id, uint32_t prompt);
 void feed_repeated_attempt(struct feed *feed, uint64_t handle, const char *id, uint32_t prompt,
 			   uint16_t attempt);

@@ -80,12 +80,25 @@ static void end(uint64_t handle)
 	cr_assert_eq(feed(&record, 0), 0);
 }
 
-static void keyframe(uint32_t records)
+static void keyframe_flagged(uint32_t records, uint16_t flags)
 {
 	struct r3ring_record record = {.type = R3RING_KEYFRAME};
 
 	record.u.keyframe.records = records;
-	cr_assert_eq(feed(&record, R3RING_DESC_KEYFRAME | R3RING_DESC_BOUNDARY), 0);
+	cr_assert_eq(feed(&record, R3RING_DESC_KEYFRAME | R3RING_DESC_BOUNDARY | flags), 0);
+}
+
+static void keyframe(uint32_t records)
+{
+	keyframe_flagged(records, 0);
+}
+
+/* A keyframe that names one request of those that live. */
+static void abridged_keyframe(uint64_t handle, const char *id)
+{
+	keyframe_flagged(2, R3RING_DESC_ABRIDGED);
+	schema(R3RING_DESC_REPEATED);
+	repeat(handle, id);
 }
 
 static void step(void)
@@ -341,4 +354,69 @@ Test(requests, an_id_runs_from_its_beginning_until_the_last_handle_of_it_ended)
 	end(3);
 	cr_expect_not(r3ring_requests_runs(requests, "a"));
 	cr_expect(r3ring_requests_runs(requests, "b"));
+}
+
+/* ---- keyframes that leave requests out ----------------------------------- */
+
+Test(requests, a_keyframe_that_leaves_requests_out_ends_none_of_them)
+{
+	beginning();
+	begin(1, "one");
+	begin(2, "two");
+	abridged_keyframe(2, "two");
+	is(1, "one");
+	is(2, "two");
+	cr_expect(r3ring_requests_runs(requests, "one"));
+	end(1);
+	cr_expect_not(r3ring_requests_runs(requests, "one"));
+	is(1, "one");
+	abridged_keyframe(2, "two");
+	is_nobody(1);
+}
+
+Test(requests, behind_a_gap_a_request_that_was_left_out_keeps_its_handle_until_none_is)
+{
+	beginning();
+	begin(1, "one");
+	begin(2, "two");
+	r3ring_requests_gap(requests);
+	seq += 100;
+	abridged_keyframe(2, "two");
+	is(1, "one");
+	keyframe(2);
+	schema(R3RING_DESC_REPEATED);
+	repeat(2, "two");
+	is_nobody(1);
+	is(2, "two");
+}
+
+Test(requests, failure_49_a_late_reader_knows_whom_an_abridged_keyframe_names_and_no_other)
+{
+	seq = 5000;
+	abridged_keyframe(2, "two");
+	cr_expect(r3ring_requests_ready(requests));
+	is(2, "two");
+	is_nobody(1);
+	begin(3, "three");
+	is(3, "three");
+}
+
+Test(requests, what_is_left_of_a_keyframe_that_its_daemon_s_death_cut_is_not_waited_for)
+{
+	struct r3ring_record lost = {.type = R3RING_LOST,
+				     .u.lost.cause = R3RING_CAUSE_DAEMON_RESTART};
+
+	beginning();
+	begin(1, "one");
+	begin(2, "two");
+	keyframe(3);
+	schema(R3RING_DESC_REPEATED);
+	repeat(1, "one");
+	cr_assert_eq(feed(&lost, 0), 0);
+	is(2, "two");
+	keyframe(2);
+	schema(R3RING_DESC_REPEATED);
+	repeat(2, "two");
+	is_nobody(1);
+	is(2, "two");
 }
