@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Following an engine's channels: which model each is of, and what they say counted in it. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -7,47 +8,7 @@
 #include <string.h>
 
 #include "channel/socket.h"
-#include "monitor/follower.h"
-
-struct follower {
-	struct follower_hooks hooks;
-	struct tail *tail;
-	struct engine_model_options model;
-
-	/* The tail's thread's own. */
-	struct heard *heard; /* [named] of each channel */
-	uint32_t named;
-	struct engine_model *next; /* of an engine that has come back with it, while there are
-				    * channels of the one before; NULL: none */
-
-	pthread_mutex_t lock;     /* of what follows */
-	struct engine_model *now; /* the thread alone sets it, and reads it as it likes */
-	struct r3ring_signatures_stats signatures_stats, signatures_before;
-	struct followed *channel; /* [channels] */
-	uint32_t channels;
-};
-
-/* Which model a channel is of. */
-enum counts_in {
-	COUNTS_NOW,
-	COUNTS_NEXT,
-	COUNTS_NOWHERE, /* of a third, or without memory */
-};
-
-struct heard {
-	struct r3ring_requests *names; /* what its handles mean */
-	uint64_t generation;           /* of its newest record; 0: none yet */
-	bool follows;                  /* of a draft model, or a copy */
-	enum counts_in counts;
-};
-
-struct followed {
-	char name[128];
-	int load; /* its index there, or why it has none */
-	bool ended;
-	bool other_model;                      /* than the one that is counted now */
-	char model[R3RING_MODEL_NAME_MAX + 1]; /* as its newest schema says */
-};
+#include "monitor/follower_internal.h"
 
 /* ---- models --------------------------------------------------------------- */
 
@@ -134,8 +95,8 @@ static enum counts_in choose_model(struct follower *follower, uint32_t channel,
 }
 
 /* Counters go on; what is kept now is of the new model alone. */
-static void add_signatures(struct r3ring_signatures_stats *to,
-			   const struct r3ring_signatures_stats *from)
+void follower_add_signatures(struct r3ring_signatures_stats *to,
+			     const struct r3ring_signatures_stats *from)
 {
 	to->evicted += from->evicted;
 	to->forgotten += from->forgotten;
@@ -172,7 +133,7 @@ static void replace_model(struct follower *follower)
 		r3ring_signatures_get_stats(former->signatures, &stats);
 	pthread_mutex_lock(&follower->lock);
 	follower->now = follower->next;
-	add_signatures(&follower->signatures_before, &stats);
+	follower_add_signatures(&follower->signatures_before, &stats);
 	follower->signatures_stats = (struct r3ring_signatures_stats){0};
 	pthread_mutex_unlock(&follower->lock);
 	follower->next = NULL;
@@ -437,116 +398,4 @@ void follower_close(struct follower *follower)
 {
 	if (follower)
 		free_follower(follower);
-}
-
-/* ---- looking -------------------------------------------------------------- */
-
-const char *follower_name(const struct follower *follower)
-{
-	return tail_name(follower->tail);
-}
-
-struct engine_model *follower_model(struct follower *follower)
-{
-	struct engine_model *model;
-
-	pthread_mutex_lock(&follower->lock);
-	model = engine_model_get(follower->now);
-	pthread_mutex_unlock(&follower->lock);
-	return model;
-}
-
-bool follower_counts(struct follower *follower, const struct engine_model *model)
-{
-	bool now;
-
-	pthread_mutex_lock(&follower->lock);
-	now = follower->now == model;
-	pthread_mutex_unlock(&follower->lock);
-	return now;
-}
-
-static bool is_left_out(const struct followed *channel)
-{
-	return channel->other_model && !channel->ended;
-}
-
-void follower_get_status(struct follower *follower, struct follower_status *status)
-{
-	*status = (struct follower_status){0};
-	tail_get_status(follower->tail, &status->tail);
-	pthread_mutex_lock(&follower->lock);
-	status->channels = follower->channels;
-	status->expert_ranks = follower->now->expert_ranks;
-	status->models = follower->now->number + 1;
-	memcpy(status->model, follower->now->name, sizeof(status->model));
-	for (uint32_t i = 0; i < follower->channels; i++)
-		status->other_model |= is_left_out(&follower->channel[i]);
-	status->signatures = follower->signatures_stats;
-	add_signatures(&status->signatures, &follower->signatures_before);
-	pthread_mutex_unlock(&follower->lock);
-}
-
-void follower_channel_name(struct follower *follower, uint32_t channel, char name[128])
-{
-	pthread_mutex_lock(&follower->lock);
-	snprintf(name, 128, "%s",
-		 channel < follower->channels ? follower->channel[channel].name : "");
-	pthread_mutex_unlock(&follower->lock);
-}
-
-bool follower_channel_ended(struct follower *follower, uint32_t channel)
-{
-	bool ended;
-
-	pthread_mutex_lock(&follower->lock);
-	ended = channel < follower->channels && follower->channel[channel].ended;
-	pthread_mutex_unlock(&follower->lock);
-	return ended;
-}
-
-int follower_left_out(struct follower *follower, struct follower_left_out **list)
-{
-	struct follower_left_out *made;
-	int count = 0;
-
-	*list = NULL;
-	pthread_mutex_lock(&follower->lock);
-	made = calloc(follower->channels + 1, sizeof(*made));
-	for (uint32_t i = 0; made && i < follower->channels; i++) {
-		const struct followed *channel = &follower->channel[i];
-
-		if (!is_left_out(channel))
-			continue;
-		memcpy(made[count].channel, channel->name, sizeof(channel->name));
-		memcpy(made[count++].model, channel->model, sizeof(channel->model));
-	}
-	pthread_mutex_unlock(&follower->lock);
-	if (made && count)
-		*list = made;
-	else
-		free(made);
-	return made ? count : -ENOMEM;
-}
-
-bool follower_runs(struct follower *follower, const char *id)
-{
-	for (uint32_t i = 0; i < follower->named; i++)
-		if (!follower->heard[i].follows && !follower_channel_ended(follower, i) &&
-		    r3ring_requests_runs(follower->heard[i].names, id))
-			return true;
-	return false;
-}
-
-int follower_load_channel(struct follower *follower, const char *name)
-{
-	int found = -ENOENT;
-
-	pthread_mutex_lock(&follower->lock);
-	for (uint32_t i = 0; found == -ENOENT && i < follower->channels; i++) {
-		if (strcmp(follower->channel[i].name, name) == 0)
-			found = follower->channel[i].load;
-	}
-	pthread_mutex_unlock(&follower->lock);
-	return found;
 }
