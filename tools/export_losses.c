@@ -137,8 +137,8 @@ void export_print_mixed(const struct export_summary *summary)
 		return;
 	fprintf(stderr,
 		"  left out: %" PRIu64
-		" that were joined of requests of one id which several engines "
-		"ran on their own (--instance takes those of one engine):\n",
+		" that were joined of requests of one id, of which nobody can tell which "
+		"parts are one request:\n",
 		summary->mixed);
 	for (uint32_t i = 0; i < told->told; i++) {
 		const char *one = told->request[i].by[0], *other = told->request[i].by[1];

@@ -9,6 +9,7 @@
  *	lives.c     requests begin, go on, end; keyframes
  *	join.c      and whose parts are one request
  *	runs.c      which starts of their engines they are of
+ *	told.c      and whether they were told of by the same steps
  *	renew.c     where new weights may have made attempts begin anew, unseen
  *	room.c      what goes when more is held than the limit
  *	claims.c    rows that two spans of a step claim
@@ -122,6 +123,7 @@ struct run {
 	uint64_t first_ns, last_ns; /* that it was at work, by its host's clock; 0: not known */
 	int64_t to_realtime_ns;
 	uint8_t boot[16];
+	bool bound; /* it began at `first_ns` at the latest, whatever of it was seen */
 };
 
 struct channel {
@@ -268,6 +270,9 @@ void runs_note_step(struct channel *channel, uint64_t host_ns);
 /* Whether the part may be of the run that the channel, another rank of its engine, is in now. */
 bool part_may_be_of_run(const struct r3ring_assembler *assembler, const struct part *part,
 			const struct channel *channel);
+/* Whether the order of their requests of an id is enough, if nothing was lost: neither's engine was started
+ * again, whose former run may have taken some. */
+bool channels_count(const struct channel *channel, const struct channel *other);
 /* Whether two parts, of ranks of one engine, are of one request. */
 enum likeness parts_compare(const struct r3ring_assembler *assembler, const struct part *part,
 			    const struct part *other);

@@ -83,7 +83,7 @@ static bool keyframe_means_another(const struct part *part, const struct channel
 {
 	const uint64_t bound_ns = channel->schema.bound_since_ns;
 
-	if (part_of(channel, part->handle) == part || went_on(part, channel))
+	if (part->generation == channel->generation || went_on(part, channel))
 		return handle != part->handle;
 	return bound_ns && part->bound_ns && bound_ns != part->bound_ns;
 }
@@ -170,6 +170,26 @@ struct request *request_known(const struct r3ring_assembler *assembler,
 	return former;
 }
 
+/* Whether ranks of the channel's engine began the attempt under another handle, and it is not known how
+ * many of the id were before it: then what was begun in their place is not the next one. */
+static bool is_uncounted_other(const struct r3ring_assembler *assembler,
+			       const struct request *request, const struct channel *channel,
+			       const struct r3ring_record *record)
+{
+	const struct r3ring_request_record *head = &record->u.request.head;
+
+	for (const struct part *part = request->part; part; part = part->next) {
+		const struct channel *other = assembler->channel[part->channel];
+		const struct attempt *attempt = part_find_attempt(part, head->attempt);
+
+		if (attempt && attempt->handle && attempt->handle != head->handle &&
+		    (channel->uncounted || part->unsure || !channels_count(channel, other)) &&
+		    channels_of_one_engine(channel, other))
+			return true;
+	}
+	return false;
+}
+
 struct request *request_to_join(const struct r3ring_assembler *assembler,
 				const struct channel *channel, const struct r3ring_record *record,
 				const struct request *known)
@@ -180,7 +200,8 @@ struct request *request_to_join(const struct r3ring_assembler *assembler,
 	if (known && is_of_this_run(part_on(known, channel), channel))
 		request = known->same;
 	while (request && (part_on(request, channel) ||
-			   !may_join(assembler, request, channel, record->u.request.head.attempt)))
+			   !may_join(assembler, request, channel, record->u.request.head.attempt) ||
+			   is_uncounted_other(assembler, request, channel, record)))
 		request = request->same;
 	return request;
 }

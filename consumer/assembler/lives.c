@@ -437,6 +437,8 @@ int request_begin(struct r3ring_assembler *assembler, struct channel *channel,
 		return -ENOMEM;
 	attempt->prompt = head->prompt_tokens;
 	attempt->handle = head->handle;
+	/* Steps of a generation that goes on are numbered from where its channel was then. */
+	attempt->told_apart |= generation_goes_on(channel);
 	attempt->run = channel->runs ? channel->runs - 1 : 0;
 	request_touch(assembler, request);
 	if (part->live && part->handle == head->handle && part_of(channel, head->handle) == part)

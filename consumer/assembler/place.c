@@ -238,8 +238,8 @@ static void place_phase(struct r3ring_assembler *assembler, struct channel *chan
 			continue;
 		}
 		if (phase == first)
-			attempt_run(placing.attempt, ++assembler->touches, step->head.step,
-				    step->head.host_ns);
+			attempt_run(placing.attempt, ++assembler->touches, &step->head,
+				    placing.span);
 		place_span(&placing, phase);
 	}
 }

@@ -78,8 +78,7 @@ uint32_t spans_append(struct r3ring_assembler *assembler, const struct turn *ord
 	       append(&appending, &span[i], order[i].attempt);
 	     i++) {
 		if (touch)
-			attempt_run(order[i].attempt, ++touches, step->head.step,
-				    step->head.host_ns);
+			attempt_run(order[i].attempt, ++touches, &step->head, &span[i]);
 		rows += span[i].rows;
 	}
 	assembler->touches = touches;

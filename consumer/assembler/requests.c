@@ -18,8 +18,7 @@ static char *text_of(const char *text, uint16_t len)
 	return copy;
 }
 
-/* An allocation of the request's changes its size. */
-static void account(struct request *request, size_t before, size_t now)
+void request_account(struct request *request, size_t before, size_t now)
 {
 	const uint64_t more = heap_bytes(now) - heap_bytes(before);
 
@@ -35,7 +34,7 @@ struct request *request_create(const struct r3ring_record *record, struct memory
 	if (!request)
 		return NULL;
 	request->memory = memory;
-	account(request, 0, sizeof(*request));
+	request_account(request, 0, sizeof(*request));
 	request->text[0] = text_of(record->u.request.id, head->id_len);
 	request->text[1] = text_of(record->u.request.session, head->session_len);
 	request->text[2] = text_of(record->u.request.turn, head->turn_len);
@@ -45,7 +44,7 @@ struct request *request_create(const struct r3ring_record *record, struct memory
 			request_free(request);
 			return NULL;
 		}
-		account(request, 0, strlen(request->text[i]) + 1);
+		request_account(request, 0, strlen(request->text[i]) + 1);
 	}
 	return request;
 }
@@ -59,6 +58,7 @@ static void attempt_free(struct attempt *attempt)
 	free(attempt->row);
 	free(attempt->newest);
 	free(attempt->contradiction);
+	free(attempt->told);
 	free(attempt);
 }
 
@@ -109,7 +109,7 @@ struct part *request_part(struct request *request, uint32_t channel)
 		return NULL;
 	part->request = request;
 	part->channel = channel;
-	account(request, 0, sizeof(*part));
+	request_account(request, 0, sizeof(*part));
 	part->next = request->part;
 	request->part = part;
 	return part;
@@ -125,12 +125,12 @@ struct attempt *part_add_attempt(struct part *part, uint16_t number)
 	if (!attempt)
 		return NULL;
 	part->attempt = attempt;
-	account(part->request, part->attempts * sizeof(*attempt),
-		(part->attempts + 1) * sizeof(*attempt));
+	request_account(part->request, part->attempts * sizeof(*attempt),
+			(part->attempts + 1) * sizeof(*attempt));
 	added = malloc(sizeof(*added));
 	if (!added)
 		return NULL;
-	account(part->request, 0, sizeof(*added));
+	request_account(part->request, 0, sizeof(*added));
 	*added = (struct attempt){
 		.request = part->request,
 		.serial = ++serials,
@@ -169,7 +169,8 @@ int attempt_grow(struct attempt *attempt, uint32_t position)
 	row = realloc(attempt->row, capacity * sizeof(*row));
 	if (!row)
 		return -ENOMEM;
-	account(attempt->request, attempt->capacity * sizeof(*row), capacity * sizeof(*row));
+	request_account(attempt->request, attempt->capacity * sizeof(*row),
+			capacity * sizeof(*row));
 	attempt->row = row;
 	attempt->capacity = (uint32_t)capacity;
 	return 0;
@@ -184,8 +185,8 @@ static int newest_reach(struct attempt *attempt)
 		return -ENOMEM;
 	memset(newest + attempt->recomputed, 0,
 	       (attempt->positions - attempt->recomputed) * sizeof(*newest));
-	account(attempt->request, attempt->recomputed * sizeof(*newest),
-		attempt->positions * sizeof(*newest));
+	request_account(attempt->request, attempt->recomputed * sizeof(*newest),
+			attempt->positions * sizeof(*newest));
 	attempt->newest = newest;
 	attempt->recomputed = attempt->positions;
 	return 0;
@@ -210,8 +211,8 @@ void attempt_contradict(struct attempt *attempt, uint32_t position, struct row *
 		attempt_put(attempt, position, NULL);
 		return;
 	}
-	account(attempt->request, attempt->contradictions * sizeof(*grown),
-		(attempt->contradictions + 1) * sizeof(*grown));
+	request_account(attempt->request, attempt->contradictions * sizeof(*grown),
+			(attempt->contradictions + 1) * sizeof(*grown));
 	attempt->contradiction = grown;
 	grown[attempt->contradictions++] = (struct contradiction){position, instead, row_hold(row)};
 }

@@ -25,6 +25,14 @@ struct contradiction {
 	struct row *row;
 };
 
+/* Steps one behind the other that told of as many rows of an attempt each, where the one before ended. */
+struct told {
+	uint64_t step; /* the first of them, */
+	uint32_t steps;
+	uint32_t position; /* where it began, */
+	uint32_t rows;     /* and for how many */
+};
+
 #define NEVER_LOST UINT64_MAX
 
 struct attempt {
@@ -34,6 +42,9 @@ struct attempt {
 	uint64_t handle;                /* that it was begun under last; 0: not seen */
 	uint64_t first_step, last_step; /* that had spans of it; 0: none, */
 	uint64_t first_ns, last_ns;     /* and when its host began those */
+	struct told *told;              /* [tolds] the first span of each step, by step, */
+	uint32_t tolds, told_room;
+	bool told_apart; /* of several generations, or not kept: its steps are not others' */
 	uint64_t lost; /* and as that was when records of its time were lost last; or NEVER_LOST */
 	uint16_t number;
 	uint32_t prompt;
@@ -98,6 +109,8 @@ struct request {
 
 struct request *request_create(const struct r3ring_record *record, struct memory *memory);
 void request_free(struct request *request);
+/* An allocation of the request's changes its size. */
+void request_account(struct request *request, size_t before, size_t now);
 /* When something was said of it last, by a step or otherwise. */
 uint64_t request_touched_at(const struct request *request);
 
@@ -123,17 +136,25 @@ static inline struct attempt *part_find_attempt(const struct part *part, uint16_
 	return NULL;
 }
 
+enum telling { TOLD_NOTHING, TOLD_OTHERS, TOLD_ONE };
+/* told.c: whether the steps that told of both attempts, of two channels, told of the same rows. */
+enum telling attempts_told(const struct attempt *attempt, const struct attempt *other);
+/* Keeps that the step told of the rows. Without memory nothing is proved by what was told. */
+void attempt_tell(struct attempt *attempt, uint64_t step, uint32_t position, uint32_t rows);
+
 /* A step that has spans of it is settled. */
-static inline void attempt_run(struct attempt *attempt, uint64_t touched, uint64_t step,
-			       uint64_t host_ns)
+static inline void attempt_run(struct attempt *attempt, uint64_t touched,
+			       const struct r3ring_step_record *step,
+			       const struct r3ring_span *span)
 {
 	attempt->touched = touched;
-	attempt->last_step = step;
-	attempt->last_ns = host_ns;
+	attempt_tell(attempt, step->step, span->position, span->rows);
+	attempt->last_step = step->step;
+	attempt->last_ns = step->host_ns;
 	if (attempt->first_step)
 		return;
-	attempt->first_step = step;
-	attempt->first_ns = host_ns;
+	attempt->first_step = step->step;
+	attempt->first_ns = step->host_ns;
 }
 
 /* Whether it may have run on behind the newest step that it is known to have run in: records were

@@ -4,7 +4,7 @@
  * the n-th request of an id on one channel is the n-th of it on another, however far apart they are
  * fed (join.c). Which runs of two channels are of one start nobody says: those that were at work at
  * one time are. Where something of a channel was lost, so were requests perhaps, and how many; then
- * what was joined must have been run together.
+ * what was joined must have been run by the same steps.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,6 +27,15 @@ static void note_time(struct channel *channel, uint64_t ns)
 		run->first_ns = ns;
 	if (ns > run->last_ns)
 		run->last_ns = ns;
+}
+
+static void note_bound(struct channel *channel)
+{
+	const uint64_t bound_ns = channel->schema.bound_since_ns;
+
+	note_time(channel, bound_ns);
+	if (channel->runs && bound_ns)
+		channel->run[channel->runs - 1].bound = true;
 }
 
 /* Whether the generation is the engine's that the channel's newest run is of. */
@@ -62,7 +71,7 @@ void runs_follow(struct channel *channel, bool from_its_beginning)
 	}
 	channel->run_generation = channel->generation;
 	channel->run_former = former_of(channel);
-	note_time(channel, channel->schema.bound_since_ns);
+	note_bound(channel);
 }
 
 void runs_note_step(struct channel *channel, uint64_t host_ns)
@@ -106,8 +115,41 @@ static bool another_between(const struct channel *early, uint32_t run, const str
 	       !begins_before(&late->run[its - 1], &early->run[run]);
 }
 
+/* Whether the run was at work with another one of the channel than with @not. */
+static bool was_with_another(const struct run *run, const struct channel *channel, uint32_t not )
+{
+	for (uint32_t i = 0; i < channel->runs; i++)
+		if (i != not &&channel->run[i].first_ns &&
+		    at_work_together(run, &channel->run[i], 0))
+			return true;
+	return false;
+}
+
+/* Whether the run lasts as long as is known, and what is told next is of another one. */
+static bool is_over(const struct r3ring_assembler *assembler, const struct channel *channel,
+		    uint32_t run)
+{
+	return assembler->flushing || run + 1 < channel->runs ||
+	       (channel->closed && !channel->items);
+}
+
+/* Whether it is known to the nanosecond which came first. */
+static bool are_timed(const struct run *run, const struct run *other)
+{
+	return run->bound && other->bound && memcmp(run->boot, other->boot, sizeof(run->boot)) == 0;
+}
+
+static bool early_is_over(const struct r3ring_assembler *assembler, const struct channel *channel,
+			  uint32_t run, const struct channel *other, uint32_t its)
+{
+	return begins_before(&channel->run[run], &other->run[its])
+		       ? is_over(assembler, channel, run)
+		       : is_over(assembler, other, its);
+}
+
 /* As far as is known by now. */
-static enum likeness runs_compare(const struct channel *channel, uint32_t run,
+static enum likeness runs_compare(const struct r3ring_assembler *assembler,
+				  const struct channel *channel, uint32_t run,
 				  const struct channel *other, uint32_t its)
 {
 	const bool equal = run == its;
@@ -121,10 +163,15 @@ static enum likeness runs_compare(const struct channel *channel, uint32_t run,
 		return equal ? ARE_ONE : ARE_OTHERS;
 	if (at_work_together(one, two, 0))
 		return ARE_ONE;
-	if (!equal || (begins_before(one, two) ? another_between(channel, run, other, its)
-					       : another_between(other, its, channel, run)))
+	if (are_timed(one, two))
+		return early_is_over(assembler, channel, run, other, its) ? ARE_OTHERS : MAY_BE_ONE;
+	if (!equal || was_with_another(one, other, its) || was_with_another(two, channel, run) ||
+	    (begins_before(one, two) ? another_between(channel, run, other, its)
+				     : another_between(other, its, channel, run)))
 		return ARE_OTHERS;
-	return at_work_together(one, two, STEP_LASTS_NS) ? ARE_ONE : MAY_BE_ONE;
+	if (at_work_together(one, two, STEP_LASTS_NS))
+		return ARE_ONE;
+	return early_is_over(assembler, channel, run, other, its) ? ARE_OTHERS : MAY_BE_ONE;
 }
 
 /* Whether the run of one of both channels had another before it in the other's: a rank that was started
@@ -145,26 +192,33 @@ static bool ranges_meet(uint64_t first, uint64_t last, uint64_t its_first, uint6
 	return first <= its_last && its_first <= last;
 }
 
-/* Whether two attempts were begun under one number, run by the same steps, or at the same time. Another
- * request of the id was before, or after. Ranks that count alike have all three. */
-static bool attempts_meet(const struct attempt *attempt, const struct run *run,
-			  const struct attempt *other, const struct run *its)
+/* Whether two attempts cannot have been run by the same steps. */
+static bool ran_apart(const struct attempt *attempt, const struct run *run,
+		      const struct attempt *other, const struct run *its)
 {
 	const uint64_t first = time_beside(run, its, attempt->first_ns);
 	const uint64_t last = time_beside(run, its, attempt->last_ns);
 	const uint64_t its_first = time_beside(its, run, other->first_ns);
 	const uint64_t its_last = time_beside(its, run, other->last_ns);
-	const bool timed = attempt->first_ns && other->first_ns;
 
-	if (timed && ranges_meet(first, last, its_first, its_last))
-		return true;
-	if (timed && !ranges_meet(first, last + STEP_LASTS_NS, its_first, its_last + STEP_LASTS_NS))
+	return attempt->first_ns && other->first_ns &&
+	       !ranges_meet(first, last + STEP_LASTS_NS, its_first, its_last + STEP_LASTS_NS);
+}
+
+/*
+ * Whether it is proved that two attempts are one: a step told both of the same rows, and none of others. That
+ * they were run at one time is no proof: a stage may still run one request of the id while another
+ * runs the next. Steps of a generation that goes on are numbered by each channel for itself; then
+ * handles have to do, which their engine gave.
+ */
+static bool attempts_meet(const struct attempt *attempt, const struct run *run,
+			  const struct attempt *other, const struct run *its)
+{
+	if (ran_apart(attempt, run, other, its))
 		return false;
-	if (attempt->handle && attempt->handle == other->handle)
-		return true;
-	return attempt->first_step && other->first_step &&
-	       ranges_meet(attempt->first_step, attempt->last_step, other->first_step,
-			   other->last_step);
+	if (attempt->told_apart || other->told_apart)
+		return attempt->handle && attempt->handle == other->handle;
+	return attempts_told(attempt, other) == TOLD_ONE;
 }
 
 static bool was_run(const struct part *part)
@@ -214,21 +268,50 @@ static bool ran_together(const struct r3ring_assembler *assembler, const struct 
 	return false;
 }
 
+/* Whether the attempts that both have were begun under the same handles. */
+static bool handles_agree(const struct part *part, const struct part *other)
+{
+	for (uint32_t i = 0; i < part->attempts; i++) {
+		const struct attempt *beside = part_find_attempt(other, part->attempt[i]->number);
+
+		if (beside && beside->handle != part->attempt[i]->handle)
+			return false;
+	}
+	return true;
+}
+
+bool channels_count(const struct channel *channel, const struct channel *other)
+{
+	return channel->runs <= 1 && other->runs <= 1;
+}
+
+/* Whether it is known how many of the id were before them. */
+static bool parts_are_counted(const struct r3ring_assembler *assembler, const struct part *part,
+			      const struct part *other)
+{
+	return !part->unsure && !other->unsure &&
+	       (channels_count(assembler->channel[part->channel],
+			       assembler->channel[other->channel]) ||
+		handles_agree(part, other));
+}
+
 bool part_may_be_of_run(const struct r3ring_assembler *assembler, const struct part *part,
 			const struct channel *channel)
 {
 	const struct channel *its = assembler->channel[part->channel];
 
 	return !part->attempts || !channel->runs ||
-	       runs_compare(channel, channel->runs - 1, its,
+	       runs_compare(assembler, channel, channel->runs - 1, its,
 			    part->attempt[part->attempts - 1]->run) != ARE_OTHERS;
 }
 
 /* How two attempts' runs are alike; @alone: whether one of them began anew by itself. */
-static enum likeness compare(const struct channel *channel, const struct attempt *attempt,
+static enum likeness compare(const struct r3ring_assembler *assembler,
+			     const struct channel *channel, const struct attempt *attempt,
 			     const struct channel *its, const struct attempt *other, bool *alone)
 {
-	const enum likeness likeness = runs_compare(channel, attempt->run, its, other->run);
+	const enum likeness likeness =
+		runs_compare(assembler, channel, attempt->run, its, other->run);
 
 	*alone |= likeness != ARE_OTHERS &&
 		  began_anew_alone(channel, attempt->run, its, other->run);
@@ -249,14 +332,14 @@ static enum likeness compare_runs(const struct r3ring_assembler *assembler, cons
 	for (uint32_t i = 0; i < part->attempts; i++) {
 		const struct attempt *beside = part_find_attempt(other, part->attempt[i]->number);
 		enum likeness likeness =
-			beside ? compare(channel, part->attempt[i], its, beside, alone)
+			beside ? compare(assembler, channel, part->attempt[i], its, beside, alone)
 			       : ARE_OTHERS;
 
 		shared |= beside != NULL;
 		best = likeness > best ? likeness : best;
 	}
 	return shared ? best
-		      : compare(channel, part->attempt[part->attempts - 1], its,
+		      : compare(assembler, channel, part->attempt[part->attempts - 1], its,
 				other->attempt[other->attempts - 1], alone);
 }
 
@@ -268,7 +351,7 @@ enum likeness parts_compare(const struct r3ring_assembler *assembler, const stru
 
 	if (runs == ARE_OTHERS || (runs == MAY_BE_ONE && !assembler->flushing))
 		return runs;
-	if (!part->unsure && !other->unsure && !alone)
+	if (runs == ARE_ONE && parts_are_counted(assembler, part, other) && !alone)
 		return ARE_ONE;
 	return ran_together(assembler, part, other) ? ARE_ONE : ARE_OTHERS;
 }

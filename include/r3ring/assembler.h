@@ -38,8 +38,9 @@
  * had ended for good. Ranks of one engine have requests of one id in one order, in whatever order they
  * are fed: the n-th of one is the n-th of another, from one start of their engine to the next. A request
  * waits until all have told of it. Which starts are one is known by the times of steps (host_ns) and of bound_since_ns,
- * else by their number. Behind records that were lost, parts are of one request only where they ran
- * an attempt under one handle, in the same steps, or at one time. Whether two ran the same ids says nothing: two runs of one text may.
+ * else by their number. Behind records that were lost, parts are of one request only where a step told both of the same
+ * rows of an attempt, and none of others; or, where a generation goes on, whose steps each channel numbers for itself, where
+ * they were begun under one handle, as they have to be too where an engine was started again. Whether two ran the same ids says nothing: two runs of one text may.
  *
  * Where a channel begins one before another of the id has ended, the former is given out unfinished,
  * and no later attempt, or other stage, is known to be the one's or the other's: R3RING_ASSEMBLED_MIXED,

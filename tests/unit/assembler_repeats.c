@@ -173,13 +173,8 @@ static struct outcome tell_in_order(struct stage stage[2], uint32_t seed)
 	return outcome;
 }
 
-static struct outcome tell_both(const struct event *first, uint32_t firsts,
-				const struct event *second, uint32_t seconds, uint32_t seed)
+static void stages_create(struct stage stage[2])
 {
-	struct stage stage[2] = {{.event = first, .events = firsts},
-				 {.event = second, .events = seconds}};
-	struct outcome outcome;
-
 	feed_create(&stage[0].feed, NULL);
 	stage[1].feed = feed_channel(&stage[0].feed, "test/1");
 	for (uint16_t i = 0; i < 2; i++) {
@@ -187,6 +182,16 @@ static struct outcome tell_both(const struct event *first, uint32_t firsts,
 		stage[i].feed.first_layer = i ? FEED_LAYERS : 0;
 		stage[i].feed.id = number_as_id;
 	}
+}
+
+static struct outcome tell_both(const struct event *first, uint32_t firsts,
+				const struct event *second, uint32_t seconds, uint32_t seed)
+{
+	struct stage stage[2] = {{.event = first, .events = firsts},
+				 {.event = second, .events = seconds}};
+	struct outcome outcome;
+
+	stages_create(stage);
 	outcome = tell_in_order(stage, seed);
 	feed_destroy(&stage[0].feed);
 	return outcome;
@@ -286,4 +291,68 @@ Test(assembler_repeats, what_is_run_together_behind_a_loss_is_one_request)
 
 		expect_whole(&outcome, seed, 2, 2);
 	}
+}
+
+/* The first stage hears of the second request while the second stage, which began late, still runs the first:
+ * they are at work at one time, and no step is told by both of the same rows. */
+Test(assembler_repeats, what_is_run_at_one_time_behind_a_loss_by_other_steps_is_not_one_request)
+{
+	struct r3ring_span span = {.rows = PROMPT, .accepted = R3RING_UNKNOWN_U32};
+	struct stage stage[2] = {0};
+	struct outcome outcome = {0};
+
+	stages_create(stage);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct feed *feed = &stage[i].feed;
+
+		feed_schema(feed);
+		feed->seq += 10;
+		r3ring_assembler_gap(feed->assembler, feed->channel);
+		span.request = 7;
+		feed_begin(feed, 7, "a", PROMPT, 0);
+		feed->salt = i ? 1 : 2;
+		feed->host_ns = SECOND_NS;
+		feed_whole(feed, i ? 11 : 12, PROMPT, &span, 1);
+		feed_end(feed, 7, R3RING_END_FINISHED, 0, PROMPT + 1);
+	}
+	r3ring_assembler_flush(stage[0].feed.assembler);
+	take_all(&stage[0].feed, &outcome);
+	cr_assert_eq(outcome.mixed, 1);
+	feed_destroy(&stage[0].feed);
+}
+
+static void run_whole(struct feed *feed, uint16_t number, uint64_t handle, uint64_t ns)
+{
+	const struct r3ring_span span = {
+		.request = handle, .rows = PROMPT, .accepted = R3RING_UNKNOWN_U32};
+
+	feed_begin(feed, handle, "a", PROMPT, 0);
+	feed->salt = number;
+	feed->host_ns = ns;
+	feed_whole(feed, handle, PROMPT, &span, 1);
+	feed_end(feed, handle, R3RING_END_FINISHED, 0, PROMPT + 1);
+}
+
+/* Of the first run only the second stage was recorded, which had closed before the next one began. */
+Test(assembler_repeats, a_run_that_had_closed_is_not_of_one_start_with_a_later_one)
+{
+	struct stage stage[2] = {0};
+	struct outcome outcome = {0};
+
+	stages_create(stage);
+	start(&stage[1]);
+	run_whole(&stage[1].feed, 1, 1, SECOND_NS);
+	feed_closed(&stage[1].feed);
+	start(&stage[0]);
+	run_whole(&stage[0].feed, 2, 1, 4u * (uint64_t)SECOND_NS);
+	stage[1].feed.generation++;
+	start(&stage[1]);
+	run_whole(&stage[1].feed, 2, 1, 4u * (uint64_t)SECOND_NS + 1);
+	run_whole(&stage[0].feed, 3, 2, 5u * (uint64_t)SECOND_NS);
+	run_whole(&stage[1].feed, 3, 2, 5u * (uint64_t)SECOND_NS + 1);
+	r3ring_assembler_flush(stage[0].feed.assembler);
+	take_all(&stage[0].feed, &outcome);
+	cr_assert_eq(outcome.whole[1], 0);
+	cr_assert_eq(outcome.whole[3], 1);
+	feed_destroy(&stage[0].feed);
 }
