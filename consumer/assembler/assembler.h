@@ -128,45 +128,45 @@ struct run {
 
 struct channel {
 	char *name;
-	uint32_t index;
-	uint32_t instance;     /* the first channel of the same one */
 	struct memory *memory; /* of the assembler */
+	uint32_t index;
+	uint32_t instance; /* the first channel of the same one */
+	uint64_t generation;
+	uint64_t era; /* generations that were settled */
 	bool draft;
 	bool copy; /* of a primary's rows */
 	bool schema_seen;
-	bool ready; /* its beginning or a whole keyframe was settled */
-	bool lossy; /* something was lost of it, or it was not seen from its beginning */
-	uint64_t generation;
+	bool ready;      /* its beginning or a whole keyframe was settled */
+	bool lossy;      /* something was lost of it, or it was not seen from its beginning */
 	bool closed;     /* its end was read, */
 	bool cut;        /* and that of the one before was not */
 	bool unfollowed; /* who told of it is gone, and no other has told since */
 	bool carrying;   /* only what lives on from the generation before may have come of it */
+	bool steady;     /* no new weights came since the last whole keyframe, or the beginning */
+	bool uncounted;  /* how many requests of an id it had in the newest run is not known */
+	bool came_late;  /* requests were let go before it was heard of */
+	bool abridged;   /* the newest keyframe leaves out live requests */
 	struct r3ring_schema_record schema;
 	struct row_pool *pool;  /* of the schema, among `pools` */
 	struct row_pool *pools; /* all that were, */
 	uint32_t schemas;       /* and how many */
-	struct part *parts;     /* live, by handle */
-	struct turn *order;     /* [ordered] of the newest step's spans */
 	uint32_t ordered;
+	struct turn *order;     /* [ordered] of the newest step's spans */
+	struct part *parts;     /* live, by handle */
 	struct part *suspended; /* of the generation before, until a keyframe names them */
 	struct key_store keys;
 	struct item *items;      /* waiting, oldest first */
 	struct item *spare;      /* a step's that was settled, cleared; or NULL */
-	uint32_t waiting;        /* steps among them */
 	uint64_t weight_version; /* of the newest step that was settled */
 	uint64_t settled_step;   /* its number; 0: none of this generation */
-	bool steady;     /* no new weights came since the last whole keyframe, or the beginning */
-	uint64_t era;    /* generations that were settled */
-	struct run *run; /* [runs] */
+	uint32_t waiting;        /* steps among the items */
 	uint32_t runs;
+	struct run *run;         /* [runs] */
 	uint64_t run_generation; /* that the newest of them was last seen in, */
 	uint64_t run_former;     /* and the one that its engine was in before, see former_of() */
-	bool uncounted;     /* how many requests of an id it had in the newest run is not known */
-	bool came_late;     /* requests were let go before it was heard of */
-	uint64_t keyframes; /* begun */
+	uint64_t keyframes;      /* begun */
 	uint64_t keyframe_seq;
 	uint32_t keyframe_left; /* records of it that are to come */
-	bool abridged;          /* it leaves out live requests */
 };
 
 /*
