@@ -109,7 +109,7 @@ Test(top_terminal, a_frame_of_80_by_24_says_what_is_lost_and_what_is_uneven)
 	cr_expect(terminal_shows("x e"), "%s", terminal_screen());
 	cr_expect(terminal_shows("layers by max of "), "%s", terminal_screen());
 	cr_expect(terminal_shows("? help"));
-	cr_expect(terminal_shows("0/5"), "this engine binds nothing");
+	cr_expect(terminal_shows("5/5"), "its layers come by call");
 	terminal_key("q");
 	expect_restored(0);
 }

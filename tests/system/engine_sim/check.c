@@ -126,7 +126,15 @@ static bool went_on_from_its_end(const struct sim_request *request, const struct
 	return false;
 }
 
-/* Whether no attempt was heard of on both channels: then they may have had a request of the id each. */
+/* Whether all that a channel told of it was told whole. */
+static bool heard_whole(const struct sim_life *life, const struct sim_channel *channel)
+{
+	return life->heard_of[channel->index] && !life->torn[channel->index] &&
+	       !life->open[channel->index];
+}
+
+/* Whether no attempt was heard of, with all its steps, on both channels: then they may have no step
+ * together, and a request of the id each. */
 static bool heard_of_nothing_together(const struct sim *sim, const struct sim_given *given)
 {
 	const struct sim_channel *by[2] = {NULL, NULL};
@@ -138,8 +146,7 @@ static bool heard_of_nothing_together(const struct sim *sim, const struct sim_gi
 				by[j] = &sim->channel[i];
 	/* What was told of it before it was given out for want of room is forgotten. */
 	for (uint32_t i = 0; by[0] && by[1] && request->given == 1 && i < request->lives; i++)
-		if (request->life[i]->heard_of[by[0]->index] &&
-		    request->life[i]->heard_of[by[1]->index])
+		if (heard_whole(request->life[i], by[0]) && heard_whole(request->life[i], by[1]))
 			return false;
 	return by[0] && by[1] && by[0] != by[1];
 }
