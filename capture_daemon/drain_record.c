@@ -112,8 +112,7 @@ static void note_left_out(struct drain *drain)
 	log_warn(
 		"channel %s: %u of %u live requests are not repeated for late readers, who know no "
 		"request of their rows: a keyframe takes a quarter of the ring at most (%zu bytes, "
-		"%u "
-		"records); a larger --ring-size has room for more",
+		"%u records); a larger --ring-size has room for more",
 		drain->label, publisher->left_out, HASH_COUNT(publisher->live.requests),
 		publisher->arena_bytes / KEYFRAME_SHARE, publisher->depth / KEYFRAME_SHARE);
 }
