@@ -105,6 +105,15 @@ static void await_channels(json_int_t count)
 		  "the load does not become that of %lld channels", (long long)count);
 }
 
+/* The stage's engine is ranked first only once a server that starts has read its step. */
+static void await_stage(void)
+{
+	char path[160];
+
+	snprintf(path, sizeof(path), "/v1/load?instance=%s", serve_stage_instance());
+	cr_assert(becomes(path, has_steps, &(json_int_t){1}), "the stage's step is not read");
+}
+
 static const json_t *ended_of(const json_t *answer)
 {
 	return at(json_array_get(at(answer, "instances", NULL), 0), "ended", NULL);
@@ -136,10 +145,14 @@ static void expect_refusal(struct http_reply reply, const char *what)
 /* Ranked behind the stage's, and not known to fit. */
 static void expect_ranked_last(void)
 {
-	struct http_reply reply = ask("POST", "/v1/score", "{\"tokens\": 1}");
-	const json_t *ranked = at(reply.json, "ranked", NULL);
-	const json_t *first = json_array_get(ranked, 0), *last = json_array_get(ranked, 1);
+	struct http_reply reply;
+	const json_t *ranked, *first, *last;
 
+	await_stage();
+	reply = ask("POST", "/v1/score", "{\"tokens\": 1}");
+	ranked = at(reply.json, "ranked", NULL);
+	first = json_array_get(ranked, 0);
+	last = json_array_get(ranked, 1);
 	cr_expect(json_is_true(at(first, "fits", NULL)));
 	cr_expect_str_eq(json_string_value(at(first, "instance", NULL)), serve_stage_instance());
 	cr_expect(json_is_null(at(last, "fits", NULL)));
