@@ -127,7 +127,6 @@ static void key_leave(struct key *key)
 	key->owner = 0;
 	key->seen_from = 0;
 	key->run = false;
-	key->named = false;
 }
 
 static void empty(struct key_store *store, struct key *key)
@@ -138,6 +137,7 @@ static void empty(struct key_store *store, struct key *key)
 	}
 	others_drop(store, key);
 	key_leave(key);
+	key->named = false;
 }
 
 void key_erase(struct key_store *store, const struct key_name *name, uint64_t weight_version)
@@ -252,6 +252,14 @@ void key_set(struct key_store *store, struct key *key, uint32_t token, struct ro
 	}
 	row_drop(key->row[token]);
 	key->row[token] = row ? row_hold(row) : NULL;
+}
+
+bool key_had(const struct key *key, uint32_t token)
+{
+	for (uint32_t i = 0; i < key->others; i++)
+		if (key->other[i].token == token)
+			return true;
+	return key->row[token] != NULL;
 }
 
 void key_store_forget_slots(struct key_store *store)

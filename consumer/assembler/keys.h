@@ -37,7 +37,7 @@ struct key {
 	bool filled;        /* of a hash: or loaded, the last time under */
 	uint64_t weight_version;
 	bool several;  /* and before under another: nobody knows of which one a block is found */
-	bool named;    /* of a hash: by a step that ran it */
+	bool named;    /* of a hash: by a step that ran it, ever */
 	bool doubtful; /* of a hash: of a pass under it nobody knows what it came to */
 	struct key_other *other; /* [others] */
 	uint32_t others;
@@ -107,6 +107,8 @@ static inline bool key_seen(const struct key *key, uint64_t step)
  * row, and where there were too many passes nothing is known.
  */
 void key_set(struct key_store *store, struct key *key, uint32_t token, struct row *row);
+/* Whether a pass over the token, the last or a former one, had a row of it here. */
+bool key_had(const struct key *key, uint32_t token);
 
 /* Slots are used again without being told where records are lost; hashes are not. */
 void key_store_forget_slots(struct key_store *store);

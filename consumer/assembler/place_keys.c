@@ -51,10 +51,10 @@ static void set_token(const struct placing *placing, struct key *key, uint32_t t
 		      struct row *row, bool own)
 {
 	struct key_store *keys = &placing->channel->keys;
-	const bool was = key->row[token];
+	const bool ran_before = key->name.kind == R3RING_KEYS_BLOCK_HASH && key->named;
+	const bool had = ran_before && key_had(key, token);
 
-	if (key->name.kind == R3RING_KEYS_BLOCK_HASH && key->named && was != (row != NULL) &&
-	    (was || !own))
+	if (ran_before && had != (row != NULL) && (had || !own))
 		key_doubt(keys, key, placing->step->head.weight_version);
 	else
 		key_set(keys, key, token, row);

@@ -481,6 +481,19 @@ Test(assembler_hashes, what_ran_before_a_load_may_be_found_after_what_runs_behin
 	assert_conflict(4, "d", 1, 3);
 }
 
+Test(assembler_hashes,
+     what_was_not_seen_to_run_before_a_load_may_be_found_after_what_runs_behind_it)
+{
+	const struct r3ring_span rest = keyed_span(1, R3RING_SPAN_COMPUTED, 1, 0, 1, 1);
+
+	feed_begin(&channel, 1, "a", 2, 0);
+	feed_whole_keys(&channel, 1, 1, &rest, 1, &hash, 1);
+	loaded(2, 2, "b");
+	computed(3, 3, "c");
+	cached(4, 4, "d");
+	assert_unknown(4, "d");
+}
+
 Test(assembler_hashes, a_copy_is_of_either_of_two_passes)
 {
 	const uint64_t copy = HASH + 1;

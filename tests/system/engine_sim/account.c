@@ -15,7 +15,7 @@ struct behind {
 	uint32_t position;
 	bool loaded, run;   /* of a hash, last */
 	bool filled;        /* of a hash: run under these weights, or loaded under them, ever */
-	bool named;         /* of a hash: by who ran it, since it was loaded last */
+	bool named;         /* of a hash: by who ran it, ever */
 	bool doubtful;      /* of a hash: nobody knows what a pass came to, */
 	uint32_t elsewhere; /* or of these tokens, a bit each, which another rank ran again */
 	uint32_t seen_from; /* what was heard, from which on the cache may find what was run */
@@ -148,6 +148,7 @@ static void keys_erase(struct account *account, const struct sim_step *step,
 			.weights = weights,
 			.loaded = loaded || found->loaded,
 			.filled = true,
+			.named = found->named,
 			.doubtful = found->doubtful || (hash && !loaded),
 			.elsewhere = hash ? found->elsewhere : 0,
 			.other = found->other,
@@ -284,14 +285,23 @@ static const struct sim_row *row_in_kv(const struct account *account, const stru
 	return row;
 }
 
+/* Whether a pass over the token, the last or a former one, had a row here. */
+static bool had_row(const struct behind *behind, uint32_t token)
+{
+	for (uint32_t i = 0; i < behind->others; i++)
+		if (behind->other[i].token == token)
+			return true;
+	return behind->row[token];
+}
+
 /* Where one pass under a hash has a row and another has none, that was lost, or is another rank's. */
 static void token_set(const struct account *account, struct behind *behind, uint32_t token,
 		      const struct sim_row *row, bool own)
 {
-	const struct sim_row *was = behind->row[token];
+	const bool had = had_row(behind, token);
 
-	if (account->sim->config.key_kind == R3RING_KEYS_BLOCK_HASH && was != row) {
-		behind->doubtful |= behind->named && !was != !row && (was || !own);
+	if (account->sim->config.key_kind == R3RING_KEYS_BLOCK_HASH && behind->row[token] != row) {
+		behind->doubtful |= behind->named && had != (row != NULL) && (had || !own);
 		behind_keep(behind, token);
 	}
 	behind->row[token] = row;
