@@ -184,6 +184,23 @@ static void rows_overlap(struct overlap *overlap, const struct r3ring_assembled 
 	}
 }
 
+/* Whether a rank of the part's engine lost something of the request: its first passes may have been there. */
+static bool engine_is_torn(const struct r3ring_assembled *assembled, const struct part *part)
+{
+	const struct r3ring_assembler *assembler = assembled->assembler;
+	const struct channel *channel = assembler->channel[part->channel];
+
+	for (uint32_t i = 0; i < assembler->channels; i++) {
+		const struct channel *mate = assembler->channel[i];
+		const struct part *its = part_on(assembled->request, mate);
+
+		if ((mate == channel || channels_of_one_engine(channel, mate)) &&
+		    (its ? its->gap != 0 : mate->lossy))
+			return true;
+	}
+	return false;
+}
+
 void overlap_add(struct overlap *overlap, const struct r3ring_assembled *assembled,
 		 const struct chosen *chosen, uint32_t position)
 {
@@ -200,7 +217,8 @@ void overlap_add(struct overlap *overlap, const struct r3ring_assembled *assembl
 			if (!its)
 				continue;
 			rows_overlap(overlap, assembled, row, its);
-			overlap->torn |= part->gap || other->gap;
+			overlap->torn = overlap->torn || engine_is_torn(assembled, part) ||
+					engine_is_torn(assembled, other);
 		}
 	}
 	overlap->positions += overlap->shared > shared;

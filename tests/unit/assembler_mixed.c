@@ -285,6 +285,34 @@ Test(assembler_mixed, a_single_position_says_nothing_where_records_were_lost)
 	cr_expect_eq(flags_of_a_lost_pass(1), 0);
 }
 
+/* The shard that ran a token of the prompt lost it, and another one ran it again, to other ids. */
+Test(assembler_mixed, nor_where_the_shard_that_ran_it_first_lost_them)
+{
+	const struct r3ring_assembler_options options = {.size = sizeof(options), .min_ends = 3};
+	const struct r3ring_span again = keyed_span(1, R3RING_SPAN_COMPUTED, 1, 0, 1, 0);
+	struct feed prefill, first, second;
+
+	feed_create(&prefill, &options);
+	feed_schema(&prefill);
+	first = feed_channel(&prefill, "decode/0");
+	second = feed_channel(&prefill, "decode/1");
+	first.rank.sp = (struct r3ring_coordinate){0, 2};
+	second.rank.sp = (struct r3ring_coordinate){1, 2};
+	feed_schema(&first);
+	feed_schema(&second);
+	feed_begin(&prefill, 3, "a", 2, 0);
+	feed_computed(&prefill, 1, 3, 0, 2, NULL, 0);
+	feed_begin(&first, 1, "a", 2, 0);
+	feed_begin(&second, 1, "a", 2, 0);
+	r3ring_assembler_gap(first.assembler, first.channel);
+	feed_whole(&second, 2, 1, &again, 1);
+	feed_end(&prefill, 3, R3RING_END_FINISHED, 0, 2);
+	feed_end(&first, 1, R3RING_END_FINISHED, 0, 3);
+	feed_end(&second, 1, R3RING_END_FINISHED, 0, 3);
+	cr_expect_eq(flags_of_next(&prefill), 0);
+	feed_destroy(&prefill);
+}
+
 Test(assembler_mixed, two_that_differ_say_it_there_too)
 {
 	cr_expect_eq(flags_of_a_lost_pass(2), R3RING_ASSEMBLED_MIXED);
