@@ -144,8 +144,11 @@ static bool heard_of_nothing_together(const struct sim *sim, const struct sim_gi
 		for (int j = 0; j < 2; j++)
 			if (strcmp(sim->channel[i].name, given->info.mixed_by[j]) == 0)
 				by[j] = &sim->channel[i];
-	/* What was told of it before it was given out for want of room is forgotten. */
-	for (uint32_t i = 0; by[0] && by[1] && request->given == 1 && i < request->lives; i++)
+	/* What was told of it before it was given out for want of room is forgotten, and what was to
+	 * come of the steps that were settled for that. */
+	if (request->given > 1 || given->info.flags & R3RING_ASSEMBLED_EVICTED)
+		return by[0] && by[1] && by[0] != by[1];
+	for (uint32_t i = 0; by[0] && by[1] && i < request->lives; i++)
 		if (heard_whole(request->life[i], by[0]) && heard_whole(request->life[i], by[1]))
 			return false;
 	return by[0] && by[1] && by[0] != by[1];
