@@ -162,14 +162,9 @@ static int put_request(struct r3ring_producer *producer, const struct r3ring_rec
 	return 0;
 }
 
-int64_t r3ring_request_begin(struct r3ring_producer *producer, const struct r3ring_request *request)
+/* Returns 0 or -EINVAL. */
+static int check_request(struct r3ring_producer *producer, const struct r3ring_request *request)
 {
-	struct r3ring_record record = {.type = R3RING_REQUEST};
-	struct r3ring_request_record *head = &record.u.request.head;
-	int ret;
-
-	if (!producer_is_own(producer))
-		return -ESTALE;
 	if (!request)
 		return producer_side_failed(producer, -EINVAL, "request_begin: request is NULL");
 	if (request->size != sizeof(*request))
@@ -185,7 +180,44 @@ int64_t r3ring_request_begin(struct r3ring_producer *producer, const struct r3ri
 		return producer_side_failed(producer, -EINVAL,
 					    "request_begin: attempt is %u; 0 to %u are allowed",
 					    request->attempt, UINT16_MAX);
-	ret = measure_texts(producer, request, head);
+	if (request->first < R3RING_FIRST_UNKNOWN || request->first > (int64_t)producer->handles ||
+	    (request->first && !request->attempt))
+		return producer_side_failed(
+			producer, -EINVAL,
+			"request_begin: first is %" PRId64
+			" of attempt %u; a later attempt's is a handle that was "
+			"given, 0 or R3RING_FIRST_UNKNOWN, and the first one's 0",
+			request->first, request->attempt);
+	return 0;
+}
+
+/* Of the request's attempts here, this one among them. */
+static uint64_t first_handle(const struct r3ring_producer *producer,
+			     const struct r3ring_request *request,
+			     const struct r3ring_request_record *head)
+{
+	const bool may_be_elsewhere = producer->schema.u.schema.head.rank.dp.size > 1;
+	uint64_t first = 0;
+
+	if (request->first > 0)
+		return (uint64_t)request->first;
+	if (head->attempt && !request->first && !may_be_elsewhere)
+		first = ongoing_first(&producer->ongoing, request->id, head->id_len);
+	return first ? first : head->handle;
+}
+
+int64_t r3ring_request_begin(struct r3ring_producer *producer, const struct r3ring_request *request)
+{
+	struct r3ring_record record = {.type = R3RING_REQUEST};
+	struct r3ring_request_record *head = &record.u.request.head;
+	uint64_t first;
+	int ret;
+
+	if (!producer_is_own(producer))
+		return -ESTALE;
+	ret = check_request(producer, request);
+	if (!ret)
+		ret = measure_texts(producer, request, head);
 	if (ret)
 		return ret;
 
@@ -198,13 +230,17 @@ int64_t r3ring_request_begin(struct r3ring_producer *producer, const struct r3ri
 	record.u.request.session = request->session;
 	record.u.request.turn = request->turn;
 	record.u.request.sample = request->sample;
-	if (live_handles_add(&producer->live, head->handle))
+	first = first_handle(producer, request, head);
+	if (head->handle - first <= UINT32_MAX)
+		head->since_first = (uint32_t)(head->handle - first);
+	if (ongoing_begin(&producer->ongoing, head->handle, first, request->id, head->id_len))
 		return producer_side_failed(producer, -ENOMEM, "request_begin: out of memory");
 	ret = put_request(producer, &record);
 	if (ret) {
-		live_handles_remove(&producer->live, head->handle);
+		ongoing_end(&producer->ongoing, head->handle, false);
 		return ret;
 	}
+	ongoing_resume(&producer->ongoing, first, request->id, head->id_len);
 	return (int64_t)++producer->handles;
 }
 
@@ -230,7 +266,7 @@ int r3ring_request_end(struct r3ring_producer *producer, int64_t handle,
 		return producer_side_failed(producer, -EINVAL,
 					    "request_end: attempt is %u; 0 to %u are allowed",
 					    attempt, UINT16_MAX);
-	if (!live_handles_have(producer->live, (uint64_t)handle))
+	if (!ongoing_lives(&producer->ongoing, (uint64_t)handle))
 		return producer_side_failed(producer, -EALREADY,
 					    "request_end: handle %" PRId64
 					    " has ended; a later attempt begins with another",
@@ -243,7 +279,7 @@ int r3ring_request_end(struct r3ring_producer *producer, int64_t handle,
 	head->accepted_tokens = accepted_tokens;
 	ret = put_request(producer, &record);
 	if (!ret)
-		live_handles_remove(&producer->live, head->handle);
+		ongoing_end(&producer->ongoing, head->handle, reason == R3RING_END_PREEMPTED);
 	return ret;
 }
 

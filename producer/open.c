@@ -180,7 +180,7 @@ static void release(struct r3ring_producer *producer)
 	if (producer->ops)
 		producer->ops->close(producer->device);
 	spill_clear(&producer->spill);
-	live_handles_clear(&producer->live);
+	ongoing_clear(&producer->ongoing);
 	if (producer->own_process)
 		munmap((void *)(uintptr_t)producer->own_process, (size_t)sysconf(_SC_PAGESIZE));
 	pthread_mutex_destroy(&producer->side_lock);

@@ -21,7 +21,7 @@
 #include "channel/socket.h"
 #include "device/device.h"
 #include "producer/extents.h"
-#include "producer/live_handles.h"
+#include "producer/ongoing.h"
 #include "producer/spill.h"
 
 #define PRODUCER_LAYER_ID_MAX 65535
@@ -83,7 +83,7 @@ struct r3ring_producer {
 
 	/* -- side thread -- */
 	uint64_t handles; /* given so far */
-	struct live_handles *live;
+	struct ongoing ongoing;
 	struct producer_failure side_failure;
 	uint64_t failures; /* counts both threads'; atomic */
 

@@ -7,7 +7,8 @@
 
 static void request_clear(struct r3ring_record *record)
 {
-	record->u.request.head.reserved = 0;
+	if (record->u.request.head.event != R3RING_REQUEST_BEGIN)
+		record->u.request.head.since_first = 0;
 }
 
 static int request_check_event(const struct r3ring_request_record *head, struct r3ring_error *err)
@@ -22,6 +23,12 @@ static int request_check_event(const struct r3ring_request_record *head, struct 
 		if (head->reason)
 			return RECORD_REFUSE(err, "REQUEST record: BEGIN with end reason %u",
 					     head->reason);
+		if (head->since_first && (!head->attempt || head->since_first >= head->handle))
+			return RECORD_REFUSE(err,
+					     "REQUEST record: BEGIN of attempt %u, handle %llu, "
+					     "with a first attempt %u handles before",
+					     head->attempt, (unsigned long long)head->handle,
+					     head->since_first);
 		return 0;
 	case R3RING_REQUEST_END:
 		if (head->reason < R3RING_END_FINISHED || head->reason > R3RING_END_UNKNOWN)

@@ -189,6 +189,7 @@ static json_t *request_body(const struct dump_item *item)
 	const struct r3ring_record *record = item->record;
 	const struct r3ring_request_record *head = &record->u.request.head;
 	bool begin = head->event == R3RING_REQUEST_BEGIN;
+	uint64_t first = r3ring_request_first(head);
 	size_t id_len;
 	const char *id = dump_request_id(item, &id_len);
 	json_t *names = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:i}", "event",
@@ -201,7 +202,8 @@ static json_t *request_body(const struct dump_item *item)
 
 	if (begin)
 		return merge(names,
-			     json_pack("{s:o}", "prompt_tokens", json_u64(head->prompt_tokens)));
+			     json_pack("{s:o, s:o}", "prompt_tokens", json_u64(head->prompt_tokens),
+				       "first_handle", first ? json_u64(first) : json_null()));
 	return merge(names, json_pack("{s:s, s:o}", "reason", word_end_reason(head->reason),
 				      "accepted_tokens", json_known_u32(head->accepted_tokens)));
 }

@@ -39,6 +39,8 @@ static void print_request(FILE *out, const struct dump_item *item)
 	fprintf(out, "%s ", word_request_event(head->event));
 	print_text(out, "", id, id_len);
 	fprintf(out, " (handle %" PRIu64 ", attempt %u", head->handle, head->attempt);
+	if (head->event == R3RING_REQUEST_BEGIN && head->since_first)
+		fprintf(out, " of what handle %" PRIu64 " began", r3ring_request_first(head));
 	if (head->event == R3RING_REQUEST_BEGIN)
 		fprintf(out, ", prompt %u tokens", head->prompt_tokens);
 	else

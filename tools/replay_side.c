@@ -65,6 +65,19 @@ static const char *copy_text(char *to, const char *text, uint16_t len)
 	return to;
 }
 
+/* The producer knows nothing of what the archive lost, so it is not left to find it by the id. */
+static int64_t first_handle(const struct replay_channel *channel,
+			    const struct r3ring_request_record *head)
+{
+	const uint64_t first = r3ring_request_first(head);
+
+	if (!head->attempt)
+		return 0;
+	if (!first || !replay_handle_known(channel->handles, first))
+		return R3RING_FIRST_UNKNOWN;
+	return (int64_t)replay_handle(channel->handles, first);
+}
+
 static int begin_request(struct replay_channel *channel, const struct r3ring_record *record)
 {
 	const struct r3ring_request_record *head = &record->u.request.head;
@@ -77,6 +90,7 @@ static int begin_request(struct replay_channel *channel, const struct r3ring_rec
 		.sample = copy_text(texts.sample, record->u.request.sample, head->sample_len),
 		.prompt_tokens = head->prompt_tokens,
 		.attempt = head->attempt,
+		.first = first_handle(channel, head),
 	};
 	unsigned int tries = 0;
 	int64_t handle;

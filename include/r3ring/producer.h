@@ -270,14 +270,24 @@ struct r3ring_request {
 	 * knows less (assembler.h). */
 	uint32_t prompt_tokens;
 	uint32_t attempt;
+	/*
+	 * Of a later attempt: the handle of the request's first one of this producer. 0: the producer looks
+	 * for it, by the id: it is that of the one request of the id whose end was told as preempted, and
+	 * which has not gone on; not where there are several, nor with `coordinates.dp.size` above 1, where a
+	 * request may come from another rank. Who has no handle of it, and may have others of its id:
+	 * R3RING_FIRST_UNKNOWN. Requests of one id of which it is not known may be left out by readers.
+	 */
+	int64_t first;
 };
+
+#define R3RING_FIRST_UNKNOWN (-1)
 
 /*
  * Announces a request. Never dropped: what does not fit the queue is kept in
  * this process (bounded by 64 MiB) and handed on later.
  *
  * Returns the handle (> 0) to be used in spans and for the end, or -EINVAL
- * (@request is NULL, its size, id or attempt), -ENAMETOOLONG (a text is too long; the message says which),
+ * (@request is NULL, its size, id, attempt or first), -ENAMETOOLONG (a text is too long; the message says which),
  * -ENOBUFS (the 64 MiB are full; nothing was announced), -ENOMEM, -ESTALE.
  */
 R3RING_API int64_t r3ring_request_begin(struct r3ring_producer *producer,

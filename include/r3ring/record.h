@@ -142,8 +142,23 @@ struct r3ring_request_record {
 	uint8_t reason; /* enum r3ring_end_reason, 0 for BEGIN */
 	uint16_t id_len, session_len, turn_len,
 		sample_len; /* texts behind this head, in this order */
-	uint32_t reserved;
+	/* BEGIN of a later attempt: its handle less that of the request's first attempt on this channel;
+	 * 0: not known, as in what was recorded before there was such a field */
+	uint32_t since_first;
 };
+
+/*
+ * The handle of the request's first attempt on the channel that a BEGIN is of: all its attempts there have
+ * the same, and no other request's has it, in one engine's life. 0: not known. Any thread.
+ */
+static inline uint64_t r3ring_request_first(const struct r3ring_request_record *begin)
+{
+	if (!begin->attempt)
+		return begin->handle;
+	return begin->since_first && begin->since_first < begin->handle
+		       ? begin->handle - begin->since_first
+		       : 0;
+}
 
 /* ---- STEP, SPANS ------------------------------------------------------ */
 

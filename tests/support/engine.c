@@ -213,6 +213,8 @@ static void note(struct listener *listener, const struct r3ring_record *record)
 		listener->lost_rows[record->u.lost.cause] += record->u.lost.rows;
 		break;
 	case R3RING_REQUEST:
+		if (record->u.request.head.event == R3RING_REQUEST_BEGIN)
+			listener->first_handle = r3ring_request_first(&record->u.request.head);
 		listener->aborted += record->u.request.head.reason == R3RING_END_ABORTED;
 		listener->ends_unknown += record->u.request.head.reason == R3RING_END_UNKNOWN;
 		break;

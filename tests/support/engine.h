@@ -69,6 +69,7 @@ struct listener {
 	uint64_t overruns;
 	uint64_t complete, partial;
 	uint64_t aborted, ends_unknown; /* REQUEST END for that reason */
+	uint64_t first_handle;          /* that the newest BEGIN told, 0: none */
 	uint64_t lost_steps[R3RING_CAUSE_COUNT];
 	uint64_t lost_rows[R3RING_CAUSE_COUNT];
 	uint64_t missing_layers[R3RING_CAUSE_COUNT];

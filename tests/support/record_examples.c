@@ -90,6 +90,7 @@ static void make_request(struct r3ring_record *record, enum example_size size)
 	head->prompt_tokens = pick(size, 0, 900, UINT32_MAX);
 	head->accepted_tokens = R3RING_UNKNOWN_U32;
 	head->attempt = (uint16_t)pick(size, 0, 2, 65535);
+	head->since_first = pick(size, 0, 40, UINT32_MAX);
 	head->id_len = (uint16_t)pick(size, 0, 12, R3RING_TEXT_ID_MAX);
 	head->session_len = (uint16_t)pick(size, 0, 5, R3RING_TEXT_ID_MAX);
 	head->turn_len = (uint16_t)pick(size, 0, 0, R3RING_TEXT_ID_MAX);

@@ -446,6 +446,59 @@ Test(archive_replay_losses, an_attempt_that_was_preempted_has_its_end)
 	cr_expect_eq(replayed("unfinished"), 0, "%s", tool.out);
 }
 
+/* The second attempt of "a", of the request that @first began. */
+static void begin_again(uint64_t handle, uint64_t first)
+{
+	struct r3ring_record record = {.type = R3RING_REQUEST};
+
+	record.u.request.head = (struct r3ring_request_record){
+		.handle = handle,
+		.prompt_tokens = 4,
+		.accepted_tokens = R3RING_UNKNOWN_U32,
+		.attempt = 1,
+		.since_first = (uint32_t)(handle - first),
+		.event = R3RING_REQUEST_BEGIN,
+		.id_len = 1,
+	};
+	record.u.request.id = "a";
+	record.u.request.session = record.u.request.turn = record.u.request.sample = "";
+	story_record(&story, &record, 0, 0, 0);
+}
+
+/* The first handle that the replay's second attempts tell, one behind the other. */
+static void expect_firsts(const char *firsts)
+{
+	char found[64] = "", channel[64], *line, *rest = NULL;
+
+	snprintf(channel, sizeof(channel), "%s/3", instance());
+	cr_assert_eq(replayed("requests"), 4);
+	cr_assert_eq(use_tool(ARGS("dump", channel, "--json")), 0, "%s", tool.err);
+	for (line = strtok_r(tool.out, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		json_t *object = json_loads(line, 0, NULL);
+		char *first = json_dumps(json_object_get(object, "first_handle"), JSON_ENCODE_ANY);
+
+		if (json_integer_value(json_object_get(object, "attempt")) == 1 && first)
+			strcat(strcat(found, first), " ");
+		free(first);
+		json_decref(object);
+	}
+	cr_expect_str_eq(found, firsts);
+}
+
+/* Two of one id: of the second its first attempt was lost, which the replay cannot know. */
+Test(archive_replay_losses, a_later_attempt_is_of_no_other_request_than_it_was)
+{
+	start(3);
+	begin();
+	end_attempt(1, R3RING_END_PREEMPTED);
+	story_request(&story, 2, "b", 4);
+	miss(4, 1, ARCHIVE_GAP_OVERRUN);
+	begin_again(9, 3);
+	begin_again(10, 1);
+	builder_segment_end(&builder, true);
+	expect_firsts("null 1 ");
+}
+
 Test(archive_replay_losses, one_of_an_unknown_end_is_aborted)
 {
 	start(3);

@@ -144,6 +144,46 @@ Test(daemon_restart, requests_that_were_live_are_told_again)
 	engine_close(&engine_a);
 }
 
+/* The attempt of the request that goes on after @handle, which is preempted. */
+static int64_t go_on(int64_t handle, uint32_t attempt)
+{
+	const struct r3ring_request request = {
+		.size = sizeof(request), .id = "long one", .attempt = attempt};
+
+	cr_assert_eq(
+		r3ring_request_end(engine_a.producer, handle, R3RING_END_PREEMPTED, attempt - 1, 5),
+		0);
+	return r3ring_request_begin(engine_a.producer, &request);
+}
+
+static bool has_requests(const struct listener *listener, uint64_t records)
+{
+	return listener->records[R3RING_REQUEST] >= records;
+}
+
+Test(daemon_restart, attempts_lead_to_the_first_one_over_a_restart)
+{
+	const struct r3ring_request request = {.size = sizeof(request), .id = "long one"};
+	int64_t other = r3ring_request_begin(
+		engine_a.producer,
+		&(struct r3ring_request){.size = sizeof(request), .id = "other"});
+	int64_t first = r3ring_request_begin(engine_a.producer, &request);
+	int64_t handle = go_on(first, 1);
+
+	cr_assert_eq(r3ring_request_end(engine_a.producer, other, R3RING_END_FINISHED, 0, 5), 0);
+	cr_assert(listener_read_until(&listener_a, has_requests, 5));
+	cr_expect_eq(listener_a.first_handle, (uint64_t)first);
+	test_daemon_kill(&daemon_a);
+	listener_a.first_handle = 0;
+	test_daemon_restart(&daemon_a, NULL);
+	cr_assert(listener_read_until(&listener_a, has_requests, 6));
+	cr_expect_eq(listener_a.first_handle, (uint64_t)first, "what is told again");
+	handle = go_on(handle, 2);
+	cr_assert(listener_read_until(&listener_a, has_requests, 8));
+	cr_expect_eq(listener_a.first_handle, (uint64_t)first, "what goes on since");
+	engine_close(&engine_a);
+}
+
 Test(daemon_restart, a_daemon_that_ended_in_good_order_is_followed_too)
 {
 	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
@@ -176,11 +216,6 @@ static void announce_map(void)
 	for (uint32_t i = 0; i < ENGINE_LAYERS * ENGINE_EXPERTS; i++)
 		map[i] = (uint16_t)(i % ENGINE_EXPERTS);
 	cr_assert_eq(r3ring_eplb(engine_a.producer, &head, map), 0);
-}
-
-static bool has_requests(const struct listener *listener, uint64_t count)
-{
-	return listener->records[R3RING_REQUEST] >= count;
 }
 
 Test(daemon_restart, requests_and_maps_that_live_are_told_again_after_an_end_in_good_order)

@@ -201,7 +201,12 @@ static void begin_request(uint64_t handle)
 	long len;
 
 	record.u.request.head = (struct r3ring_request_record){
-		.handle = handle, .event = R3RING_REQUEST_BEGIN, .id_len = 3};
+		.handle = handle,
+		.event = R3RING_REQUEST_BEGIN,
+		.id_len = 3,
+		.attempt = handle > 1,
+		.since_first = (uint32_t)(handle - 1),
+	};
 	record.u.request.id = "abc";
 	record.u.request.session = record.u.request.turn = record.u.request.sample = "";
 	len = r3ring_record_encode(&record, payload, sizeof(payload), NULL);
@@ -265,6 +270,7 @@ Test(daemon_publish, failure_49_a_keyframe_tells_schema_and_live_requests_again)
 	cr_expect_eq(view.flags & R3RING_DESC_REPEATED, R3RING_DESC_REPEATED);
 	cr_assert(next(&record, &view));
 	cr_expect_eq(record.u.request.head.handle, 3);
+	cr_expect_eq(r3ring_request_first(&record.u.request.head), 1);
 	cr_expect_not(next(&record, &view));
 }
 

@@ -310,6 +310,32 @@ static struct line print_end(struct r3ring_requests *requests)
 	return line;
 }
 
+/* Begins attempt 2 of request 11. */
+static struct line print_begin(uint32_t since_first)
+{
+	const struct r3ring_record record = {
+		.type = R3RING_REQUEST,
+		.u.request = {.head = {.handle = 11,
+				       .event = R3RING_REQUEST_BEGIN,
+				       .attempt = 2,
+				       .since_first = since_first,
+				       .id_len = 1},
+			      .id = "r"},
+	};
+
+	return print_record(&record, 0);
+}
+
+Test(dump_json, a_later_attempt_tells_the_handle_of_the_first_where_it_is_known)
+{
+	struct line told = print_begin(4), untold = print_begin(0);
+
+	cr_expect_eq(integer(told.object, "first_handle"), 7);
+	cr_expect(json_is_null(json_object_get(untold.object, "first_handle")));
+	free_line(&told);
+	free_line(&untold);
+}
+
 Test(dump_json, a_requests_end_names_it_by_the_text_of_its_beginning)
 {
 	struct r3ring_requests *requests = requests_with(11, "chat-7");

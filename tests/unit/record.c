@@ -219,6 +219,28 @@ Test(record, reserved_fields_are_zeroed)
 	cr_assert_eq(((struct r3ring_layer_record *)out)->reserved3[1], 0);
 }
 
+Test(record, an_end_tells_nothing_of_a_first_attempt)
+{
+	struct r3ring_record record;
+	uint64_t out[256];
+
+	example_record(&record, R3RING_REQUEST, EXAMPLE_MIN);
+	record.u.request.head.since_first = 9;
+	cr_assert_eq(r3ring_record_encode(&record, out, sizeof(out), NULL), 32);
+	cr_assert_eq(((struct r3ring_request_record *)out)->since_first, 0);
+}
+
+Test(record, attempts_of_a_request_lead_to_the_handle_of_its_first)
+{
+	const struct r3ring_request_record first = {.handle = 5},
+					   untold = {.handle = 9, .attempt = 1},
+					   later = {.handle = 9, .attempt = 2, .since_first = 4};
+
+	cr_expect_eq(r3ring_request_first(&first), 5);
+	cr_expect_eq(r3ring_request_first(&later), 5);
+	cr_expect_eq(r3ring_request_first(&untold), 0, "not known");
+}
+
 Test(record, failure_26_minus_one_is_missing_and_no_expert)
 {
 	const int16_t trainers_view[] = {-1, 0, 255, -1, 254, 7};

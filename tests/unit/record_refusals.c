@@ -57,6 +57,8 @@ SPOIL(request_no_id, r->u.request.head.id_len = 0)
 SPOIL(request_begin_reason, r->u.request.head.reason = R3RING_END_FINISHED)
 SPOIL(request_no_reason, r->u.request.head.event = R3RING_REQUEST_END)
 SPOIL(request_reason, r->u.request.head.event = R3RING_REQUEST_END; r->u.request.head.reason = 5)
+SPOIL(request_first_of_none, r->u.request.head.attempt = 0)
+SPOIL(request_first, r->u.request.head.since_first = 42)
 SPOIL(request_id, r->u.request.head.id_len = R3RING_TEXT_ID_MAX + 1)
 SPOIL(request_session, r->u.request.head.session_len = R3RING_TEXT_ID_MAX + 1)
 SPOIL(request_turn, r->u.request.head.turn_len = R3RING_TEXT_ID_MAX + 1)
@@ -186,6 +188,8 @@ static const struct refusal refusals[] = {
 	{R3RING_REQUEST, request_begin_reason, "BEGIN with end reason 1"},
 	{R3RING_REQUEST, request_no_reason, "unknown reason 0"},
 	{R3RING_REQUEST, request_reason, "unknown reason 5"},
+	{R3RING_REQUEST, request_first_of_none, "attempt 0, handle 42, with a first attempt 40"},
+	{R3RING_REQUEST, request_first, "a first attempt 42 handles before"},
 	{R3RING_REQUEST, request_id, "id text of 257"},
 	{R3RING_REQUEST, request_session, "session text of 257"},
 	{R3RING_REQUEST, request_turn, "turn text of 257"},

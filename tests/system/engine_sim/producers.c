@@ -179,8 +179,11 @@ static void real_open(struct sim *sim, struct sim_engine *engine)
 
 static void real_begin(struct sim *sim, const struct sim_life *life)
 {
+	const uint64_t first = sim_life_first(life);
+	/* A rank that has no others beside it finds it by the id. */
 	const struct r3ring_request request = {
 		.size = sizeof(request),
+		.first = sim->config.replicas > 1 && first != life->handle ? (int64_t)first : 0,
 		.id = life->request->id,
 		.session = life->request->session,
 		.turn = life->request->turn,

@@ -210,6 +210,8 @@ void sim_workload_make(struct sim *sim);
 void sim_sample(struct sim_request *request, uint32_t tokens, uint64_t salt);
 struct sim_life *sim_life_begin(struct sim *sim, struct sim_engine *engine,
 				struct sim_request *request);
+/* The handle of the request's first life in the process of its engine. */
+uint64_t sim_life_first(const struct sim_life *life);
 enum sim_end_told { SIM_END_TOLD, SIM_END_VAGUE, SIM_END_UNTOLD }; /* VAGUE: but not its length */
 void sim_life_end(struct sim *sim, struct sim_life *life, enum r3ring_end_reason reason,
 		  uint32_t kept, enum sim_end_told told);

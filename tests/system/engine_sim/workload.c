@@ -101,6 +101,15 @@ struct sim_life *sim_life_begin(struct sim *sim, struct sim_engine *engine,
 	return life;
 }
 
+uint64_t sim_life_first(const struct sim_life *life)
+{
+	struct sim_life *const *first = life->request->life;
+
+	while ((*first)->engine != life->engine || (*first)->epoch != life->epoch)
+		first++;
+	return (*first)->handle;
+}
+
 void sim_request_over(struct sim *sim, struct sim_request *request)
 {
 	struct sim_request *next = request->next_turn;
