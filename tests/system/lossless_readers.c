@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "tests/support/channel_status.h"
+#include "tests/support/lap.h"
 #include "tests/system/lossless_stage.h"
 
 static struct listener listener_a;
@@ -85,8 +86,7 @@ Test(lossless, what_was_overwritten_before_it_was_opened_counts_as_kept_by_nobod
 	struct listener listener;
 	int64_t newest;
 
-	for (int i = 0; i < 5000; i++)
-		engine_step(&engine_a, 0, ROWS);
+	cr_assert(engine_lap(&engine_a, daemon_a.dir, channel_a, ROWS, 0));
 	lossless_settle();
 	options.from = R3RING_FROM_FIRST;
 	listener_open_as(&listener, &options);
