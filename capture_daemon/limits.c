@@ -21,10 +21,15 @@ struct usage {
 };
 
 /* Nobody writes it any more: it is kept only for those who have not read it yet. */
+static bool is_left(const struct channel *channel)
+{
+	return channel->state == CHANNEL_ENDED && !channel->retiring && !channel->producer;
+}
+
+/* Nor does another opening wait for its place. */
 static bool may_go(const struct channel *channel)
 {
-	return channel->state == CHANNEL_ENDED && !channel->retiring && !channel->producer &&
-	       !opening_has(channel->daemon, &channel->name);
+	return is_left(channel) && !opening_has(channel->daemon, &channel->name);
 }
 
 /* One that has a generation before it takes that one's place. */
@@ -73,18 +78,38 @@ static bool is_read(const struct channel *channel)
 	return false;
 }
 
-/* The first opened of those without a reader, else of all; NULL when there is none. */
+/* How readily a channel is given up for a new one. */
+enum readiness {
+	NEVER,
+	LAST, /* the former generation, whose place the new one takes in any case */
+	READ,
+	UNREAD,
+};
+
+static enum readiness readiness(const struct channel *channel, const struct limits_demand *demand)
+{
+	if (channel->user != demand->user)
+		return NEVER;
+	if (channel == demand->former)
+		return is_left(channel) ? LAST : NEVER;
+	if (!may_go(channel))
+		return NEVER;
+	return is_read(channel) ? READ : UNREAD;
+}
+
+/* The first opened of those that are given up most readily; NULL when there is none. */
 static struct channel *least_wanted(struct daemon *daemon, const struct limits_demand *demand)
 {
 	struct channel *found = NULL;
+	enum readiness most = NEVER;
 
 	for (struct channel *c = daemon->channels; c; c = c->next) {
-		if (c->user != demand->user || c == demand->former || !may_go(c))
-			continue;
-		if (!is_read(c))
-			return c;
-		if (!found)
+		enum readiness ready = readiness(c, demand);
+
+		if (ready > most) {
 			found = c;
+			most = ready;
+		}
 	}
 	return found;
 }
@@ -105,23 +130,10 @@ void limits_make_room(struct daemon *daemon, const struct limits_demand *demand)
 	}
 }
 
-/* Its ring alone is left of it. The opening of its next generation waits for its place. */
-static struct channel *ended_former(struct daemon *daemon, const struct limits_demand *demand)
-{
-	for (struct channel *c = daemon->channels; c; c = c->next) {
-		if (c == demand->former && c->user == demand->user && c->state == CHANNEL_ENDED &&
-		    !c->retiring && !c->producer)
-			return c;
-	}
-	return NULL;
-}
-
 bool limits_make_shm_room(struct daemon *daemon, const struct limits_demand *demand)
 {
 	struct channel *channel = least_wanted(daemon, demand);
 
-	if (!channel)
-		channel = ended_former(daemon, demand);
 	if (!channel)
 		return false;
 	log_info("channel %s: has ended, removed: /dev/shm has no room for a new ring of %" PRIu64
