@@ -11,10 +11,7 @@
 #include "capture_daemon/carried.h"
 #include "channel/generations.h"
 
-#define MAGIC 0x335641454c523352ull
-
-/* In the number of entries: live requests lack among them. */
-#define ENTRIES_LACK (1ull << 63)
+#define MAGIC 0x345641454c523352ull
 
 /* The file: this, and behind each entry's head its payload. */
 struct carried_head {
@@ -24,6 +21,7 @@ struct carried_head {
 	uint64_t gap_records;
 	uint64_t former;
 	uint64_t entries;
+	uint64_t lacks; /* 1: there are live requests that no entry tells of */
 };
 
 struct carried_entry {
@@ -54,8 +52,8 @@ static bool write_all(FILE *file, uint64_t generation, const struct live *live,
 		.told_step = told->step,
 		.gap_records = told->gap_records,
 		.former = told->former,
-		.entries = (HASH_COUNT(live->maps) + HASH_COUNT(live->requests)) |
-			   (live->lacks ? ENTRIES_LACK : 0),
+		.entries = HASH_COUNT(live->maps) + HASH_COUNT(live->requests),
+		.lacks = live->lacks,
 	};
 
 	return fwrite(&head, sizeof(head), 1, file) == 1 &&
@@ -87,7 +85,7 @@ int carried_store(struct runtime_dir *dir, const struct r3ring_channel_name *cha
 	char name[NAME_MAX + 1], fresh[NAME_MAX + 1];
 	int r;
 
-	if (!live->maps && !live->requests && !told->step && !told->gap_records) {
+	if (!live->maps && !live->requests && !live->lacks && !told->step && !told->gap_records) {
 		carried_remove(dir, channel);
 		return 0;
 	}
@@ -154,11 +152,11 @@ static int read_all(FILE *file, uint64_t generation, struct live *live, struct c
 		return -EBADMSG;
 	if (head.generation != generation && (!head.former || head.former != generation))
 		return 0;
-	if (head.gap_records >= R3RING_CAUSE_COUNT)
+	if (head.gap_records >= R3RING_CAUSE_COUNT || head.lacks > 1)
 		return -EBADMSG;
 	*told = (struct carried_told){.step = head.told_step, .gap_records = head.gap_records};
-	live->lacks |= (head.entries & ENTRIES_LACK) != 0;
-	for (uint64_t i = 0; r == 0 && i < (head.entries & ~ENTRIES_LACK); i++)
+	live->lacks |= head.lacks == 1;
+	for (uint64_t i = 0; r == 0 && i < head.entries; i++)
 		r = read_entry(file, live);
 	return r;
 }

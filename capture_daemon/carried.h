@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a daemon leaves of a ring that it closes though its producer may live on: the
- * live requests, the EPLB maps, and up to which step readers were told all, and what of
- * the gap behind it. The ring is gone then, so a file of the runtime directory says it.
+ * live requests, whether any lack, the EPLB maps, and up to which step readers were told
+ * all, and what of the gap behind it. The ring is gone then, so a file of the runtime
+ * directory says it.
  */
 #ifndef DAEMON_CARRIED_H
 #define DAEMON_CARRIED_H

@@ -119,6 +119,24 @@ Test(carried, a_daemon_that_leaves_nothing_leaves_nothing_of_an_earlier_one)
 	cr_expect_eq(find(GENERATION), 0);
 }
 
+Test(carried, that_live_requests_lack_is_found_again_though_none_is_known)
+{
+	left.lacks = true;
+	cr_assert_eq(carried_store(&dir, &channel, GENERATION, &left, &nothing_told), 0);
+	cr_expect_eq(find(GENERATION + 1), 0);
+	cr_expect_not(found.lacks);
+	cr_expect_eq(find(GENERATION), 0);
+	cr_expect(found.lacks);
+}
+
+Test(carried, nothing_lacks_where_the_one_before_knew_all)
+{
+	begin_request(&left, 1);
+	cr_assert_eq(carried_store(&dir, &channel, GENERATION, &left, &nothing_told), 0);
+	cr_expect_eq(find(GENERATION), 1);
+	cr_expect_not(found.lacks);
+}
+
 Test(carried, they_are_added_to_what_a_ring_says_once)
 {
 	begin_request(&left, 1);
