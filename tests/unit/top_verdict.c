@@ -4,25 +4,9 @@
 
 #include <string.h>
 
-#include "tests/support/top_stage.h"
+#include "tests/unit/top_shown.h"
 
-#define QUIET                                                                                      \
-	"{\"daemon\":{\"pid\":7},\"channels\":[{\"channel\":\"a/"                                  \
-	"0\",\"state\":\"live\",\"steps\":10}]}"
-
-static struct top_stage stage;
-
-static void free_stage(void)
-{
-	top_stage_free(&stage);
-}
-
-TestSuite(top_verdict, .fini = free_stage);
-
-static enum grid_style style_at(uint32_t row, uint32_t column)
-{
-	return grid_at(&stage.grid, row, column)->style;
-}
+TestSuite(top_verdict, .fini = top_shown_free);
 
 /* Of two GPUs the first has @first of 4000 tokens. */
 static void make_gpus(double first)
@@ -30,7 +14,7 @@ static void make_gpus(double first)
 	const double counts[4] = {first / 2, first / 2, 2000 - first / 2, 2000 - first / 2};
 
 	top_stage_free(&stage);
-	top_stage_make(&stage, QUIET);
+	top_stage_make(&stage, TOP_QUIET);
 	top_stage_load(&stage, 3, 1, 4, counts);
 	top_stage_gpus(&stage, 2);
 	top_stage_draw(&stage, 24, 80);
@@ -76,7 +60,7 @@ Test(top_verdict, a_window_without_tokens_is_not_called_even)
 {
 	const double counts[4] = {0};
 
-	top_stage_make(&stage, QUIET);
+	top_stage_make(&stage, TOP_QUIET);
 	top_stage_load(&stage, 3, 1, 4, counts);
 	stage.frame.now_ns += 4000000000ull;
 	top_stage_draw(&stage, 24, 80);
