@@ -261,14 +261,6 @@ Test(page, it_says_when_the_engine_is_silent_or_not_there)
 	expect_becomes(WORD("losses") " === 'not known'");
 }
 
-/* More rows than its schema allows. */
-static void lose(unsigned int steps)
-{
-	for (unsigned int i = 0; i < steps; i++)
-		cr_assert_lt(engine_begin(&stage.tool.engine, 0, stage.tool.engine.max_rows + 1),
-			     0);
-}
-
 static void choose_instance(const char *name)
 {
 	char script[256];
@@ -286,7 +278,7 @@ Test(page, of_an_engine_that_is_not_there_no_other_ones_figures_are_shown)
 	expect_becomes("document.querySelectorAll('#balance tbody tr').length === 5");
 	expect_becomes(WORD("losses") " === 'nothing lost'");
 	/* What was lost lately is said for ten seconds, of this engine. */
-	lose(1);
+	page_lose(1);
 	expect_becomes(WORD("losses") " === 'being lost'");
 	choose_instance(page_nobody());
 	expect_becomes(WORD("data") " === 'no engine'");
@@ -380,196 +372,7 @@ Test(page, few_bytes_are_not_none)
 		       ".rows[0].cells[5].textContent)");
 }
 
-/* ---- losses --------------------------------------------------------------------- */
-
-Test(page, what_is_known_to_be_lost_comes_before_what_may_be)
-{
-	page_five_steps();
-	lose(1);
-	expect_becomes("document.querySelector('#verdict-losses .more').textContent"
-		       ".startsWith('1 step lost in the last ten seconds: too_big 1')");
-	test_daemon_kill(&stage.tool.daemon);
-	engine_close(&stage.tool.engine);
-	test_daemon_restart(&stage.tool.daemon, NULL);
-	expect_becomes("/too_big 1.*ran on without a daemon/.test(document.querySelector("
-		       "'#verdict-losses .more').textContent)");
-	/* And once it is not of the last ten seconds any more. */
-	expect_becomes(WORD("losses") " === 'lost, perhaps more' && /too_big 1.*ran on without a "
-				      "daemon/.test(document.querySelector('#verdict-losses .more')"
-				      ".textContent)");
-}
-
-/* The page's clock stands still, so many ms after its beginning. */
-static void set_clock(int ms)
-{
-	char script[128];
-
-	snprintf(script, sizeof(script),
-		 "window.began = window.began || performance.now();"
-		 "performance.now = () => window.began + %d;",
-		 ms);
-	browser_run(&browser, script);
-}
-
-#define LOST "document.querySelector('#verdict-losses .more').textContent"
-#define LOST_LATELY(row, column)                                                                   \
-	"document.querySelector('#losses tbody').rows[" row "].cells[" column "].textContent"
-
-Test(page, what_is_lost_in_ten_seconds_is_added_up_a_burst_and_a_trickle)
-{
-	page_five_steps();
-	expect_becomes(WORD("losses") " === 'nothing lost'");
-	set_clock(0);
-	lose(40);
-	expect_becomes(LOST
-		       ".startsWith('40 steps lost in the last ten seconds: too_big 40 (') && " LOST
-		       ".endsWith('). 40 steps lost in this generation.')");
-	set_clock(6000);
-	lose(3);
-	expect_becomes(LOST
-		       ".startsWith('43 steps lost in the last ten seconds: too_big 43 (') && " LOST
-		       ".endsWith('). 43 steps lost in this generation.')");
-	expect_becomes(LOST_LATELY("0", "2") " === '43' && " LOST_LATELY("0", "4") " === '43'");
-	/* Another stream, of the same engine, counts nothing twice. */
-	browser_click(&browser, "#reset");
-	expect_becomes(WORD("balance") " === 'no load'");
-	set_clock(10001);
-	expect_becomes(LOST
-		       ".startsWith('3 steps lost in the last ten seconds: too_big 3 (') && " LOST
-		       ".endsWith('). 43 steps lost in this generation.')");
-	expect_becomes(LOST_LATELY("0", "2") " === '43' && " LOST_LATELY("0", "4") " === '3'");
-	set_clock(16001);
-	expect_becomes(
-		WORD("losses") " === 'nothing just now' && " LOST
-			       ".startsWith('43 steps lost in this generation: too_big 43')");
-}
-
-Test(page, a_loss_is_seen_at_once_with_its_cause)
-{
-	int64_t step;
-
-	page_five_steps();
-	expect_becomes(WORD("losses") " === 'nothing lost'");
-	step = engine_begin(&stage.tool.engine, 0, 4);
-	engine_capture(&stage.tool.engine, step, 0, 4);
-	engine_end(&stage.tool.engine);
-	expect_becomes(WORD("losses") " === 'being lost'");
-	expect_becomes("/[a-z_]+ \\d+/.test(document.querySelector('#verdict-losses .more')"
-		       ".textContent)");
-}
-
-/* As where a rank died while no daemon ran: the next one does not list it. */
-#define LOSSES_WORD(partial, before)                                                               \
-	"lossesOf({}, {daemon: 'live', channels: [{lost: {}, ids_out_of_range: '0', "              \
-	"steps_partial: " partial ", unbound_layers: [], state: 'live'}]}, " before ")[1]"
-
-Test(page, what_the_daemon_counts_no_more_or_came_in_part_is_lost_all_the_same)
-{
-	browser_run(&browser, "window.lately = {sum: () => ({})}; window.hasEnded = () => false;"
-			      "window.stepsOf = (lost) => lost;"
-			      "window.plural = (count, what) => `${count} ${what}s`;");
-	cr_expect_eq(
-		page_computes("losses.js", LOSSES_WORD("'0'", "true") " === 'nothing just now'"),
-		1);
-	cr_expect_eq(
-		page_computes("losses.js", LOSSES_WORD("'2'", "false") " === 'nothing just now'"),
-		1);
-	cr_expect_eq(page_computes("losses.js", LOSSES_WORD("'0'", "false") " === 'nothing lost'"),
-		     1);
-}
-
 /* ---- who looks --------------------------------------------------------------------- */
-
-/* @id: as JavaScript writes it. */
-static void look_up(const char *id)
-{
-	char script[256];
-
-	snprintf(script, sizeof(script),
-		 "document.getElementById('request').value = '%s';"
-		 "document.getElementById('request-form').requestSubmit();",
-		 id);
-	browser_run(&browser, script);
-}
-
-#define HOSTILE "<img src=x onerror=document.title=1>&\"'</script>"
-
-Test(page, hostile_ids_are_text_and_nothing_else)
-{
-	const struct r3ring_request request = {
-		.size = sizeof(request), .id = HOSTILE, .prompt_tokens = 2};
-	int64_t handle;
-
-	page_five_steps();
-	handle = r3ring_request_begin(stage.tool.engine.producer, &request);
-	cr_assert_gt(handle, 0);
-	engine_step(&stage.tool.engine, handle, 1);
-	expect_becomes("document.getElementById('heat-says').textContent.includes(', 21 tokens')");
-	browser_type(&browser, "#request", HOSTILE BROWSER_ENTER);
-	expect_becomes("document.getElementById('request-counted').textContent.includes('1 rows of "
-		       "prefill')");
-	cr_expect(browser_becomes(&browser,
-				  "document.getElementById('request-says').textContent"
-				  ".startsWith(document.getElementById('request').value)"));
-	cr_expect_str_eq(browser_text(&browser, "return document.getElementById('request').value;"),
-			 HOSTILE);
-	cr_expect(browser_becomes(&browser, "!document.querySelector('img')"));
-	cr_expect_str_eq(browser_text(&browser, "return document.title;"), "r3ring");
-	/* Its routes: each layer's six experts, once each. */
-	cr_expect(browser_becomes(&browser, "document.querySelectorAll('#request-layers tbody tr')"
-					    ".length === 5"));
-	browser_run(&browser, "document.getElementById('request').value = '';");
-	browser_type(&browser, "#request", "<b>nobody</b>" BROWSER_ENTER);
-	expect_becomes("document.getElementById('request-says').textContent.startsWith("
-		       "'<b>nobody</b>: no request')");
-	cr_expect(browser_becomes(&browser, "!document.querySelector('b')"));
-}
-
-/* A second rank, whose model is called so. */
-static struct r3ring_producer *open_model(const char *model)
-{
-	struct r3ring_layer_entry layer = {.layer_id = ENGINE_FIRST_LAYER};
-	const struct r3ring_producer_options options = {
-		.size = sizeof(options),
-		.runtime_dir = stage.tool.daemon.dir,
-		.instance = serve_stage_instance(),
-		.rank = 1,
-		.device = "host",
-		.model = model,
-		.experts = ENGINE_EXPERTS,
-		.top_k = ENGINE_TOP_K,
-		.max_rows = 4,
-		.layer_count = 1,
-		.layers = &layer,
-	};
-	struct r3ring_producer *producer;
-	struct r3ring_error err = {0};
-
-	cr_assert_eq(r3ring_producer_open(&producer, &options, &err), 0, "%s", err.text);
-	return producer;
-}
-
-/* U+202E turns round what follows it, U+2067 and U+2069 begin and end such a part, U+200B is not
- * seen at all. */
-Test(page, names_that_reorder_or_hide_what_is_read_are_told_by_their_numbers)
-{
-	struct r3ring_producer *producer;
-
-	page_five_steps();
-	producer = open_model("gpt\u202eevil\u2067\u2069\u200b\n");
-	expect_becomes(
-		"[...document.querySelector('#channels tbody').rows].some((row) => "
-		"row.cells[2].textContent === '\\u2068gpt\u27e8U+202E\u27e9evil\u27e8U+2067\u27e9"
-		"\u27e8U+2069\u27e9\u27e8U+200B\u27e9\u27e8U+000A\u27e9\\u2069')");
-	r3ring_producer_close(producer);
-	look_up("x\\u202eon \\u2069y");
-	expect_becomes("document.getElementById('request-says').textContent.startsWith("
-		       "'\\u2068x\u27e8U+202E\u27e9on \u27e8U+2069\u27e9y\\u2069: no request')");
-	/* Letters that are written from the right stay as they are, and leave the rest in its order. */
-	look_up("\\u05d0\\u05d1 1");
-	expect_becomes("document.getElementById('request-says').textContent.startsWith("
-		       "'\\u2068\\u05d0\\u05d1 1\\u2069: no request')");
-}
 
 Test(page, a_telephone_shows_it_without_scrolling_sideways)
 {

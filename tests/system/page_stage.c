@@ -80,6 +80,13 @@ void page_run(unsigned int steps)
 		engine_step(&stage.tool.engine, 0, 4);
 }
 
+void page_lose(unsigned int steps)
+{
+	for (unsigned int i = 0; i < steps; i++)
+		cr_assert_lt(engine_begin(&stage.tool.engine, 0, stage.tool.engine.max_rows + 1),
+			     0);
+}
+
 void page_five_steps(void)
 {
 	page_serve((const char *[]){NULL});

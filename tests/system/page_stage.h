@@ -31,6 +31,9 @@ void page_five_steps(void);
 /* Runs steps of four rows. */
 void page_run(unsigned int steps);
 
+/* Loses steps, which have more rows than the engine's schema allows. */
+void page_lose(unsigned int steps);
+
 /* What an expression gives behind a file of serve/page, which needs no other: a number, or whether
  * it is true. */
 double page_computes(const char *file, const char *expression);
