@@ -178,17 +178,23 @@ const char *browser_text(struct browser *browser, const char *script)
 	return text;
 }
 
-bool browser_becomes(struct browser *browser, const char *expression)
+bool browser_is(struct browser *browser, const char *expression)
 {
 	char script[4096];
+	json_t *value;
+	bool is_so;
 
 	snprintf(script, sizeof(script), "return Boolean(%s);", expression);
-	for (time_t end = time(NULL) + PATIENCE_S; time(NULL) < end; poll(NULL, 0, LOOK_MS)) {
-		json_t *value = browser_run(browser, script);
-		bool there = json_is_true(value);
+	value = browser_run(browser, script);
+	is_so = json_is_true(value);
+	json_decref(value);
+	return is_so;
+}
 
-		json_decref(value);
-		if (there)
+bool browser_becomes(struct browser *browser, const char *expression)
+{
+	for (time_t end = time(NULL) + PATIENCE_S; time(NULL) < end; poll(NULL, 0, LOOK_MS)) {
+		if (browser_is(browser, expression))
 			return true;
 	}
 	return false;

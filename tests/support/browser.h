@@ -41,6 +41,9 @@ json_t *browser_run(struct browser *browser, const char *script);
 /* The same of one that returns a text, which is copied: static. */
 const char *browser_text(struct browser *browser, const char *script);
 
+/* Whether the expression is true now. */
+bool browser_is(struct browser *browser, const char *expression);
+
 /* Looks until the expression is true, for 90 seconds at most; returns whether it was. */
 bool browser_becomes(struct browser *browser, const char *expression);
 
