@@ -256,6 +256,15 @@ static void add_buffer(json_t *object, const struct channel *channel)
 	json_object_set_new(object, "buffer", buffer);
 }
 
+/* Of each kind of parallelism the rank's index, and how many there are; 0: the engine did not say. */
+static json_t *rank_object(const struct r3ring_coordinates *rank)
+{
+	return json_pack("{s:[i, i], s:[i, i], s:[i, i], s:[i, i], s:[i, i], s:[i, i]}", "dp",
+			 rank->dp.index, rank->dp.size, "tp", rank->tp.index, rank->tp.size, "sp",
+			 rank->sp.index, rank->sp.size, "pp", rank->pp.index, rank->pp.size, "ep",
+			 rank->ep.index, rank->ep.size, "cp", rank->cp.index, rank->cp.size);
+}
+
 static json_t *channel_object(struct channel *channel)
 {
 	const struct r3ring_segment_header *header = r3ring_segment_get_header(channel->segment);
@@ -274,6 +283,7 @@ static json_t *channel_object(struct channel *channel)
 		object, "producer_died",
 		json_boolean(drain_producer_state(&channel->drain) == DRAIN_PRODUCER_DIED));
 	json_object_set_new(object, "model", json_string(publisher->schema.model));
+	json_object_set_new(object, "rank", rank_object(&publisher->schema.rank));
 	json_object_set_new(object, "producer_pid",
 			    channel->producer_pid ? json_integer(channel->producer_pid)
 						  : json_null());

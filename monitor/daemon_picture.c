@@ -124,6 +124,29 @@ static void read_totals(const json_t *object, struct picture_channel *channel)
 	read_lost(object, &channel->lost);
 }
 
+static struct r3ring_coordinate coordinate(const json_t *rank, const char *key)
+{
+	const json_t *pair = json_object_get(rank, key);
+	const json_int_t index = json_integer_value(json_array_get(pair, 0));
+	const json_int_t size = json_integer_value(json_array_get(pair, 1));
+
+	if (index < 0 || index >= size || size > UINT16_MAX)
+		return (struct r3ring_coordinate){0};
+	return (struct r3ring_coordinate){(uint16_t)index, (uint16_t)size};
+}
+
+static struct r3ring_coordinates coordinates(const json_t *rank)
+{
+	return (struct r3ring_coordinates){
+		.dp = coordinate(rank, "dp"),
+		.tp = coordinate(rank, "tp"),
+		.sp = coordinate(rank, "sp"),
+		.pp = coordinate(rank, "pp"),
+		.ep = coordinate(rank, "ep"),
+		.cp = coordinate(rank, "cp"),
+	};
+}
+
 static bool read_channel(const json_t *object, struct picture_channel *channel)
 {
 	copy_text(channel->name, sizeof(channel->name), object, "channel");
@@ -132,6 +155,7 @@ static bool read_channel(const json_t *object, struct picture_channel *channel)
 	copy_text(channel->state, sizeof(channel->state), object, "state");
 	channel->generation = number(object, "generation");
 	channel->producer_pid = (int64_t)number(object, "producer_pid");
+	channel->rank = coordinates(json_object_get(object, "rank"));
 	channel->crashed = flag(object, "crashed");
 	channel->producer_died = flag(object, "producer_died");
 	read_totals(object, channel);

@@ -60,10 +60,11 @@ struct picture_channel {
 	char uuid[40];
 	char state[16]; /* "live", "ended", "orphan" */
 	uint64_t generation;
-	int64_t producer_pid; /* 0: not known */
-	bool crashed;         /* more may be lost than `lost` says */
-	bool producer_died;   /* the engine went without closing the channel */
-	uint64_t steps;       /* announced, lost ones too */
+	int64_t producer_pid;           /* 0: not known */
+	struct r3ring_coordinates rank; /* sizes 0: not known */
+	bool crashed;                   /* more may be lost than `lost` says */
+	bool producer_died;             /* the engine went without closing the channel */
+	uint64_t steps;                 /* announced, lost ones too */
 	uint64_t steps_complete, steps_partial;
 	uint64_t rows;
 	uint64_t records; /* published, of all types; the newest one's sequence */

@@ -7,17 +7,16 @@
 
 static const char *const levels[ARCHIVE_RANK_LEVELS] = {"dp", "pp", "sp", "cp"};
 
-void absent_ranks_print(FILE *out, const char *indent, const struct archive_absent_ranks *absent)
+void absent_ranks_print(FILE *out, const char *what, const struct archive_absent_ranks *absent)
 {
 	char text[ARCHIVE_RANK_TEXT];
 
 	for (uint32_t i = 0; i < absent->told; i++) {
 		archive_absent_rank_text(text, &absent->rank[i]);
-		fprintf(out, "%snot recorded: %s\n", indent, text);
+		fprintf(out, "%s: %s\n", what, text);
 	}
 	if (absent->count > absent->told)
-		fprintf(out, "%snot recorded: %" PRIu64 " more ranks\n", indent,
-			absent->count - absent->told);
+		fprintf(out, "%s: %" PRIu64 " more ranks\n", what, absent->count - absent->told);
 }
 
 static json_t *rank_json(const struct archive_absent_rank *rank)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks of an engine that are not in an archive, as people and programs are told of them. */
+/* Ranks of an engine of which there is no channel, as people and programs are told of them. */
 #ifndef TOOLS_ABSENT_RANKS_H
 #define TOOLS_ABSENT_RANKS_H
 
@@ -9,8 +9,8 @@
 
 #include "archive/ranks.h"
 
-/* A line each, behind @indent; nothing where none is absent. */
-void absent_ranks_print(FILE *out, const char *indent, const struct archive_absent_ranks *absent);
+/* A line each, behind @what ("not recorded"); nothing where none is absent. */
+void absent_ranks_print(FILE *out, const char *what, const struct archive_absent_ranks *absent);
 
 /* {"ranks": how many, "told": [{"instance", "level", "dp": [index, size], "pp", "sp", "cp"}]}:
  * what is a part of `level` has no place, and is null. NULL: no memory. */

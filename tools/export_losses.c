@@ -90,7 +90,7 @@ void export_print_losses(const struct export_losses *losses)
 {
 	print_rotated(&losses->rotated);
 	print_damage(&losses->damage);
-	absent_ranks_print(stderr, "  ", &losses->absent);
+	absent_ranks_print(stderr, "  not recorded", &losses->absent);
 	lost_text_print(stderr, "  ", &losses->channels);
 	if (!losses->gaps)
 		return;

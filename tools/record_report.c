@@ -72,7 +72,7 @@ static void print_losses(FILE *out, const struct record_report *report)
 		fputs(report->absent.count ? "lost: nothing of these channels\n"
 					   : "lost: nothing\n",
 		      out);
-	absent_ranks_print(out, "", &report->absent);
+	absent_ranks_print(out, "not recorded", &report->absent);
 	if (report->missed)
 		fprintf(out,
 			"missed: %" PRIu64 " generations, gone before this recorder came to them\n",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "tools/absent_channels.h"
 #include "tools/json_values.h"
 #include "tools/serve_daemon.h"
 
@@ -84,16 +85,33 @@ static json_t *channels_of(const struct daemon_picture *before, const struct dae
 	return channels;
 }
 
+/* In words; null where it is not known. */
+static json_t *absent_of(const struct daemon_picture *now, const char *instance)
+{
+	struct archive_absent_ranks absent;
+	char text[ARCHIVE_RANK_TEXT];
+	json_t *told;
+
+	if (!now || absent_channels_find(now, instance, &absent) < 0)
+		return json_null();
+	told = json_array();
+	for (uint32_t i = 0; i < absent.told; i++) {
+		archive_absent_rank_text(text, &absent.rank[i]);
+		json_array_append_new(told, json_string(text));
+	}
+	return json_pack("{s:o, s:o}", "ranks", json_u64(absent.count), "told", told);
+}
+
 json_t *daemon_tell(struct daemon_watch *watch, const char *instance, struct daemon_picture **told)
 {
 	struct daemon_picture *before, *now;
 	json_t *answer;
 
 	daemon_watch_look(watch, &before, &now);
-	answer = json_pack("{s:s, s:s, s:o}", "daemon",
-			   now ? picture_state_name(now->state) : "unknown", "reason",
-			   now ? now->error : "", "channels",
-			   channels_of(before, now, *told, instance));
+	answer = json_pack(
+		"{s:s, s:s, s:o, s:o}", "daemon", now ? picture_state_name(now->state) : "unknown",
+		"reason", now ? now->error : "", "channels",
+		channels_of(before, now, *told, instance), "absent", absent_of(now, instance));
 	if (now && now->state == PICTURE_LIVE) {
 		daemon_picture_put(*told);
 		*told = daemon_picture_get(now);

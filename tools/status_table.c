@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "tools/absent_channels.h"
+#include "tools/absent_ranks.h"
 #include "tools/plain_text.h"
 #include "tools/quantity.h"
 #include "tools/status_table.h"
@@ -233,6 +235,18 @@ static void print_daemon(FILE *out, const json_t *daemon)
 		string(daemon, "runtime_dir"));
 }
 
+static void print_absent(FILE *out, const json_t *status)
+{
+	struct daemon_picture *picture = daemon_picture_of(status);
+	struct archive_absent_ranks absent;
+
+	if (picture && absent_channels_find(picture, NULL, &absent) == 0)
+		absent_ranks_print(out, "no channel here", &absent);
+	else
+		fputs("of which ranks there is no channel is not known: no memory\n", out);
+	daemon_picture_put(picture);
+}
+
 void status_table_print(FILE *out, const json_t *status)
 {
 	const json_t *channels = json_object_get(status, "channels");
@@ -252,4 +266,5 @@ void status_table_print(FILE *out, const json_t *status)
 	json_array_foreach (channels, i, channel) {
 		print_channel(out, channel, name_width, model_width);
 	}
+	print_absent(out, status);
 }

@@ -136,7 +136,7 @@ void verify_print(FILE *out, const char *dir, const struct archive_verified *ver
 	print_size(out, verified);
 	print_records(out, verified);
 	print_content(out, verified);
-	absent_ranks_print(out, "  ", &verified->absent);
+	absent_ranks_print(out, "  not recorded", &verified->absent);
 	print_losses(out, verified);
 	print_unread(out, &verified->unread);
 	if (verified->resumed)

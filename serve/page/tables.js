@@ -54,7 +54,18 @@ function fillLosses(daemon) {
 	fillTable('losses', rows.concat(partial), daemon.daemon === 'live' && daemon.channels.length ? 'nothing lost' : 'not known');
 }
 
+/* Parts of the engine that the daemon has no channel of. */
+function absentWords(absent) {
+	const more = (absent?.ranks ?? 0) - (absent?.told.length ?? 0);
+
+	if (!absent?.ranks)
+		return '';
+	return `No channel here of ${absent.told.join('; ')}${more ? `; and of ${plural(more, 'more rank')}` : ''}: ` +
+		'not started, without capture, or with another daemon. What it computes is not shown.';
+}
+
 function fillChannels(daemon) {
+	setNote('channels-says', absentWords(daemon.absent));
 	fillTable('channels', daemon.channels.map((channel) => {
 		const bound = channel.bound_layers, all = bound + channel.unbound_layers.length;
 		const cells = [channel.channel, channel.state, isolated(channel.model),

@@ -354,6 +354,22 @@ Test(page, what_is_paused_stands_still_a_sum_begins_anew_and_the_past_comes_back
 	expect_becomes("document.getElementById('heat-says').textContent.includes(', 0 tokens')");
 }
 
+#define ABSENT "document.getElementById('channels-says').textContent"
+
+Test(page, a_pipelines_stage_of_which_there_is_no_channel_is_named)
+{
+	struct r3ring_producer *producer;
+
+	page_five_steps();
+	expect_becomes("document.querySelector('#channels tbody').rows.length === 1");
+	cr_expect_str_eq(browser_text(&browser, "return " ABSENT ";"), "");
+	producer = page_open_rank("engine", (struct r3ring_coordinate){1, 3});
+	expect_becomes(ABSENT ".startsWith('No channel here of pipeline stage 0 of 3, counted from "
+			      "0, of ') && " ABSENT ".includes('; pipeline stage 2 of 3, ')");
+	r3ring_producer_close(producer);
+	expect_becomes(ABSENT " === ''");
+}
+
 /* ---- figures --------------------------------------------------------------------- */
 
 #define RATE                                                                                       \

@@ -53,30 +53,6 @@ Test(page_names, hostile_ids_are_text_and_nothing_else)
 	cr_expect(browser_becomes(&browser, "!document.querySelector('b')"));
 }
 
-/* A second rank, whose model is called so. */
-static struct r3ring_producer *open_model(const char *model)
-{
-	struct r3ring_layer_entry layer = {.layer_id = ENGINE_FIRST_LAYER};
-	const struct r3ring_producer_options options = {
-		.size = sizeof(options),
-		.runtime_dir = stage.tool.daemon.dir,
-		.instance = serve_stage_instance(),
-		.rank = 1,
-		.device = "host",
-		.model = model,
-		.experts = ENGINE_EXPERTS,
-		.top_k = ENGINE_TOP_K,
-		.max_rows = 4,
-		.layer_count = 1,
-		.layers = &layer,
-	};
-	struct r3ring_producer *producer;
-	struct r3ring_error err = {0};
-
-	cr_assert_eq(r3ring_producer_open(&producer, &options, &err), 0, "%s", err.text);
-	return producer;
-}
-
 /* U+202E turns round what follows it, U+2067 and U+2069 begin and end such a part, U+200B is not
  * seen at all. */
 Test(page_names, names_that_reorder_or_hide_what_is_read_are_told_by_their_numbers)
@@ -84,7 +60,8 @@ Test(page_names, names_that_reorder_or_hide_what_is_read_are_told_by_their_numbe
 	struct r3ring_producer *producer;
 
 	page_five_steps();
-	producer = open_model("gpt\u202eevil\u2067\u2069\u200b\n");
+	producer =
+		page_open_rank("gpt\u202eevil\u2067\u2069\u200b\n", (struct r3ring_coordinate){0});
 	expect_becomes(
 		"[...document.querySelector('#channels tbody').rows].some((row) => "
 		"row.cells[2].textContent === '\\u2068gpt\u27e8U+202E\u27e9evil\u27e8U+2067\u27e9"

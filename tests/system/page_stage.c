@@ -87,6 +87,30 @@ void page_lose(unsigned int steps)
 			     0);
 }
 
+struct r3ring_producer *page_open_rank(const char *model, struct r3ring_coordinate stage_of)
+{
+	struct r3ring_layer_entry layer = {.layer_id = ENGINE_FIRST_LAYER};
+	const struct r3ring_producer_options options = {
+		.size = sizeof(options),
+		.runtime_dir = stage.tool.daemon.dir,
+		.instance = serve_stage_instance(),
+		.rank = 1,
+		.device = "host",
+		.model = model,
+		.experts = ENGINE_EXPERTS,
+		.top_k = ENGINE_TOP_K,
+		.max_rows = 4,
+		.layer_count = 1,
+		.layers = &layer,
+		.coordinates = {.pp = stage_of},
+	};
+	struct r3ring_producer *producer;
+	struct r3ring_error err = {0};
+
+	cr_assert_eq(r3ring_producer_open(&producer, &options, &err), 0, "%s", err.text);
+	return producer;
+}
+
 void page_five_steps(void)
 {
 	page_serve((const char *[]){NULL});

@@ -34,6 +34,9 @@ void page_run(unsigned int steps);
 /* Loses steps, which have more rows than the engine's schema allows. */
 void page_lose(unsigned int steps);
 
+/* Opens a second rank, of one layer, which is such a pipeline stage; the caller's to close. */
+struct r3ring_producer *page_open_rank(const char *model, struct r3ring_coordinate stage_of);
+
 /* What an expression gives behind a file of serve/page, which needs no other: a number, or whether
  * it is true. */
 double page_computes(const char *file, const char *expression);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Archives of some ranks of an engine: recorder, verify and report say which were not recorded. */
+/* Some ranks of an engine: status says which are not here; recorder, verify and report, which were
+ * not recorded. */
 #include <criterion/criterion.h>
 
 #include <stdio.h>
@@ -118,4 +119,12 @@ Test(record_absent, of_a_whole_engine_nothing_is_said)
 	expect_says(record(), "lost: nothing\n");
 	cr_expect_null(strstr(tool.out, "not recorded"), "%s", tool.out);
 	expect_says(run(ARGS("verify", archive)), ": all of it is true\n");
+}
+
+Test(record_absent, a_stage_of_which_the_daemon_has_no_channel_is_named_by_status)
+{
+	char line[192];
+
+	snprintf(line, sizeof(line), "\nno channel here: %s\n", stage_0());
+	expect_says(run(ARGS("status")), line);
 }
