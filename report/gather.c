@@ -413,6 +413,7 @@ static int finish(struct gathering *g)
 	count_losses(g->report);
 	archive_ranks_absent(&g->ranks, &g->report->counts.absent);
 	r3ring_assembler_flush(g->assembler);
+	r3ring_load_flush(g->report->load);
 	r = take_requests(g, g->report->counts.last_ns);
 	if (r == 0)
 		r = take_load(g);

@@ -194,6 +194,7 @@ static int read_load(const struct plan_options *options, struct source *source, 
 			    : plan_read_archive(options, source->load, &plan->damaged, err);
 	if (r < 0)
 		return r;
+	r3ring_load_flush(source->load);
 	r = r3ring_load_read(source->load, R3RING_LOAD_MERGED, R3RING_LOAD_STEPS,
 			     R3RING_LOAD_ANY_EPOCH, source->snapshot);
 	plan->info = r3ring_load_snapshot_info(source->snapshot);

@@ -105,6 +105,9 @@ int load_board_take(struct r3ring_load *load, struct load_channel *channel,
 	if (now && same_layers(now, record))
 		return 0;
 	/* Their steps have the former one's layers. */
+	load_cut_stays(channel);
+	if (now)
+		load_steps_settle(load, channel, true);
 	load_steps_free(channel);
 	while (at < channel->boards && !same_layers(channel->board[at], record))
 		at++;

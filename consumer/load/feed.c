@@ -28,6 +28,7 @@ static void note_gap(struct load_channel *channel, const struct r3ring_view *vie
 /* Steps of the present schema, where there is one, are counted. */
 static void end_steps(struct r3ring_load *load, struct load_channel *channel)
 {
+	load_cut_open(channel);
 	load_steps_end_all(channel);
 	if (load_board_now(channel))
 		load_steps_settle(load, channel, true);
@@ -41,6 +42,7 @@ static void new_generation(struct r3ring_load *load, struct load_channel *channe
 	struct load_board *board = load_board_now(channel);
 
 	end_steps(load, channel);
+	load_cut_passes(channel);
 	for (uint32_t i = 0; i < channel->boards; i++)
 		load_board_end_epoch(channel->board[i]);
 	if (board && board->ever.steps)
@@ -91,6 +93,7 @@ static int begin_schema(struct r3ring_load *load, struct load_channel *channel,
 	int r;
 
 	channel->schema = record->u.schema.head;
+	load_cut_schema(channel, &channel->schema);
 	r = load_board_take(load, channel, record);
 	channel->schema_seen = r == 0;
 	return r;
@@ -117,10 +120,8 @@ static int feed_schema(struct r3ring_load *load, struct load_channel *channel,
 
 /* ---- losses -------------------------------------------------------------------- */
 
-static void feed_lost(struct load_channel *channel, const struct r3ring_lost_record *lost)
+static void lose_steps(struct load_channel *channel, const struct r3ring_lost_record *lost)
 {
-	channel->unseen.lost[lost->cause < R3RING_MISSING_CAUSES ? lost->cause : 0] +=
-		lost->layer_rows;
 	for (struct load_step *step = channel->open; step; step = step->next) {
 		if (step->ended || !lost->from_step || step->head.step < lost->from_step ||
 		    step->head.step > lost->to_step)
@@ -128,6 +129,22 @@ static void feed_lost(struct load_channel *channel, const struct r3ring_lost_rec
 		step->ended = true;
 		step->lost = true;
 	}
+}
+
+static void feed_lost(struct load_channel *channel, const struct r3ring_lost_record *lost)
+{
+	struct load_step *step = NULL;
+
+	lose_steps(channel, lost);
+	if (lost->cause == R3RING_CAUSE_DAEMON_RESTART && lost->steps == 1)
+		step = load_step_find(channel, lost->from_step);
+	if (step && step->lost) {
+		step->cut = true;
+		step->lost_cells = lost->layer_rows;
+		return;
+	}
+	channel->unseen.lost[lost->cause < R3RING_MISSING_CAUSES ? lost->cause : 0] +=
+		lost->layer_rows;
 }
 
 /* LOST records that fell into a gap are in the totals of the keyframe behind it, as whole rows. */
@@ -187,12 +204,37 @@ static void end_channel(struct r3ring_load *load, struct load_channel *channel)
 	r3ring_store_relaxed_u32(&channel->ended, 1);
 }
 
+static void feed_closed(struct r3ring_load *load, struct load_channel *channel,
+			const struct r3ring_closed_record *closed)
+{
+	end_channel(load, channel);
+	if (closed->engine_lives || closed->reason == R3RING_CLOSED_CRASHED)
+		return;
+	load_cut_stays(channel);
+	end_steps(load, channel);
+}
+
 int r3ring_load_end(struct r3ring_load *load, uint32_t index)
 {
 	if (index >= load->channels)
 		return -EINVAL;
 	end_channel(load, load->channel[index]);
+	load_cut_stays(load->channel[index]);
+	end_steps(load, load->channel[index]);
 	return 0;
+}
+
+void r3ring_load_flush(struct r3ring_load *load)
+{
+	for (uint32_t i = 0; i < load->channels; i++) {
+		struct load_channel *channel = load->channel[i];
+
+		load_cut_stays(channel);
+		if (!channel->schema_seen)
+			continue;
+		load_steps_settle(load, channel, true);
+		tell_unseen(load, channel);
+	}
 }
 
 /* ---- one record ------------------------------------------------------------------ */
@@ -223,6 +265,7 @@ static int feed_step(struct r3ring_load *load, struct load_channel *channel,
 		     const struct r3ring_record *record)
 {
 	load_steps_end_all(channel);
+	load_cut_step_begins(channel, &record->u.step.head);
 	load_steps_settle(load, channel, false);
 	return load_step_begin(load, channel, record);
 }
@@ -253,7 +296,7 @@ static int feed_record(struct r3ring_load *load, struct load_channel *channel,
 	case R3RING_EPLB:
 		return load_maps_take(load, channel, record);
 	case R3RING_CLOSED:
-		end_channel(load, channel);
+		feed_closed(load, channel, &record->u.closed);
 		return 0;
 	default:
 		return 0;

@@ -5,6 +5,7 @@
  *	feed.c      a record goes to its channel: gaps, schema, losses
  *	view.c      a record is taken where it lies in the ring
  *	steps.c     open steps: layers are counted, or held
+ *	again.c     a step that two generations tell is counted once
  *	rows.c      which rows of a step count
  *	watch.c     up to where requests were run already
  *	window.c    counted steps come into windows and go out of them
@@ -87,6 +88,7 @@ struct load_span {
 struct load_step {
 	struct load_step *next; /* the step behind it, or another spare one */
 	struct r3ring_step_record head;
+	uint64_t generation;
 	uint64_t ns;      /* when its end was published */
 	uint32_t rows;    /* valid ones of this rank, from head.row_begin on */
 	uint32_t waiting; /* rows among them */
@@ -94,10 +96,12 @@ struct load_step {
 	bool first;       /* nothing was open when it began: its layers may be folded */
 	bool warmup;
 	bool ended;
-	bool lost; /* its LOST counts all of it, what came before as well */
+	bool lost; /* its LOST counts all of it, what came before as well: */
+	bool cut;  /* its daemon ended in it: the next generation may tell it again */
 	bool spans_follow;
-	uint8_t *state;  /* [rows] enum load_row; NULL while plain */
-	uint32_t *place; /* [rows] in `held`; NULL when nothing is held */
+	uint64_t lost_cells; /* rows times layers, where they are not among what was of no step */
+	uint8_t *state;      /* [rows] enum load_row; NULL while plain */
+	uint32_t *place;     /* [rows] in `held`; NULL when nothing is held */
 	uint32_t held_rows;
 	uint16_t *held;         /* [layers][held_rows][top_k] */
 	uint8_t *held_came;     /* [layers][held_rows] */
@@ -263,9 +267,24 @@ void load_step_layer(struct r3ring_load *load, struct load_channel *channel,
 void load_step_end(struct load_channel *channel, const struct r3ring_record *record);
 struct load_step *load_step_find(const struct load_channel *channel, uint64_t number);
 void load_steps_end_all(struct load_channel *channel);
-/* Counts what is ready into the windows; @all: also what still waits. */
+/* Counts what is ready into the windows; @all: also what still waits for spans. */
 void load_steps_settle(struct r3ring_load *load, struct load_channel *channel, bool all);
+/* Forgets an open step. */
+void load_step_drop(struct load_channel *channel, struct load_step *step);
 void load_steps_free(struct load_channel *channel);
+
+/* again.c */
+/* The step that waits for the next generation to tell it again; NULL: there is none. */
+struct load_step *load_cut_step(const struct load_channel *channel);
+/* The newest step may be one, whose end was not seen. */
+void load_cut_open(struct load_channel *channel);
+/* Nobody tells it again: it is as it is. */
+void load_cut_stays(struct load_channel *channel);
+/* Another generation begins, or says by its SCHEMA whether it goes on with the engine. */
+void load_cut_passes(struct load_channel *channel);
+void load_cut_schema(struct load_channel *channel, const struct r3ring_schema_record *schema);
+/* A step begins that is the one, or another. */
+void load_cut_step_begins(struct load_channel *channel, const struct r3ring_step_record *step);
 
 /* rows.c */
 /* Decides of each row of a step that begins. Returns 0 or -ENOMEM. */

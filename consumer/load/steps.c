@@ -86,6 +86,18 @@ static void step_give_back(struct load_channel *channel, struct load_step *step)
 	channel->spare_steps++;
 }
 
+void load_step_drop(struct load_channel *channel, struct load_step *step)
+{
+	struct load_step **at = &channel->open;
+
+	while (*at != step)
+		at = &(*at)->next;
+	*at = step->next;
+	channel->open_steps--;
+	memset(step->counts, 0, cells_sum_bytes(&load_board_now(channel)->shape));
+	step_give_back(channel, step);
+}
+
 void load_steps_free(struct load_channel *channel)
 {
 	struct load_step *step;
@@ -133,6 +145,7 @@ int load_step_begin(struct r3ring_load *load, struct load_channel *channel,
 	if (!step)
 		return -ENOMEM;
 	step->head = *head;
+	step->generation = channel->generation;
 	step->ns = head->host_ns;
 	step->rows = r3ring_step_valid_rows(head);
 	step->warmup = head->flags & R3RING_STEP_WARMUP;
@@ -154,7 +167,7 @@ struct load_step *load_step_find(const struct load_channel *channel, uint64_t nu
 {
 	struct load_step *step = channel->open;
 
-	while (step && step->head.step != number)
+	while (step && !(step->head.step == number && step->generation == channel->generation))
 		step = step->next;
 	return step;
 }
@@ -242,13 +255,15 @@ void load_step_end(struct load_channel *channel, const struct r3ring_record *rec
 	step->ended = true;
 	if (head->publish_ns)
 		step->ns = head->publish_ns;
-	for (uint32_t i = 0; i < head->missing; i++)
+	for (uint32_t i = 0; i < head->missing; i++) {
+		step->cut |= record->u.step_end.missing[i].cause == R3RING_CAUSE_DAEMON_RESTART;
 		for (uint32_t layer = 0; layer < board->shape.layers; layer++)
 			if (board->layer[layer].layer_id ==
 				    record->u.step_end.missing[i].layer_id &&
 			    board->layer[layer].kind == record->u.step_end.missing[i].kind)
 				step->layer_lost[layer] =
 					(uint8_t)record->u.step_end.missing[i].cause;
+	}
 }
 
 void load_steps_end_all(struct load_channel *channel)
@@ -284,7 +299,9 @@ static void lose_step(const struct load_board *board, struct load_step *step)
 {
 	memset(step->counts, 0, cells_sum_bytes(&board->shape));
 	memset(step->layer_folded, 0, board->shape.layers * sizeof(*step->layer_folded));
-	step->accounts = (struct r3ring_load_accounts){0};
+	step->accounts = (struct r3ring_load_accounts){
+		.lost[R3RING_CAUSE_DAEMON_RESTART] = step->lost_cells,
+	};
 }
 
 static void settle(struct r3ring_load *load, struct load_channel *channel, struct load_step *step)
@@ -309,13 +326,20 @@ static void settle(struct r3ring_load *load, struct load_channel *channel, struc
 	load->stats.steps++;
 }
 
+static bool is_ready(const struct r3ring_load *load, const struct load_channel *channel,
+		     const struct load_step *step, bool all)
+{
+	if (!step->ended || step == load_cut_step(channel))
+		return false;
+	return !step->waiting || all || channel->open_steps > load->options.late_steps;
+}
+
 void load_steps_settle(struct r3ring_load *load, struct load_channel *channel, bool all)
 {
 	struct load_step *step;
 	uint64_t before = load->stats.steps;
 
-	while ((step = channel->open) && step->ended &&
-	       (!step->waiting || all || channel->open_steps > load->options.late_steps)) {
+	while ((step = channel->open) && is_ready(load, channel, step, all)) {
 		settle(load, channel, step);
 		channel->open = step->next;
 		channel->open_steps--;

@@ -28,7 +28,10 @@
  *
  * Ids are logical. An id that is no expert is no load, and is counted apart.
  *
- * A step is counted when its end was seen, whole; a snapshot never has part of one.
+ * A step is counted when its end was seen, whole; a snapshot never has part of one. The step that was
+ * open when its daemon ended is told by two generations (docs/ABI.md, CLOSED), and counted once: as
+ * the one tells it that goes on with the engine; as far as it came, with what is lost of it, when
+ * another generation begins, or a later step, or with r3ring_load_end() or r3ring_load_flush().
  */
 #ifndef R3RING_LOAD_H
 #define R3RING_LOAD_H
@@ -117,6 +120,13 @@ R3RING_API int r3ring_load_skip(struct r3ring_load *load, uint32_t channel,
  * Returns 0 or -EINVAL (no such channel).
  */
 R3RING_API int r3ring_load_end(struct r3ring_load *load, uint32_t channel);
+
+/*
+ * Tells that nothing more comes, as at an archive's end: steps whose end was seen, and that wait for
+ * something later (spans, or the next generation, where their daemon ended), are counted without it.
+ * The feeding thread, which may go on feeding all the same.
+ */
+R3RING_API void r3ring_load_flush(struct r3ring_load *load);
 
 /*
  * Whether the view that was opened last is intact: r3ring_cursor_check(), r3ring_reader_check()

@@ -185,3 +185,14 @@ Test(record_restart, a_step_that_is_open_then_is_exported_whole_and_said_to_be_t
 	expect_routes();
 	expect_said(ARGS("verify", stage.archive), TOLD_AGAIN "1 steps (1 rows), 1 attempts");
 }
+
+Test(record_restart, a_step_that_is_open_then_is_load_once_and_nothing_of_it_is_lost)
+{
+	char counted[64];
+
+	record_over_a_restart_in_a_step();
+	snprintf(counted, sizeof(counted), "; %u steps of 1 channel\nrows x layers: %u counted\n",
+		 STEPS + 1, (STEPS + 1) * ENGINE_LAYERS);
+	expect_said(ARGS("plan", "--archive", stage.archive, "--gpus", "4", "--replicas", "256"),
+		    counted);
+}

@@ -413,7 +413,8 @@ void feed_closed(struct feed *to)
 {
 	struct r3ring_record record = {.type = R3RING_CLOSED};
 
-	record.u.closed.reason = R3RING_CLOSED_SHUTDOWN;
+	record.u.closed.reason = to->crashed ? R3RING_CLOSED_CRASHED : R3RING_CLOSED_SHUTDOWN;
+	record.u.closed.engine_lives = to->engine_lives;
 	feed(to, &record, 0);
 }
 

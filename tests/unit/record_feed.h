@@ -42,6 +42,7 @@ struct feed {
 	uint64_t host_ns;            /* of the next step */
 	uint16_t continues;          /* of the schema */
 	uint32_t flags;              /* of the next step */
+	bool engine_lives, crashed;  /* says CLOSED */
 	uint32_t row_begin, row_end; /* of the next step; 0, 0: all its rows */
 	uint32_t key_kind, tokens_per_key;
 	uint32_t experts;     /* 0: FEED_EXPERTS; ids are taken modulo it */
