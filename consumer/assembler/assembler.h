@@ -52,6 +52,8 @@ struct placed_row {
 	const struct part *part;
 	const struct attempt *attempt;
 	const struct row *row;
+	const struct row
+		*former; /* the row as a daemon's end cut it, when it is told again; or NULL */
 	uint32_t position;
 	bool cached; /* it was run for another position, or by another request */
 };
@@ -223,6 +225,8 @@ void step_spans(struct step *step, uint64_t seq, const struct r3ring_record *rec
 void step_gap(struct step *step);
 void step_end(struct step *step, const struct r3ring_record *record);
 void step_lost(struct step *step, uint8_t cause);
+/* Whether its daemon ended in it. */
+bool step_was_cut(const struct step *step);
 /* Decides of every cell whether it is valid, or why not. */
 void step_seal(struct step *step);
 /* Whether nothing of its spans is to be waited for. */

@@ -132,7 +132,8 @@ static void place_elsewhere(const struct placing *placing)
 
 /*
  * For an onlooker a position keeps that it was run, not what: one row without ids for all of
- * them. The rows of a key's tokens are kept until a later step may have filled that key.
+ * them. The rows of a key's tokens are kept until a later step may have filled that key, and
+ * those of a step that may be told again, until it is.
  */
 static void thin(const struct placing *placing)
 {
@@ -168,7 +169,7 @@ static void place_span(const struct placing *placing, enum phase phase)
 	}
 	if (phase == LOOK_UP && !computed)
 		place_elsewhere(placing);
-	if (phase == THIN)
+	if (phase == THIN && !step_was_cut(placing->step))
 		thin(placing);
 }
 

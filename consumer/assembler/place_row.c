@@ -39,13 +39,15 @@ static bool is_told_again(const struct placing *placing, const struct row *kept,
 	       its->generation == former_of(placing->channel);
 }
 
-static void tell_onlooker(const struct placing *placing, uint32_t position, const struct row *row)
+static void tell_onlooker(const struct placing *placing, uint32_t position, const struct row *row,
+			  const struct row *kept)
 {
 	const struct onlooker *onlooker = &placing->assembler->onlooker;
 	const struct placed_row placed = {
 		.part = placing->part,
 		.attempt = placing->attempt,
 		.row = row,
+		.former = kept && is_told_again(placing, kept, row) ? kept : NULL,
 		.position = position,
 		.cached = placing->span->kind == R3RING_SPAN_CACHED,
 	};
@@ -103,7 +105,7 @@ void placing_put(const struct placing *placing, uint32_t position, struct row *r
 	if (kept && stays(placing, position, kept, row))
 		return;
 	if (assembler->onlooker.ctx)
-		tell_onlooker(placing, position, row);
+		tell_onlooker(placing, position, row, kept);
 	attempt_put(attempt, position, row_hold(row));
 	assembler->stats.rows_placed++;
 }

@@ -416,6 +416,15 @@ void step_lost(struct step *step, uint8_t cause)
 	step->ended = true;
 }
 
+bool step_was_cut(const struct step *step)
+{
+	bool cut = false;
+
+	for (uint32_t i = 0; !cut && i < step->pool->layers; i++)
+		cut = step->cause[i] == R3RING_CAUSE_DAEMON_RESTART;
+	return cut;
+}
+
 /* ---- sealing ------------------------------------------------------------ */
 
 static bool part_came(const struct step *step, uint32_t layer, uint32_t row)

@@ -57,14 +57,14 @@ static void count_layer(uint16_t *counts, const uint16_t *ids, uint32_t top_k)
 	}
 }
 
-/* A valid cell's ids are experts. */
+/* A valid cell's ids are experts. @counted: of which the layers that it has are; or NULL. */
 static void count_ids(const struct r3ring_signatures *signatures, uint16_t *counts,
-		      const struct row *row)
+		      const struct row *row, const struct row *counted)
 {
 	const struct row_pool *pool = row_tile(row)->pool;
 
 	for (uint32_t layer = 0; layer < pool->layers; layer++)
-		if (row_cell_valid(row, layer))
+		if (row_cell_valid(row, layer) && !(counted && row_cell_valid(counted, layer)))
 			count_layer(counts + (size_t)layer * signatures->experts,
 				    row_ids(row, layer), pool->top_k);
 }
@@ -76,7 +76,7 @@ static void add_u64(uint64_t *word, uint64_t value)
 
 /* What the row comes to in the signature; without room it is as if it were missing. */
 static enum mark count_row(struct r3ring_signatures *signatures, struct slot *slot,
-			   const struct placed_row *placed, uint32_t stage)
+			   const struct placed_row *placed, uint32_t stage, enum mark before)
 {
 	const bool whole = !row_is_marred(placed->row);
 	enum r3ring_signature_phase phase = placed->position < slot->prompt
@@ -85,13 +85,13 @@ static enum mark count_row(struct r3ring_signatures *signatures, struct slot *sl
 	uint16_t *counts;
 
 	if (!whole && !row_has_any(placed->row))
-		return MARK_NONE;
+		return before;
 	counts = slot_reach(signatures, slot, stage, phase);
 	if (!counts) {
 		signatures->stats.rows_unkept++;
-		return MARK_NONE;
+		return before;
 	}
-	count_ids(signatures, counts, placed->row);
+	count_ids(signatures, counts, placed->row, before == MARK_PART ? placed->former : NULL);
 	if (!whole)
 		return MARK_PART;
 	add_u64(&slot->rows[phase], 1);
@@ -105,6 +105,7 @@ static void count_position(struct r3ring_signatures *signatures, struct slot *sl
 			   struct marks *marks, const struct placed_row *placed)
 {
 	const bool first = signature_is_first(signatures, placed);
+	enum mark mark;
 
 	/* The attempts before it may have run tokens that were not kept. */
 	if (placed->attempt->number > marks->attempt) {
@@ -115,11 +116,12 @@ static void count_position(struct r3ring_signatures *signatures, struct slot *sl
 		marks->end = placed->position + 1;
 	if (placed->row->empty)
 		return;
-	if (marks_get(marks, placed->position) != MARK_NONE)
+	mark = marks_get(marks, placed->position);
+	if (mark == MARK_WHOLE || (mark == MARK_PART && !placed->former))
 		signatures->stats.rows_recomputed++;
 	else if (first)
 		marks_set(marks, placed->position,
-			  count_row(signatures, slot, placed, marks->stage));
+			  count_row(signatures, slot, placed, marks->stage, mark));
 }
 
 /* What else tells of strangers is known at the end. */
