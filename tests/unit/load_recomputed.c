@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a request is fed again is no load of its own. */
+#include "tests/unit/load_fixture.h"
+
+static void open_load(void)
+{
+	load_open(NULL);
+}
+
+TestSuite(load_recomputed, .init = open_load, .fini = load_close);
+
+Test(load_recomputed, rows_that_a_preempted_request_is_fed_again_are_left_out)
+{
+	struct r3ring_span span = load_span(1, 0, 0, 6);
+	struct expected expected = {0};
+
+	feed_begin(&load_feed, 1, "a", 6, 0);
+	feed_whole(&load_feed, 1, 6, &span, 1);
+	span = load_span(1, 6, 0, 2);
+	feed_whole(&load_feed, 2, 2, &span, 1);
+	/* Of its 8 tokens 7 were kept: the eighth is another one in the next attempt. */
+	feed_end(&load_feed, 1, R3RING_END_PREEMPTED, 0, 7);
+	feed_begin(&load_feed, 2, "a", 6, 1);
+	span = load_span(2, 0, 0, 9);
+	feed_whole(&load_feed, 3, 9, &span, 1);
+	expect_rows(&expected, 1, 0, 6);
+	expect_rows(&expected, 2, 0, 2);
+	expect_rows(&expected, 3, 7, 9);
+	expect_load(&expected, 0);
+	cr_assert_eq(read_load(0)->accounts.left_out[R3RING_LOAD_RECOMPUTED], 7 * FEED_LAYERS);
+}
+
+/* Of a step of so many rows that was dropped nothing came but its spans. */
+static void feed_dropped(uint64_t step, uint32_t rows, const struct r3ring_span *span)
+{
+	load_feed.flags |= R3RING_STEP_DROPPED;
+	feed_step(&load_feed, step, rows, span, 1, NULL, 0);
+	load_feed.flags = 0;
+	feed_lost(&load_feed, step, step, R3RING_CAUSE_BUFFER_FULL, 0);
+}
+
+/* After a prompt of four and dropped steps of request "a": it is fed all of eight tokens again, of
+ * which so many had been run. */
+static void expect_run_again(uint32_t run)
+{
+	const struct r3ring_span again = load_span(2, 0, 0, 8);
+	struct expected expected = {0};
+
+	feed_end(&load_feed, 1, R3RING_END_PREEMPTED, 0, 9);
+	feed_begin(&load_feed, 2, "a", 8, 1);
+	feed_whole(&load_feed, 9, 8, &again, 1);
+	expect_rows(&expected, 1, 0, 4);
+	expect_rows(&expected, 9, run, 8);
+	expect_load(&expected, 0);
+	cr_expect_eq(read_load(0)->accounts.left_out[R3RING_LOAD_RECOMPUTED], run * FEED_LAYERS);
+}
+
+static void feed_prompt(void)
+{
+	const struct r3ring_span prompt = load_span(1, 0, 0, 4);
+
+	feed_begin(&load_feed, 1, "a", 4, 0);
+	feed_whole(&load_feed, 1, 4, &prompt, 1);
+}
+
+Test(load_recomputed, rows_of_a_step_that_was_dropped_are_recomputed_when_they_are_run_again)
+{
+	const struct r3ring_span one = load_span(1, 4, 0, 1), two = load_span(1, 5, 0, 2);
+
+	feed_prompt();
+	feed_dropped(2, 1, &one);
+	feed_dropped(3, 2, &two);
+	expect_run_again(7);
+}
+
+Test(load_recomputed, of_a_draft_in_such_a_step_those_that_were_accepted_are)
+{
+	const struct r3ring_span draft = load_draft(1, 4, 0, 3, 2);
+
+	feed_prompt();
+	feed_dropped(2, 3, &draft);
+	expect_run_again(6);
+}
+
+Test(load_recomputed, of_a_dropped_draft_that_is_open_none_is_known_to_have_been_run)
+{
+	const struct r3ring_span draft = load_draft(1, 4, 0, 3, R3RING_UNKNOWN_U32);
+
+	feed_prompt();
+	feed_dropped(2, 3, &draft);
+	expect_run_again(4);
+}
+
+Test(load_recomputed, what_was_accepted_of_a_dropped_draft_may_be_told_later)
+{
+	struct r3ring_span draft = load_draft(1, 4, 0, 3, R3RING_UNKNOWN_U32);
+
+	feed_prompt();
+	feed_dropped(2, 3, &draft);
+	draft.accepted = 3;
+	feed_spans(&load_feed, 2, &draft, 1);
+	expect_run_again(7);
+}
+
+Test(load_recomputed, a_dropped_warm_up_runs_nobodys_tokens)
+{
+	const struct r3ring_span four = load_span(1, 4, 0, 4);
+
+	feed_prompt();
+	load_feed.flags = R3RING_STEP_WARMUP;
+	feed_dropped(2, 4, &four);
+	expect_run_again(4);
+}
+
+Test(load_recomputed, another_request_of_the_same_text_id_is_not_recomputed)
+{
+	struct r3ring_span span = load_span(1, 0, 0, 6);
+	struct expected expected = {0};
+	struct r3ring_load_stats stats;
+
+	feed_begin(&load_feed, 1, "a", 6, 0);
+	feed_whole(&load_feed, 1, 6, &span, 1);
+	feed_end(&load_feed, 1, R3RING_END_FINISHED, 0, 7);
+	r3ring_load_get_stats(load_feed.load, &stats);
+	cr_assert_eq(stats.requests_watched, 0);
+	feed_begin(&load_feed, 2, "a", 6, 0);
+	span.request = 2;
+	feed_whole(&load_feed, 2, 6, &span, 1);
+	expect_rows(&expected, 1, 0, 6);
+	expect_rows(&expected, 2, 0, 6);
+	expect_load(&expected, 0);
+}
+
+Test(load_recomputed, a_keyframe_does_not_forget_how_far_a_request_was_run)
+{
+	struct r3ring_span span = load_span(1, 0, 0, 6);
+	struct expected expected = {0};
+
+	feed_begin(&load_feed, 1, "a", 6, 0);
+	feed_whole(&load_feed, 1, 6, &span, 1);
+	feed_keyframe(&load_feed, 1);
+	feed_repeated_begin(&load_feed, 1, "a", 6);
+	feed_whole(&load_feed, 2, 6, &span, 1);
+	expect_rows(&expected, 1, 0, 6);
+	expect_load(&expected, 0);
+}
+
+Test(load_recomputed, nor_how_far_it_was_run_beyond_its_prompt)
+{
+	struct r3ring_span span = load_span(1, 0, 0, 8);
+	struct expected expected = {0};
+
+	feed_begin(&load_feed, 1, "a", 6, 0);
+	feed_whole(&load_feed, 1, 8, &span, 1);
+	feed_keyframe(&load_feed, 1);
+	feed_repeated_begin(&load_feed, 1, "a", 6);
+	feed_whole(&load_feed, 2, 8, &span, 1);
+	expect_rows(&expected, 1, 0, 8);
+	expect_load(&expected, 0);
+}
+
+Test(load_recomputed, a_request_that_begins_anew_though_no_end_was_seen_is_not_recomputed)
+{
+	struct r3ring_span span = load_span(1, 0, 0, 6);
+	struct expected expected = {0};
+
+	feed_begin(&load_feed, 1, "a", 6, 0);
+	feed_whole(&load_feed, 1, 6, &span, 1);
+	feed_begin(&load_feed, 2, "a", 6, 0);
+	span.request = 2;
+	feed_whole(&load_feed, 2, 6, &span, 1);
+	expect_rows(&expected, 1, 0, 6);
+	expect_rows(&expected, 2, 0, 6);
+	expect_load(&expected, 0);
+}
+
+Test(load_recomputed, a_handle_that_is_given_to_another_request_is_watched_once)
+{
+	struct r3ring_load_stats stats;
+
+	feed_begin(&load_feed, 1, "a", 6, 0);
+	feed_begin(&load_feed, 1, "b", 6, 0);
+	r3ring_load_get_stats(load_feed.load, &stats);
+	cr_expect_eq(stats.requests_watched, 1);
+}
+
+Test(load_recomputed, spans_of_one_step_may_be_in_any_order)
+{
+	const struct r3ring_span spans[] = {load_span(1, 4, 0, 4), load_span(1, 0, 4, 4)};
+	struct expected expected = {0};
+
+	feed_begin(&load_feed, 1, "a", 8, 0);
+	feed_whole(&load_feed, 1, 8, spans, 2);
+	expect_rows(&expected, 1, 0, 8);
+	expect_load(&expected, 0);
+}
