@@ -100,6 +100,19 @@ static void add_signature(const struct r3ring_signature_info *info, uint32_t *co
 			    info->counts[R3RING_SIGNATURE_DECODE][i];
 }
 
+/* Looks for the request's signature where an instance runs the same model. */
+static bool find_signature(const struct wish *wish, struct served *served,
+			   struct r3ring_signature *signature)
+{
+	struct engine_model *model = follower_model(served_follower(served));
+	/* Its name is known since before there was a signature. */
+	bool found = r3ring_signatures_get(model->signatures, wish->request, signature) == 0 &&
+		     strcmp(model->name, wish->model->name) == 0;
+
+	engine_model_put(model);
+	return found;
+}
+
 /* A request's own counts: another instance may have run its prefill. */
 static void find_own(const struct wish *wish, uint32_t *counts, struct r3ring_known *known)
 {
@@ -110,7 +123,7 @@ static void find_own(const struct wish *wish, uint32_t *counts, struct r3ring_kn
 	for (uint32_t i = 0; !known->own.counts && i < wish->api->count; i++) {
 		const struct r3ring_signature_info *info;
 
-		if (api_signature_of(wish->api->served[i], wish->request, signature) < 0)
+		if (!find_signature(wish, wish->api->served[i], signature))
 			continue;
 		info = r3ring_signature_get_info(signature);
 		if (!is_usable(info, &known->shape))
@@ -147,6 +160,7 @@ static int predict(struct wish *wish, const struct r3ring_load_info *info, const
 		.history = wish->api->history,
 		.labels = wish->labels,
 		.now_ns = clock_now_ns(),
+		.model = wish->model->name,
 	};
 	struct r3ring_evidence evidence;
 	int r;

@@ -115,6 +115,8 @@ static struct finished *copy_of(const struct r3ring_finished *from)
 		release(made);
 		return NULL;
 	}
+	if (from->model)
+		strncpy(made->model, from->model, R3RING_MODEL_NAME_MAX);
 	memcpy(made->counts, from->counts, cells * sizeof(*made->counts));
 	r3ring_signature_bitmap(from->counts, from->layers, from->experts, made->bitmap);
 	return made;
@@ -139,6 +141,13 @@ static bool keep(struct r3ring_history *history, struct finished *made)
 	return true;
 }
 
+static bool can_be(const struct r3ring_finished *finished)
+{
+	return finished->layers && finished->experts && finished->counts &&
+	       (!finished->model ||
+		strnlen(finished->model, R3RING_MODEL_NAME_MAX + 1) <= R3RING_MODEL_NAME_MAX);
+}
+
 int r3ring_history_add(struct r3ring_history *history, const struct r3ring_finished *finished)
 {
 	struct label_texts texts = {0};
@@ -147,7 +156,7 @@ int r3ring_history_add(struct r3ring_history *history, const struct r3ring_finis
 
 	if (!finished)
 		return -EINVAL;
-	if (finished->layers && finished->experts && finished->counts) {
+	if (can_be(finished)) {
 		made = copy_of(finished);
 		r = made ? 0 : -ENOMEM;
 	}
@@ -184,6 +193,7 @@ static bool text_matches(const char *wanted, const char *text)
 static bool matches(const struct finished *finished, const struct finished_filter *filter)
 {
 	return finished->layers == filter->layers && finished->experts == filter->experts &&
+	       strcmp(finished->model, filter->model) == 0 &&
 	       text_matches(filter->class_name, finished->texts.class_name) &&
 	       text_matches(filter->prefix_key, finished->texts.prefix_key);
 }

@@ -33,6 +33,7 @@ struct finished {
 	uint16_t *counts; /* [layers][experts] */
 	uint64_t *bitmap; /* [R3RING_SIGNATURE_WORDS(layers, experts)] */
 	struct label_texts texts;
+	char model[R3RING_MODEL_NAME_MAX + 1]; /* "": none is named */
 };
 
 struct r3ring_history {
@@ -44,9 +45,10 @@ struct r3ring_history {
 	struct label *labels;
 };
 
-/* Which finished requests somebody wants to look at; with "" any text will do. */
+/* Which finished requests somebody wants to look at; with "" any class or prefix will do. */
 struct finished_filter {
 	uint32_t layers, experts;
+	const char *model;
 	const char *class_name, *prefix_key;
 	uint32_t most;
 };

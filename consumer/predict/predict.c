@@ -87,6 +87,7 @@ static struct finished_filter filter_for(const struct r3ring_known *known, uint3
 	return (struct finished_filter){
 		.layers = known->shape.layers,
 		.experts = known->shape.experts,
+		.model = known->model ? known->model : "",
 		.class_name = "",
 		.prefix_key = "",
 		.most = most,

@@ -59,6 +59,7 @@ void slot_keep(struct r3ring_signatures *signatures, const struct slot *slot)
 		.experts = info->experts,
 		.counts = sum,
 		.finished_ns = info->updated_ns,
+		.model = signatures->assembler->model,
 	};
 	r3ring_history_add(signatures->history, &finished);
 	free(sum);

@@ -31,7 +31,7 @@ struct r3ring_history_options {
 	size_t size;           /* sizeof(struct r3ring_history_options) */
 	uint32_t max_requests; /* kept; 0: 1024. Beyond it the oldest go, and are counted */
 	uint64_t max_bytes;    /* of these: 17/8 bytes for each expert of each layer of a request
-				* and some 600 more; 0: 64 MiB. Likewise */
+				* and some 700 more; 0: 64 MiB. Likewise */
 	uint32_t max_labels;   /* of requests that have not finished, 900 bytes each; 0: 8192.
 				* Beyond it the oldest are forgotten, and counted */
 };
@@ -71,12 +71,14 @@ struct r3ring_finished {
 	uint32_t layers, experts;
 	const uint16_t *counts; /* [layers][experts] visits; 65535: that or more */
 	uint64_t finished_ns;   /* the clock of r3ring_known.now_ns */
+	const char *model;      /* that ran it, as SCHEMA names it; NULL: none is named */
 };
 
 /*
  * Keeps what a request did. r3ring_signatures_keep() does so for those that end.
  *
- * Returns 0, -EINVAL (no layers, experts or counts, or @finished is NULL), -ENOBUFS (it alone is more than max_bytes),
+ * Returns 0, -EINVAL (no layers, experts or counts, a model's name of more than
+ * R3RING_MODEL_NAME_MAX bytes, or @finished is NULL), -ENOBUFS (it alone is more than max_bytes),
  * -ENOMEM; it is not kept then, and counted as refused.
  */
 R3RING_API int r3ring_history_add(struct r3ring_history *history,
@@ -122,7 +124,12 @@ struct r3ring_visits {
 	uint64_t updated_ns;    /* when the newest was counted */
 };
 
-/* What is known of a request. */
+/*
+ * What is known of a request. Of finished ones those are looked at that ran on a model of the same
+ * name, layers and experts, in whatever instance: expert 3 of one model has nothing to do with
+ * expert 3 of another. Weight versions are not told apart: they differ little, and the newest
+ * requests go first.
+ */
 struct r3ring_known {
 	struct r3ring_demand_shape shape;
 	struct r3ring_visits own;       /* its own so far, wherever it ran */
@@ -130,6 +137,7 @@ struct r3ring_known {
 	struct r3ring_history *history; /* NULL: none */
 	struct r3ring_labels labels;
 	uint64_t now_ns;
+	const char *model; /* that is to run it; NULL: as those of which none is named */
 };
 
 /*

@@ -50,7 +50,7 @@ int engine_open_rank(struct engine *engine, const char *dir, const char *instanc
 		.rank = rank.rank,
 		.draft = rank.draft,
 		.device = "host",
-		.model = "engine",
+		.model = rank.model ? rank.model : "engine",
 		.experts = ENGINE_EXPERTS,
 		.top_k = ENGINE_TOP_K,
 		.max_rows = max_rows,

@@ -46,6 +46,7 @@ void engine_close(struct engine *engine);
 struct engine_rank {
 	uint32_t rank;
 	bool draft;
+	const char *model; /* NULL: "engine" */
 };
 int engine_open_rank(struct engine *engine, const char *dir, const char *instance,
 		     struct engine_rank rank, uint32_t max_rows, struct r3ring_error *err);

@@ -383,3 +383,67 @@ Test(predict, what_cannot_be_is_refused)
 	cr_expect_eq(r3ring_history_add(history, &finished), -EINVAL);
 	cr_expect_eq(stats_of().refused, 1);
 }
+
+/* ---- models ------------------------------------------------------------------------ */
+
+/* One of class "code" on each of two models of the same shape, and one on none that is named. */
+static void finish_on_models(void)
+{
+	static const char *const model[] = {"small", "other", NULL};
+	const uint16_t visits[][EXPERTS] = {{1, 0, 0, 0}, {0, 2, 0, 0}, {0, 0, 3, 0}};
+
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct r3ring_finished finished = {.id = "a",
+							 .layers = 1,
+							 .experts = EXPERTS,
+							 .counts = visits[i],
+							 .model = model[i]};
+
+		label("a", "code", "prompt");
+		cr_assert_eq(r3ring_history_add(history, &finished), 0);
+	}
+	known.labels = (struct r3ring_labels){"code", "prompt"};
+}
+
+static void expect_on(const char *model, enum r3ring_predictor predictor,
+		      const uint32_t expected[EXPERTS])
+{
+	const uint32_t own[EXPERTS] = {1, 1, 1, 1};
+
+	known.model = model;
+	known.own.counts = own;
+	cr_assert_eq(r3ring_predict(predictor, &known, counts, &evidence, NULL), 0);
+	expect_counts(expected);
+}
+
+Test(predict, requests_of_one_model_teach_nothing_of_another_of_its_shape)
+{
+	static const enum r3ring_predictor those[] = {R3RING_PREDICT_CLASS, R3RING_PREDICT_PREFIX,
+						      R3RING_PREDICT_SIMILAR};
+
+	finish_on_models();
+	for (uint32_t i = 0; i < sizeof(those) / sizeof(*those); i++) {
+		expect_on("small", those[i], (const uint32_t[EXPERTS]){1, 0, 0, 0});
+		expect_on("other", those[i], (const uint32_t[EXPERTS]){0, 2, 0, 0});
+		expect_on(NULL, those[i], (const uint32_t[EXPERTS]){0, 0, 3, 0});
+		expect_on("", those[i], (const uint32_t[EXPERTS]){0, 0, 3, 0});
+	}
+	known.model = "a third";
+	cr_expect_eq(r3ring_predict(R3RING_PREDICT_CLASS, &known, counts, &evidence, NULL),
+		     -ENODATA);
+}
+
+Test(predict, a_models_name_is_as_long_as_a_schema_can_say)
+{
+	char name[R3RING_MODEL_NAME_MAX + 2];
+	const uint16_t visits[EXPERTS] = {1};
+	const struct r3ring_finished finished = {
+		.layers = 1, .experts = EXPERTS, .counts = visits, .model = name};
+
+	memset(name, 'm', sizeof(name));
+	name[R3RING_MODEL_NAME_MAX + 1] = 0;
+	cr_expect_eq(r3ring_history_add(history, &finished), -EINVAL);
+	name[R3RING_MODEL_NAME_MAX] = 0;
+	cr_assert_eq(r3ring_history_add(history, &finished), 0);
+	expect_on(name, R3RING_PREDICT_SIMILAR, (const uint32_t[EXPERTS]){1, 0, 0, 0});
+}

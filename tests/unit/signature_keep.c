@@ -50,6 +50,7 @@ static int kept(const char *class_name, uint32_t counts[CELLS])
 		.shape = {.layers = FEED_LAYERS, .experts = EXPERTS, .top_k = FEED_TOP_K},
 		.history = history,
 		.labels = {.class_name = class_name},
+		.model = "small",
 	};
 	struct r3ring_evidence evidence;
 
