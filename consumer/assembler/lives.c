@@ -352,9 +352,10 @@ static void request_leave(struct r3ring_assembler *assembler, struct request *re
 			  struct channel *channel)
 {
 	struct part *part = part_on(request, channel);
+	const bool lived = part->live;
 
 	part_delist(channel, part);
-	if (!part->final)
+	if (lived)
 		part_tear(part, channel, R3RING_MISSING_GAP);
 	part->left = true;
 	if (assembler->options.min_ends || all_have_told(assembler, request))

@@ -197,11 +197,11 @@ Test(assembler_channels, a_channel_of_another_model_is_refused)
 		     -EPROTO);
 }
 
-Test(assembler_channels, a_preempted_request_may_go_on_at_another_rank)
+/* "a" is preempted on the first rank, and runs again on the second. */
+static void go_on_at_another_rank(void)
 {
 	const struct r3ring_span again = {
 		.request = 8, .rows = 3, .attempt = 1, .accepted = R3RING_UNKNOWN_U32};
-	struct r3ring_assembled *got;
 
 	first.rank.dp = (struct r3ring_coordinate){0, 2};
 	second.rank.dp = (struct r3ring_coordinate){1, 2};
@@ -212,11 +212,30 @@ Test(assembler_channels, a_preempted_request_may_go_on_at_another_rank)
 	feed_end(&first, 1, R3RING_END_PREEMPTED, 0, 3);
 	feed_begin(&second, 8, "a", 3, 1);
 	feed_whole(&second, 4, 3, &again, 1);
-	feed_end(&second, 8, R3RING_END_FINISHED, 1, 4);
-	got = take(&first, "a");
+}
+
+static void expect_rows_of_both(void)
+{
+	struct r3ring_assembled *got = take(&first, "a");
+
 	assert_row(got, 1, 1, 1);
 	assert_row(got, 2, 4, 2);
 	r3ring_assembled_free(got);
+}
+
+Test(assembler_channels, a_preempted_request_may_go_on_at_another_rank)
+{
+	go_on_at_another_rank();
+	feed_end(&second, 8, R3RING_END_FINISHED, 1, 4);
+	expect_rows_of_both();
+}
+
+Test(assembler_channels, it_lost_nothing_where_another_of_its_id_begins_at_the_first_meanwhile)
+{
+	go_on_at_another_rank();
+	feed_begin(&first, 2, "a", 2, 0);
+	feed_end(&second, 8, R3RING_END_FINISHED, 1, 4);
+	expect_rows_of_both();
 }
 
 /* Two users' engines may count from 1, and so may two data-parallel ranks. */
