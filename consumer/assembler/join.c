@@ -76,6 +76,12 @@ static bool went_on(const struct part *part, const struct channel *channel)
 	       (part->generation == former || part->former == former);
 }
 
+/* Whether the channel's engine ran the part since it was started last. */
+static bool is_of_this_run(const struct part *part, const struct channel *channel)
+{
+	return part && (!part->attempts || newest_of(part)->run + 1 >= channel->runs);
+}
+
 /* Whether a keyframe names another request than the part's: it says handles again, in the generation
  * that gave them. Where it is not known which one an engine was in before, it was bound when it was. */
 static bool keyframe_means_another(const struct part *part, const struct channel *channel,
@@ -85,7 +91,9 @@ static bool keyframe_means_another(const struct part *part, const struct channel
 
 	if (part->generation == channel->generation || went_on(part, channel))
 		return handle != part->handle;
-	return bound_ns && part->bound_ns && bound_ns != part->bound_ns;
+	if (bound_ns && part->bound_ns)
+		return bound_ns != part->bound_ns;
+	return !is_of_this_run(part, channel);
 }
 
 static bool is_said_again(const struct part *part, const struct channel *channel,
@@ -143,12 +151,6 @@ static bool may_join(const struct r3ring_assembler *assembler, const struct requ
 		if (!part_may_join(assembler, part, channel, attempt))
 			return false;
 	return true;
-}
-
-/* Whether the channel's engine ran the part since it was started last. */
-static bool is_of_this_run(const struct part *part, const struct channel *channel)
-{
-	return part && (!part->attempts || newest_of(part)->run + 1 >= channel->runs);
 }
 
 struct request *request_known(const struct r3ring_assembler *assembler,

@@ -182,6 +182,7 @@ Test(assembler_kv, what_a_former_attempt_lost_makes_nothing_doubtful_in_the_next
 	one.attempt = 1;
 	feed_whole_keys(&channel, 2, 1, &one, 1, keys, 1);
 	channel.generation++;
+	channel.continues = 1;
 	channel.seq = 0;
 	feed_schema(&channel);
 	feed_keyframe(&channel, 1);

@@ -244,18 +244,19 @@ Test(assembler_losses, failure_50_a_new_generation_s_handles_are_other_requests)
 
 Test(assembler_losses, a_request_that_lives_on_in_the_next_generation_goes_on)
 {
-	const struct r3ring_span one = rows_of(1, 0, 1), two = rows_of(9, 1, 1);
+	const struct r3ring_span one = rows_of(1, 0, 1), two = rows_of(1, 1, 1);
 	struct r3ring_assembled *got;
 
 	feed_begin(&channel, 1, "a", 1, 0);
 	feed_whole(&channel, 1, 1, &one, 1);
 	channel.generation = 2;
+	channel.continues = 1;
 	channel.seq = 0;
 	feed_schema(&channel);
 	feed_keyframe(&channel, 1);
-	feed_repeated_begin(&channel, 9, "a", 1);
+	feed_repeated_begin(&channel, 1, "a", 1);
 	feed_whole(&channel, 1, 1, &two, 1);
-	feed_end(&channel, 9, R3RING_END_FINISHED, 0, 3);
+	feed_end(&channel, 1, R3RING_END_FINISHED, 0, 3);
 	got = take(&channel, "a");
 	cr_assert_not(r3ring_assembled_get_info(got)->flags & R3RING_ASSEMBLED_UNFINISHED);
 	assert_row(got, 0, 1, 0);

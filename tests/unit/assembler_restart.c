@@ -194,6 +194,16 @@ Test(assembler_restart, so_it_is_where_a_keyframe_names_it)
 	r3ring_assembled_free(take_ended(false));
 }
 
+/* Its beginning was lost. */
+Test(assembler_restart, so_it_is_where_a_keyframe_of_another_engine_names_the_same_handle)
+{
+	begin_and_run();
+	next_generation(&channel, 0);
+	feed_keyframe(&channel, 1);
+	feed_repeated_begin(&channel, 1, "a", 3);
+	r3ring_assembled_free(take_ended(false));
+}
+
 /* Layers may be bound anew, as an engine does that wakes. */
 Test(assembler_restart, a_keyframe_of_an_engine_that_bound_anew_names_the_same_request)
 {
