@@ -564,10 +564,88 @@ static void tear(struct account *account)
 				life_tear(account, sim->request[i].life[j]);
 }
 
-static void hear_again(struct account *account, const struct sim_heard *heard)
+/* ---- requests that begin ------------------------------------------------- */
+
+static bool lives_here(const struct sim_request *request, uint32_t index)
+{
+	bool lives = false;
+
+	for (uint32_t i = 0; i < request->lives; i++) {
+		if (request->life[i]->over[index] || request->away[index])
+			return false;
+		lives |= request->life[i]->heard_of[index];
+	}
+	return lives;
+}
+
+/* The channel tells no more of a request when it has begun another of its id. */
+static void leave(const struct account *account, struct sim_request *request)
 {
 	uint32_t index = account->channel->index;
 
+	for (uint32_t i = 0; i < request->lives; i++) {
+		struct sim_life *life = request->life[i];
+
+		if (!life->named[index] && !life->waits[index])
+			continue;
+		life_tear(account, life);
+		life->named[index] = false;
+		life->waits[index] = false;
+	}
+}
+
+static void leave_others(const struct account *account, struct sim_request *request)
+{
+	const uint32_t index = account->channel->index;
+	struct sim *sim = account->sim;
+
+	for (uint32_t i = 0; i < sim->requests; i++) {
+		struct sim_request *other = &sim->request[i];
+
+		if (other == request || !other->lives || !sim_same_id(other, request))
+			continue;
+		if (!lives_here(other, index))
+			continue;
+		request->has_sibling[index] = true;
+		other->left[index] = true;
+		other->away[index] = true;
+		leave(account, other);
+	}
+}
+
+static void begin(struct account *account, const struct sim_heard *heard)
+{
+	uint32_t index = account->channel->index;
+	struct sim_life *life = heard->life;
+
+	if (!life->named[index])
+		leave_others(account, life->request);
+	if (!account->ready || (heard->repeated && !life->heard_of[index])) {
+		life_tear(account, life);
+		life->renewed[index] |= !account->steady;
+	}
+	life->request->away[index] = false;
+	life->named[index] = true;
+	life->waits[index] = false;
+	life->heard_of[index] = true;
+	life->ever_named = true;
+	life->keyframe[index] = heard->keyframe;
+}
+
+static void end(const struct account *account, const struct sim_heard *heard)
+{
+	uint32_t index = account->channel->index;
+	struct sim_life *life = heard->life;
+
+	life->ended[index] |= life->named[index];
+	life->over[index] |= life->named[index] && heard->over;
+	life->end_heard |= life->named[index];
+	life->over_heard |= life->named[index] && heard->over;
+	life->named[index] = false;
+}
+
+static void hear_again(struct account *account, const struct sim_heard *heard)
+{
 	switch (heard->type) {
 	case SIM_HEARD_GENERATION:
 		account->ready = false;
@@ -587,21 +665,10 @@ static void hear_again(struct account *account, const struct sim_heard *heard)
 		forget_names(account, heard->keyframe);
 		break;
 	case SIM_HEARD_BEGIN:
-		if (!account->ready || (heard->repeated && !heard->life->heard_of[index])) {
-			life_tear(account, heard->life);
-			heard->life->renewed[index] |= !account->steady;
-		}
-		heard->life->named[index] = true;
-		heard->life->waits[index] = false;
-		heard->life->heard_of[index] = true;
-		heard->life->ever_named = true;
-		heard->life->keyframe[index] = heard->keyframe;
+		begin(account, heard);
 		break;
 	case SIM_HEARD_END:
-		heard->life->ended[index] |= heard->life->named[index];
-		heard->life->end_heard |= heard->life->named[index];
-		heard->life->over_heard |= heard->life->named[index] && heard->over;
-		heard->life->named[index] = false;
+		end(account, heard);
 		break;
 	case SIM_HEARD_STEP:
 		step_settle(account, heard->step);

@@ -111,7 +111,7 @@ static void complain(const struct cell *cell, const struct truth *truth, const c
 	sim_fault(cell->sim,
 		  "%s, position %u, layer %u: %s (attempt %d and weights %llu count, said %u and "
 		  "%llu; cause %s)",
-		  cell->request->id, cell->position, cell->layer, what, truth->attempt,
+		  cell->request->name, cell->position, cell->layer, what, truth->attempt,
 		  truth->passes ? (unsigned long long)truth->pass[0]->pass.weights : 0,
 		  cell->given->attempt[cell->position],
 		  (unsigned long long)cell->given->weights[cell->position],
@@ -134,7 +134,8 @@ static bool is_strict(const struct cell *cell)
 {
 	const struct sim_config *config = &cell->sim->config;
 
-	if (config->max_bytes || config->late_steps || cell->request->given > 1)
+	if (config->max_bytes || config->late_steps || cell->request->given > 1 ||
+	    (config->ids != SIM_IDS_UNIQUE && sim_one_is_mixed(cell->sim, cell->request)))
 		return false;
 	if (config->max_keys && came_from_elsewhere(cell, true))
 		return false;
@@ -294,7 +295,8 @@ static bool cause_is_true(const struct cell *cell, const struct truth *truth)
 	case R3RING_CAUSE_QUEUE_FULL:
 		return sim->config.unheard;
 	case R3RING_MISSING_GAP:
-		return sim->gaps || sim->losses || sim->config.max_bytes || came_in_parts(cell);
+		return sim->gaps || sim->losses || sim->config.max_bytes || came_in_parts(cell) ||
+		       sim_was_left(cell->request);
 	case R3RING_MISSING_EXTERNAL:
 		return came_from_elsewhere(cell, false);
 	case R3RING_MISSING_UNKNOWN_KEY:
@@ -305,7 +307,8 @@ static bool cause_is_true(const struct cell *cell, const struct truth *truth)
 		       (sim->config.bad && sim->config.key_kind == R3RING_KEYS_BLOCK_HASH);
 	case R3RING_MISSING_NOT_RUN:
 		return truth->attempt < 0 || cell->request->given > 1 ||
-		       is_unheard_of(cell, truth) || is_said_for_drafts(cell);
+		       is_unheard_of(cell, truth) || is_said_for_drafts(cell) ||
+		       sim_was_left(cell->request);
 	case R3RING_MISSING_NOT_FED:
 		return cell->position + 1 == cell->given->info.tokens;
 	case R3RING_MISSING_SPANS:

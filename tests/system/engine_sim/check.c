@@ -22,7 +22,7 @@ static void check_figures(struct sim *sim, const struct sim_given *given)
 	    info->conflicts_told != (info->conflicts < R3RING_CONFLICTS_TOLD
 					     ? info->conflicts
 					     : R3RING_CONFLICTS_TOLD))
-		sim_fault(sim, "%s: figures are not those of its cells", given->request->id);
+		sim_fault(sim, "%s: figures are not those of its cells", given->request->name);
 }
 
 static bool is_in(const struct sim *sim, const struct sim_row *row, uint32_t channel, uint64_t step)
@@ -69,7 +69,7 @@ static void check_conflicts(struct sim *sim, const struct sim_given *given)
 		    (told->channel[0] == told->channel[1] && told->step[0] == told->step[1] &&
 		     !sim->config.apart))
 			sim_fault(sim, "%s: conflict at position %u names other places",
-				  given->request->id, told->position);
+				  given->request->name, told->position);
 	}
 }
 
@@ -83,100 +83,46 @@ static void check_length(struct sim *sim, const struct sim_given *given)
 	for (uint32_t i = 0; i < request->lives; i++)
 		kept |= request->life[i]->kept == given->info.tokens;
 	if (!(flags & R3RING_ASSEMBLED_LENGTH_GUESSED) && !kept)
-		sim_fault(sim, "%s: %u tokens, which no attempt had", request->id,
+		sim_fault(sim, "%s: %u tokens, which no attempt had", request->name,
 			  given->info.tokens);
 	if (!flags && given->info.tokens != last->kept)
-		sim_fault(sim, "%s: %u tokens, it has %u", request->id, given->info.tokens,
+		sim_fault(sim, "%s: %u tokens, it has %u", request->name, given->info.tokens,
 			  last->kept);
 	if (given->info.prompt_tokens != R3RING_UNKNOWN_U32 && request->given == 1 &&
 	    !sim->config.disaggregated && !sim->config.max_bytes &&
 	    given->info.prompt_tokens != request->life[0]->prompt)
-		sim_fault(sim, "%s: prompt %u, it is %u", request->id, given->info.prompt_tokens,
+		sim_fault(sim, "%s: prompt %u, it is %u", request->name, given->info.prompt_tokens,
 			  request->life[0]->prompt);
 	if (!flags && request->given == 1 && sim_config_is_lossless(&sim->config) &&
 	    (given->info.prompt_tokens != request->life[0]->prompt ||
 	     given->info.attempts != request->attempts + 1))
-		sim_fault(sim, "%s: prompt %u, %u attempts", request->id, given->info.prompt_tokens,
-			  given->info.attempts);
+		sim_fault(sim, "%s: prompt %u, %u attempts", request->name,
+			  given->info.prompt_tokens, given->info.attempts);
 }
 
-static const struct sim_engine *engine_named(const struct sim *sim, const char *channel)
-{
-	for (uint32_t i = 0; i < sim->channels; i++)
-		if (strcmp(sim->channel[i].name, channel) == 0)
-			return sim->channel[i].engine;
-	return NULL;
-}
-
-/* Whether an attempt was told to be given up by the one engine, and a later one begun by the other.
- * A daemon says so of all that an engine leaves behind; a replica that goes on with it then looks
- * as if it had a request of its own, whose beginning was not heard. */
-static bool went_on_from_its_end(const struct sim_request *request, const struct sim_engine *one,
-				 const struct sim_engine *other)
-{
-	for (uint32_t i = 0; i < request->lives; i++)
-		for (uint32_t j = 0; j < request->lives; j++) {
-			const struct sim_life *ended = request->life[i], *later = request->life[j];
-
-			if (ended->over_heard && later->ever_named &&
-			    later->attempt > ended->attempt && ended->engine == one &&
-			    later->engine == other)
-				return true;
-		}
-	return false;
-}
-
-/* Whether all that a channel told of it was told whole. */
-static bool heard_whole(const struct sim_life *life, const struct sim_channel *channel)
-{
-	return life->heard_of[channel->index] && !life->torn[channel->index] &&
-	       !life->open[channel->index];
-}
-
-/* Whether no attempt was heard of, with all its steps, on both channels: then they may have no step
- * together, and a request of the id each. */
-static bool heard_of_nothing_together(const struct sim *sim, const struct sim_given *given)
-{
-	const struct sim_channel *by[2] = {NULL, NULL};
-	const struct sim_request *request = given->request;
-
-	for (uint32_t i = 0; i < sim->channels; i++)
-		for (int j = 0; j < 2; j++)
-			if (strcmp(sim->channel[i].name, given->info.mixed_by[j]) == 0)
-				by[j] = &sim->channel[i];
-	/* What was told of it before it was given out for want of room is forgotten, and what was to
-	 * come of the steps that were settled for that. */
-	if (request->given > 1 || given->info.flags & R3RING_ASSEMBLED_EVICTED)
-		return by[0] && by[1] && by[0] != by[1];
-	for (uint32_t i = 0; by[0] && by[1] && i < request->lives; i++)
-		if (heard_whole(request->life[i], by[0]) && heard_whole(request->life[i], by[1]))
-			return false;
-	return by[0] && by[1] && by[0] != by[1];
-}
-
-/* Ids are unique here, and whatever is lost must not look as if they were not. */
+/* Whatever is lost must not look as if ids were not unique; and where they are not, as if nobody could
+ * tell whose the parts are. */
 static void check_mixed(struct sim *sim, const struct sim_given *given)
 {
-	const struct sim_engine *one, *other;
-
-	if (!(given->info.flags & R3RING_ASSEMBLED_MIXED))
-		return;
-	one = engine_named(sim, given->info.mixed_by[0]);
-	other = engine_named(sim, given->info.mixed_by[1]);
-	if (one == other && heard_of_nothing_together(sim, given))
-		return;
-	if (sim->config.min_ends || one == other ||
-	    (!went_on_from_its_end(given->request, one, other) &&
-	     !went_on_from_its_end(given->request, other, one)))
-		sim_fault(sim, "%s: is said to be mixed of several", given->request->id);
+	if (!sim_may_be_mixed(sim, given))
+		sim_fault(sim, "%s: is said to be mixed of several, by %s and %s",
+			  given->request->name, given->info.mixed_by[0], given->info.mixed_by[1]);
 }
 
 static void check_given(struct sim *sim, const struct sim_given *given)
 {
-	check_mixed(sim, given);
+	if (given->info.flags & R3RING_ASSEMBLED_MIXED) {
+		check_mixed(sim, given);
+		if (sim->config.ids != SIM_IDS_UNIQUE)
+			return;
+	}
+	if (sim_may_be_anothers(sim, given->request)) {
+		sim->figures.not_compared++;
+		return;
+	}
 	if (given->info.layers != sim->config.layers) {
 		if (sim_config_is_lossless(&sim->config))
-			sim_fault(sim, "%s: %u layers", given->request->id, given->info.layers);
+			sim_fault(sim, "%s: %u layers", given->request->name, given->info.layers);
 		return;
 	}
 	check_figures(sim, given);
@@ -198,36 +144,72 @@ static void check_once(struct sim *sim, const struct sim_request *request)
 
 	for (uint32_t i = 0; i < request->lives; i++)
 		named |= request->life[i]->ever_named;
-	if (named && !request->given)
-		sim_fault(sim, "%s: never came out", request->id);
-	if (sim_config_is_lossless(&sim->config) && request->lives && request->given != 1)
-		sim_fault(sim, "%s: came out %u times", request->id, request->given);
+	/* It may have been put with others of its id. */
+	if (sim_may_be_anothers(sim, request) || sim_one_is_mixed(sim, request))
+		return;
+	if (named && !request->given && !request->called)
+		sim_fault(sim, "%s: never came out", request->name);
+	if (sim_config_is_lossless(&sim->config) && request->lives && request->given != 1 &&
+	    !sim_was_left(request))
+		sim_fault(sim, "%s: came out %u times", request->name, request->given);
+}
+
+/* It was given up while it waited, and nobody tells of its end. */
+static bool was_abandoned(const struct sim_life *last)
+{
+	return last->reason == R3RING_END_PREEMPTED;
+}
+
+/* Channels are fed apart: one may not know that it has ended on another engine. */
+static bool moved(const struct sim_request *request)
+{
+	for (uint32_t i = 1; i < request->lives; i++)
+		if (request->life[i]->engine != request->life[0]->engine)
+			return true;
+	return false;
 }
 
 /* Nothing lost: it comes when it ends, whole, and says so. */
 static void check_flags(struct sim *sim, const struct sim_given *given)
 {
 	const struct sim_life *last = given->request->life[given->request->lives - 1];
+	const uint32_t left = R3RING_ASSEMBLED_UNFINISHED | R3RING_ASSEMBLED_MIXED;
 	uint32_t flags = last->reason == R3RING_END_ABORTED ? R3RING_ASSEMBLED_ABORTED : 0;
-	bool waits = last->engine->prefill_only;
+	bool waits = last->engine->prefill_only || was_abandoned(last);
 
+	if (sim_was_left(given->request)) {
+		if (!(given->info.flags & left) && given->request->given == 1 &&
+		    !moved(given->request))
+			sim_fault(sim, "%s: flags %u, though another began before it had ended",
+				  given->request->name, given->info.flags);
+		return;
+	}
+	if (sim_has_sibling(sim, given->request))
+		return;
 	if (last->told_kept == R3RING_UNKNOWN_U32)
 		flags |= R3RING_ASSEMBLED_LENGTH_GUESSED;
 	if (waits)
 		flags |= R3RING_ASSEMBLED_UNFINISHED;
 	if (given->info.flags != flags)
-		sim_fault(sim, "%s: flags %u in place of %u", given->request->id, given->info.flags,
-			  flags);
+		sim_fault(sim, "%s: flags %u in place of %u", given->request->name,
+			  given->info.flags, flags);
 	if (given->flushed && !waits)
-		sim_fault(sim, "%s: came at the end only", given->request->id);
+		sim_fault(sim, "%s: came at the end only", given->request->name);
 }
 
 uint32_t sim_check(struct sim *sim)
 {
+	const bool repeat = sim->config.ids != SIM_IDS_UNIQUE &&
+			    !sim_config_is_lossless(&sim->config);
+
 	sim_account(sim);
+	for (struct sim_given *given = sim->given; repeat && given; given = given->next)
+		if (given->info.layers == sim->config.layers)
+			sim_find_whose(sim, given);
 	for (const struct sim_given *given = sim->given; given; given = given->next) {
 		check_given(sim, given);
-		if (sim_config_is_lossless(&sim->config))
+		if (sim_config_is_lossless(&sim->config) &&
+		    !sim_may_be_anothers(sim, given->request))
 			check_flags(sim, given);
 		sim->figures.given++;
 	}

@@ -100,6 +100,23 @@ static void faults_choose(struct sim_config *config, uint64_t *chance)
 		config->late_steps = 1 + sim_below(chance, 3);
 }
 
+/* Ids that are not unique; they have to be over the engines that prefill and decode. */
+static void ids_choose(struct sim_config *config, uint64_t *chance)
+{
+	static const uint32_t ids[] = {
+		SIM_IDS_OVER,      SIM_IDS_OVER,    SIM_IDS_OVER,    SIM_IDS_PREEMPTED,
+		SIM_IDS_PREEMPTED, SIM_IDS_COUNTED, SIM_IDS_COUNTED, SIM_IDS_AT_ONCE,
+	};
+
+	config->ids = (enum sim_ids)one_of(chance, ids, 8);
+	config->names = 1 + sim_below(chance, 3);
+	config->abandon = rate(chance, 200);
+	if (!config->preempt)
+		config->preempt = 1 + sim_below(chance, 60);
+	if (config->ids == SIM_IDS_COUNTED && !config->engine_dies)
+		config->engine_dies = 5 + sim_below(chance, 20);
+}
+
 bool sim_config_is_lossless(const struct sim_config *config)
 {
 	return !config->real && !config->gap && !config->dropped && !config->unheard &&
@@ -129,4 +146,6 @@ void sim_config_make(struct sim_config *config, uint64_t seed)
 	/* A prefill engine and the one that decodes would contradict each other. */
 	config->apart = config->key_kind == R3RING_KEYS_BLOCK_HASH && !config->disaggregated &&
 			!config->max_keys && !config->max_bytes && one_in(&chance, 2);
+	if (!config->disaggregated && one_in(&chance, 4))
+		ids_choose(config, &chance);
 }

@@ -7,7 +7,7 @@
 /* Engines of the same instance that could go on with it. */
 static struct sim_engine *where_next(struct sim *sim, struct sim_engine *engine)
 {
-	if (sim->config.replicas == 1)
+	if (sim->config.replicas == 1 || sim->config.ids == SIM_IDS_COUNTED)
 		return engine;
 	return &sim->engine[sim_below(&sim->chance, sim->engines)];
 }
@@ -93,6 +93,50 @@ static void weights_change(struct sim *sim, struct sim_engine *engine)
 		run_again(sim, engine->run[i]);
 }
 
+/* One that waits, of which nobody tells any more; one that was begun. */
+static void abandon(struct sim *sim, struct sim_engine *engine, uint32_t place)
+{
+	struct sim_request *request = engine->wait[place];
+
+	sim_trace(sim, "engine %u: %s is given up", engine->index, request->name);
+	for (engine->waiting--; place < engine->waiting; place++)
+		engine->wait[place] = engine->wait[place + 1];
+	if (request->target > request->length)
+		request->target = request->length;
+	sim_request_over(sim, request);
+}
+
+static void abandon_one(struct sim *sim, struct sim_engine *engine)
+{
+	uint32_t place = sim_below(&sim->chance, engine->waiting);
+
+	if (engine->wait[place]->lives)
+		abandon(sim, engine, place);
+}
+
+static void abandon_all(struct sim *sim, struct sim_engine *engine)
+{
+	for (uint32_t i = engine->waiting; i-- > 0;)
+		if (engine->wait[i]->lives)
+			abandon(sim, engine, i);
+}
+
+/* With its engine; it is begun anew in the next one, unless that has others of its id. */
+static void lose(struct sim *sim, struct sim_life *life)
+{
+	struct sim_request *request = life->request;
+	uint32_t kept = request->length < request->target ? request->length : request->target;
+
+	if (request->length <= request->target && may_be_put_back(life) &&
+	    sim->config.ids != SIM_IDS_COUNTED) {
+		give_up(sim, life, SIM_END_UNTOLD);
+		return;
+	}
+	sim_life_end(sim, life, R3RING_END_ABORTED, kept, SIM_END_UNTOLD);
+	request->target = kept;
+	sim_request_over(sim, request);
+}
+
 /* Its process: what it had in KV is gone, and requests are begun anew in the next one. */
 static void engine_dies(struct sim *sim, struct sim_engine *engine)
 {
@@ -102,19 +146,13 @@ static void engine_dies(struct sim *sim, struct sim_engine *engine)
 		for (uint32_t i = 0; i < step->spans; i++)
 			step->span[i].life->untold = 0;
 	engine->pending = NULL;
-	while (engine->running) {
-		struct sim_life *life = engine->run[engine->running - 1];
-
-		if (life->request->length > life->request->target || !may_be_put_back(life)) {
-			sim_life_end(sim, life, R3RING_END_ABORTED, life->request->target,
-				     SIM_END_UNTOLD);
-			sim_request_over(sim, life->request);
-		} else {
-			give_up(sim, life, SIM_END_UNTOLD);
-		}
-	}
+	while (engine->running)
+		lose(sim, engine->run[engine->running - 1]);
+	if (sim->config.ids == SIM_IDS_COUNTED)
+		abandon_all(sim, engine);
 	memset(engine->block, 0, sizeof(engine->block));
 	engine->epoch++;
+	engine->ids = 0;
 	engine->handles = 0;
 	engine->steps = 0;
 	sim->port->open(sim, engine);
@@ -143,6 +181,8 @@ void sim_events(struct sim *sim, struct sim_engine *engine)
 		weights_change(sim, engine);
 	if (sim_chance(&sim->chance, config->abort) && any_life(sim, engine))
 		abort_life(sim, any_life(sim, engine));
+	if (sim_chance(&sim->chance, config->abandon) && engine->waiting)
+		abandon_one(sim, engine);
 	while (pairs < 2 && sim_chance(&sim->chance, config->copy) &&
 	       sim_block_copy(sim, engine, &pair[pairs]))
 		pairs++;

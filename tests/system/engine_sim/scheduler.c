@@ -318,7 +318,7 @@ static void trace_step(const struct sim *sim, const struct sim_step *step)
 		const struct r3ring_span *span = &step->span[i].told;
 
 		sim_trace(sim, "\t%s, %s %u+%u, row %u, accepted %d, %u keys%s",
-			  step->span[i].life->request->id, r3ring_span_kind_name(span->kind),
+			  step->span[i].life->request->name, r3ring_span_kind_name(span->kind),
 			  span->position, span->rows, span->row, (int)span->accepted, span->keys,
 			  step->span[i].late ? ", late" : "");
 	}

@@ -8,6 +8,7 @@
  *	config.c    what engine a seed means, and what happens to it
  *	truth.c     routes: a pure function of a pass over a token
  *	workload.c  requests, turns, their tokens
+ *	ids.c       their text ids, of which some are used again
  *	kv.c        blocks, each with the passes that filled it; the prefix cache
  *	scheduler.c steps
  *	drafts.c    what was accepted, and what the host learns later
@@ -21,6 +22,8 @@
  *	passes.c    which pass over a token counts
  *	known.c     what can be known of a cell
  *	lost.c      what attempts may have run in records that were lost
+ *	whose.c     whose rows came out, where ids repeat
+ *	mixed.c     whether nobody can know whose the parts of a request are
  *	cell.c      a cell is true or missing; and not missing where it could be known
  *	check.c     lengths, figures, conflicts, flags
  *	producers.c instead of records.c: real producers, a real daemon, real readers
@@ -68,6 +71,15 @@ bool sim_chance(uint64_t *state, uint32_t permille);
 
 /* ---- what a seed means -------------------------------------------------- */
 
+/* Whether a text id is used again, for a request that begins, */
+enum sim_ids {
+	SIM_IDS_UNIQUE,
+	SIM_IDS_OVER,      /* when the one before is over, */
+	SIM_IDS_PREEMPTED, /* or was preempted where that begins, */
+	SIM_IDS_AT_ONCE,   /* or whatever it does; */
+	SIM_IDS_COUNTED,   /* or since engines count from 1, at each start */
+};
+
 struct sim_config {
 	uint64_t seed;
 	uint32_t layers, top_k, experts, rows_per_record, max_rows;
@@ -84,8 +96,11 @@ struct sim_config {
 	bool prompt_once; /* attempts do not count what was kept of those before in their prompts */
 	uint32_t min_ends;
 	enum r3ring_row_policy policy;
+	enum sim_ids ids;
+	uint32_t names; /* that are used again */
 	/* in a thousand steps or requests */
 	uint32_t preempt, retract, weights, abort, external, copy, conflict, bad, discard;
+	uint32_t abandon; /* of those that were preempted */
 	/* faults, in a thousand records or steps */
 	uint32_t gap, dropped, unheard, partial, never_late, engine_dies, daemon_dies;
 	bool late_reader;
@@ -184,7 +199,8 @@ struct sim_life {
 	/* New weights may have come in what was lost, under which it began anew. */
 	bool renewed[SIM_CHANNELS];
 	bool ever_named;
-	bool ended[SIM_CHANNELS]; /* as its reader heard */
+	bool ended[SIM_CHANNELS]; /* as its reader heard, */
+	bool over[SIM_CHANNELS];  /* for good */
 	bool end_heard;           /* by a reader that knew of it, */
 	bool over_heard;          /* and that it was no preemption */
 	uint32_t keyframe[SIM_CHANNELS];
@@ -194,18 +210,27 @@ struct sim_life {
 struct sim_request {
 	uint32_t number;
 	uint32_t conversation, turns; /* its session's first request, and which turn this is */
+	char name[24];                /* here, and what it is called where it is told of: */
 	char id[24], session[24], turn[16];
 	uint32_t prompt, target, length;
 	uint32_t attempts;
 	bool done;
+	bool beside; /* another of its id lived when it began, or began while it lived */
 	struct sim_request *next_turn;
 	uint64_t history[SIM_POSITIONS];
 	uint32_t lives;
 	struct sim_life *life[SIM_ATTEMPTS];
-	uint32_t given; /* how often it came out */
+	uint32_t given; /* how often it came out, */
+	bool called;    /* or another under its session's turn */
+	/* account.c: by channel, whether another of the id was heard of that had not ended there, when it
+	 * began; and whether one began before it had ended, and it was not begun again. */
+	bool has_sibling[SIM_CHANNELS], left[SIM_CHANNELS], away[SIM_CHANNELS];
 };
 
 void sim_workload_make(struct sim *sim);
+/* It is begun for the first time, and gets its text id. */
+void sim_id_give(struct sim *sim, struct sim_engine *engine, struct sim_request *request);
+bool sim_same_id(const struct sim_request *request, const struct sim_request *other);
 /* What a request's next tokens are. */
 void sim_sample(struct sim_request *request, uint32_t tokens, uint64_t salt);
 struct sim_life *sim_life_begin(struct sim *sim, struct sim_engine *engine,
@@ -313,6 +338,7 @@ struct sim_engine {
 	uint32_t first_channel, channels;
 	uint32_t epoch; /* of its process: handles and steps begin anew in each */
 	uint64_t handles, steps, weights, clock, flushes;
+	uint32_t ids; /* counted since its start */
 	struct sim_block block[SIM_BLOCKS];
 	uint32_t running;
 	struct sim_life *run[SIM_BATCH];
@@ -349,7 +375,8 @@ struct sim_channel {
 };
 
 struct sim_figures {
-	uint64_t requests, given, cells, valid, wrong_possible, conflicts;
+	uint64_t requests, given, cells, valid, conflicts;
+	uint64_t not_compared; /* that came out, for known faults */
 	uint64_t causes[R3RING_MISSING_CAUSES];
 };
 
@@ -470,7 +497,6 @@ struct sim {
 	uint32_t faults; /* found by checks in passing */
 	uint32_t gaps, losses;
 	bool trace;
-	bool wrong_spans_possible;
 	struct sim_figures figures;
 };
 

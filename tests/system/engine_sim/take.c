@@ -5,19 +5,20 @@
 
 #include "tests/system/engine_sim/sim.h"
 
-static struct sim_request *request_of(struct sim *sim, const char *id)
+/* Of several of one id the turn of its session tells which it is, as it told when it was begun first. */
+static struct sim_request *request_of(struct sim *sim, const struct r3ring_assembled_info *info)
 {
 	for (uint32_t i = 0; i < sim->requests; i++)
-		if (strcmp(sim->request[i].id, id) == 0)
+		if (strcmp(sim->request[i].id, info->id) == 0 &&
+		    strcmp(sim->request[i].session, info->session) == 0 &&
+		    strcmp(sim->request[i].turn, info->turn) == 0)
 			return &sim->request[i];
 	return NULL;
 }
 
-static void note_texts(struct sim *sim, const struct sim_request *request,
-		       const struct r3ring_assembled_info *info)
+static void note_texts(struct sim *sim, const struct r3ring_assembled_info *info)
 {
-	if (strcmp(info->session, request->session) || strcmp(info->turn, request->turn) ||
-	    info->sample[0] || strcmp(info->model, "simulated") ||
+	if (info->sample[0] || strcmp(info->model, "simulated") ||
 	    info->experts != sim->config.experts || info->top_k != sim->config.top_k)
 		sim_fault(sim, "%s: texts or sizes are another's", info->id);
 	for (uint32_t i = 0; i < info->layers && info->layers == sim->config.layers; i++)
@@ -38,7 +39,7 @@ static struct sim_given *given_make(struct sim *sim, const struct r3ring_assembl
 	given->cause = malloc(cells + 1);
 	given->weights = malloc((given->info.tokens + 1) * sizeof(*given->weights));
 	given->attempt = malloc((given->info.tokens + 1) * sizeof(*given->attempt));
-	given->request = request_of(sim, given->info.id);
+	given->request = request_of(sim, &given->info);
 	return given;
 }
 
@@ -70,11 +71,12 @@ void sim_take(struct sim *sim, bool flushed)
 			sim_fault(sim, "%s: nobody asked for it", given->info.id);
 			sim_given_free(given);
 		} else {
-			sim_trace(sim, "%s is given: %u tokens, flags %u%s", given->info.id,
+			sim_trace(sim, "%s is given: %u tokens, flags %u%s", given->request->name,
 				  given->info.tokens, given->info.flags,
 				  flushed ? ", at the end" : "");
-			note_texts(sim, given->request, &given->info);
+			note_texts(sim, &given->info);
 			given->request->given++;
+			given->request->called = true;
 			given->next = sim->given;
 			sim->given = given;
 		}

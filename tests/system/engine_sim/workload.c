@@ -67,7 +67,8 @@ void sim_workload_make(struct sim *sim)
 			turn_make(sim, request, before);
 		else
 			request_make(sim, request);
-		snprintf(request->id, sizeof(request->id), "request-%u", i);
+		snprintf(request->name, sizeof(request->name), "request-%u", i);
+		snprintf(request->id, sizeof(request->id), "%s", request->name);
 		snprintf(request->session, sizeof(request->session), "session-%u",
 			 request->conversation);
 		snprintf(request->turn, sizeof(request->turn), "%u", request->turns);
@@ -76,7 +77,7 @@ void sim_workload_make(struct sim *sim)
 
 void sim_enqueue(struct sim *sim, struct sim_engine *engine, struct sim_request *request)
 {
-	sim_trace(sim, "engine %u: %s waits", engine->index, request->id);
+	sim_trace(sim, "engine %u: %s waits", engine->index, request->name);
 	engine->wait[engine->waiting++] = request;
 }
 
@@ -85,6 +86,8 @@ struct sim_life *sim_life_begin(struct sim *sim, struct sim_engine *engine,
 {
 	struct sim_life *life = calloc(1, sizeof(*life));
 
+	if (!request->lives)
+		sim_id_give(sim, engine, request);
 	request->life[request->lives++] = life;
 	life->request = request;
 	life->engine = engine;
@@ -95,8 +98,9 @@ struct sim_life *sim_life_begin(struct sim *sim, struct sim_engine *engine,
 	life->told_prompt = sim->config.prompt_once ? request->life[0]->prompt : life->prompt;
 	life->kept = R3RING_UNKNOWN_U32;
 	life->told_kept = R3RING_UNKNOWN_U32;
-	sim_trace(sim, "engine %u: %s attempt %u begins as %u, prompt %u", engine->index,
-		  request->id, life->attempt, (unsigned int)life->handle, life->prompt);
+	sim_trace(sim, "engine %u: %s attempt %u begins as %u, '%s', prompt %u", engine->index,
+		  request->name, life->attempt, (unsigned int)life->handle, request->id,
+		  life->prompt);
 	sim->port->begin(sim, life);
 	return life;
 }
@@ -146,7 +150,7 @@ void sim_life_end(struct sim *sim, struct sim_life *life, enum r3ring_end_reason
 		engine->run[i] = engine->run[i + 1];
 	sim_blocks_release(life);
 	sim_trace(sim, "engine %u: %s attempt %u ends (%u), %u tokens%s", engine->index,
-		  life->request->id, life->attempt, reason, kept,
+		  life->request->name, life->attempt, reason, kept,
 		  told == SIM_END_TOLD ? "" : ", but nobody says so");
 	if (told != SIM_END_UNTOLD)
 		sim->port->end(sim, life);
