@@ -2,8 +2,10 @@
 #include "tools/absent_ranks.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "tools/json_values.h"
+#include "tools/plain_text.h"
 
 static const char *const levels[ARCHIVE_RANK_LEVELS] = {"dp", "pp", "sp", "cp"};
 
@@ -13,7 +15,9 @@ void absent_ranks_print(FILE *out, const char *what, const struct archive_absent
 
 	for (uint32_t i = 0; i < absent->told; i++) {
 		archive_absent_rank_text(text, &absent->rank[i]);
-		fprintf(out, "%s: %s\n", what, text);
+		fprintf(out, "%s: ", what);
+		plain_text_print(out, text, strlen(text));
+		putc('\n', out);
 	}
 	if (absent->count > absent->told)
 		fprintf(out, "%s: %" PRIu64 " more ranks\n", what, absent->count - absent->told);

@@ -152,3 +152,14 @@ Test(status_table, a_daemon_without_channels_says_so)
 	cr_expect(strstr(text, "no channels\n"), "%s", text);
 	free(text);
 }
+
+Test(status_table, ranks_of_which_there_is_no_channel_are_named_and_steer_no_terminal)
+{
+	char *text = print("{\"daemon\":{},\"channels\":[{\"channel\":\"a\\u001b/1\",\"state\":"
+			   "\"live\",\"rank\":{\"pp\":[1,2]}}]}");
+
+	cr_expect(strstr(text, "\nno channel here: pipeline stage 0 of 2, counted from 0, of "
+			       "a\\x1b\n"),
+		  "%s", text);
+	free(text);
+}
