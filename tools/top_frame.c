@@ -47,7 +47,7 @@ static void draw_above(const struct top_frame *frame, struct top_space *space)
 	if (frame->page == TOP_HELP || frame->page == TOP_LOSSES)
 		return;
 	flow = (struct flow){0};
-	top_models(frame, &flow);
+	top_ranks(frame, &flow);
 	flow_draw(&flow, space);
 	flow = (struct flow){0};
 	top_losses_brief(frame, &flow);
@@ -216,16 +216,16 @@ uint32_t top_frame_rows(const struct top_frame *frame, uint32_t columns)
 {
 	struct grid wide = {.columns = columns};
 	struct below below = below_of(frame);
-	struct flow verdict = {0}, models = {0}, brief = {0}, uneven = {0};
+	struct flow verdict = {0}, ranks = {0}, brief = {0}, uneven = {0};
 	uint32_t heatmap = has_load(frame) ? frame->load->info.layers + 1 : HEATMAP_LEAST;
 	uint32_t losses, rows;
 
 	top_verdict(frame, &verdict);
-	top_models(frame, &models);
+	top_ranks(frame, &ranks);
 	top_losses_brief(frame, &brief);
 	top_uneven(frame, &uneven);
 	losses = flow_rows(&brief, &wide);
-	rows = flow_rows(&verdict, &wide) + 1 + flow_rows(&models, &wide) + losses +
+	rows = flow_rows(&verdict, &wide) + 1 + flow_rows(&ranks, &wide) + losses +
 	       (uneven.pieces > 1) + top_channels_rows(frame) + heatmap + count(&below);
 	return rows > losses * BRIEF_PART ? rows : losses * BRIEF_PART;
 }

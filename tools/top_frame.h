@@ -68,10 +68,10 @@ void top_verdict(const struct top_frame *frame, struct flow *flow);
 void top_losses_brief(const struct top_frame *frame, struct flow *flow);
 void top_losses_page(const struct top_frame *frame, struct page *page);
 
-/* top_lines.c: who is looked at, what is uneven; the keys. */
+/* top_lines.c: who is looked at, whose ranks are not, what is uneven; the keys. */
 void top_draw_title(const struct top_frame *frame, struct grid *grid, uint32_t row);
 void top_uneven(const struct top_frame *frame, struct flow *flow);
-void top_models(const struct top_frame *frame, struct flow *flow);
+void top_ranks(const struct top_frame *frame, struct flow *flow);
 void top_draw_hottest(const struct top_frame *frame, struct grid *grid, uint32_t row);
 void top_draw_gpus(const struct top_frame *frame, struct grid *grid, uint32_t row);
 void top_draw_keys(const struct top_frame *frame, struct grid *grid, uint32_t row, uint32_t column);

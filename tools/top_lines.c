@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "monitor/balance.h"
+#include "tools/absent_channels.h"
 #include "tools/quantity.h"
 #include "tools/top_frame.h"
 
@@ -69,8 +70,30 @@ void top_draw_title(const struct top_frame *frame, struct grid *grid, uint32_t r
 	grid_print(grid, row, column, GRID_TITLE, "  %s", model_of(frame));
 }
 
+/* Parts of the engine of which the daemon has no channel: what is shown lacks them. */
+static void tell_absent(const struct top_frame *frame, struct flow *flow)
+{
+	struct archive_absent_ranks absent = {0};
+	char text[ARCHIVE_RANK_TEXT];
+
+	if (!frame->lived)
+		return;
+	if (flow->pieces)
+		flow_clause(flow);
+	if (absent_channels_find(frame->lived, frame->instance, &absent) < 0)
+		flow_add(flow, GRID_WARN, "which ranks are not here is not known: no memory");
+	else if (absent.count)
+		flow_add(flow, GRID_WARN, "NO CHANNEL HERE:");
+	for (uint32_t i = 0; i < absent.told; i++) {
+		archive_absent_rank_text(text, &absent.rank[i]);
+		flow_add(flow, GRID_WARN, "%s%s", text, i + 1 < absent.count ? ";" : "");
+	}
+	if (absent.count > absent.told)
+		flow_add(flow, GRID_WARN, "+%" PRIu64, absent.count - absent.told);
+}
+
 /* Ranks of one instance that run another model than the one that is shown. */
-void top_models(const struct top_frame *frame, struct flow *flow)
+static void tell_models(const struct top_frame *frame, struct flow *flow)
 {
 	if (!frame->left_outs)
 		return;
@@ -79,6 +102,12 @@ void top_models(const struct top_frame *frame, struct flow *flow)
 	for (uint32_t i = 0; i < frame->left_outs; i++)
 		flow_add(flow, GRID_WARN, "%s (%s)%s", frame->left_out[i].channel,
 			 frame->left_out[i].model, i + 1 < frame->left_outs ? "," : "");
+}
+
+void top_ranks(const struct top_frame *frame, struct flow *flow)
+{
+	tell_models(frame, flow);
+	tell_absent(frame, flow);
 }
 
 /* ---- balance --------------------------------------------------------------- */

@@ -112,6 +112,19 @@ Test(top_frame, failure_23_layers_that_nobody_bound_are_told_above_the_table)
 	expect_shown("   1/3  ");
 }
 
+Test(top_frame, a_pipelines_stages_of_which_there_is_no_channel_are_named)
+{
+	top_stage_make(&stage,
+		       "{\"daemon\":{},\"channels\":[{\"channel\":\"a/0\",\"state\":\"live\","
+		       "\"rank\":{\"pp\":[1,3]}},{\"channel\":\"b/0\",\"state\":\"live\","
+		       "\"rank\":{\"pp\":[0,2]}}]}");
+	top_stage_draw(&stage, 24, 140);
+	cr_expect_str_eq(top_stage_row(&stage, 2),
+			 "NO CHANNEL HERE: pipeline stage 0 of 3, counted from 0, of a; pipeline "
+			 "stage 2 of 3, counted from 0, of a");
+	cr_expect_eq(style_at(2, 0), GRID_WARN);
+}
+
 Test(top_frame, lost_steps_of_a_channel_are_whole_numbers)
 {
 	top_stage_make(&stage, "{\"daemon\":{},\"channels\":[{\"channel\":\"a/0\",\"lost\":{"
