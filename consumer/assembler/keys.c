@@ -174,6 +174,23 @@ void key_fill(struct key_store *store, struct key *key, uint64_t weight_version)
 	key->weight_version = weight_version;
 }
 
+/* Where nothing is in doubt, one that is not there need not be made. */
+void key_begin(struct key_store *store, const struct key_name *name)
+{
+	struct key *key = look_up(store, name);
+
+	if (key || store->unseen || store->loads_forgotten)
+		key = key_make(store, name);
+	if (!key)
+		return;
+	empty(store, key);
+	key->loaded = false;
+	key->filled = false;
+	key->several = false;
+	key->doubtful = false;
+	key->none = store->unseen;
+}
+
 void key_load(struct key_store *store, const struct key_name *name, uint64_t weight_version)
 {
 	struct key *key;
@@ -318,7 +335,7 @@ void key_store_begin(struct key_store *store)
 {
 	key_store_clear(store);
 	store->loads_forgotten = false;
-	store->unseen = false;
+	store->unseen = 0;
 	store->unsalted = false;
 	store->hashes_copied = false;
 }
@@ -327,7 +344,7 @@ void key_store_doubt(struct key_store *store, uint64_t weight_version)
 {
 	if (!store->unseen || weight_version > store->unseen_weights)
 		store->unseen_weights = weight_version;
-	store->unseen = true;
+	store->unseen++;
 }
 
 void key_store_shrink(struct key_store *store)

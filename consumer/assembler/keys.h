@@ -32,6 +32,7 @@ struct key {
 	uint64_t owner;     /* serial number of the attempt that filled it last, 0: a copy */
 	uint64_t position;  /* of its first token in that attempt */
 	uint64_t seen_from; /* see key_seen() */
+	uint64_t none;      /* of a hash: as `unseen` was when the engine had no block of it last */
 	bool loaded;        /* of a hash: from elsewhere, or that may be, and not run here since */
 	bool run;           /* of a hash: and nothing was loaded since */
 	bool filled;        /* of a hash: or loaded, the last time under */
@@ -52,7 +53,7 @@ struct key_store {
 	uint64_t bytes;        /* and what keys take of it, their rows aside: half at most */
 	uint64_t forgotten;    /* for want of room */
 	bool loads_forgotten;  /* what is not known any more may have been loaded from elsewhere */
-	bool unseen;           /* blocks may have been run, or loaded, that nobody saw, */
+	uint64_t unseen;       /* how often blocks may have been run, or loaded, that nobody saw, */
 	uint64_t unseen_weights; /* under these weights at the newest */
 	bool unsalted;           /* a hash was filled under several weights: new ones change none */
 	bool hashes_copied;
@@ -67,6 +68,8 @@ struct key *key_make(struct key_store *store, const struct key_name *name);
  * which weights ran it, to which the version is added. Nor will it be: what was run under a hash
  * may be found later as well. */
 void key_erase(struct key_store *store, const struct key_name *name, uint64_t weight_version);
+/* The engine has no block of the hash any more: what a cache finds later is filled from now on. */
+void key_begin(struct key_store *store, const struct key_name *name);
 /* Nor will it be until it is run here. */
 void key_load(struct key_store *store, const struct key_name *name, uint64_t weight_version);
 /* The key is filled under the weights: what others left behind a hash goes. */
@@ -80,11 +83,11 @@ static inline bool key_is_known(const struct key *key)
 /* Blocks may have been run that nobody saw, of any hash that there is under these weights, and those
  * before. */
 void key_store_doubt(struct key_store *store, uint64_t weight_version);
-/* Whether all that a cache may find for the key was seen: one that was filled under newer weights than
- * whatever was not names another content. */
+/* Whether all that a cache may find for the key was seen: the engine had no block of it since something
+ * was not, or it was filled under newer weights than that and names another content. */
 static inline bool key_store_saw(const struct key_store *store, const struct key *key)
 {
-	return key->name.kind != R3RING_KEYS_BLOCK_HASH || !store->unseen ||
+	return key->name.kind != R3RING_KEYS_BLOCK_HASH || key->none == store->unseen ||
 	       (!store->unsalted && key->weight_version > store->unseen_weights);
 }
 /* A pass under the hash, and these weights, came to nobody knows what. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A step's rows get their positions: in the requests of its spans, and behind the keys
- * of a prefix cache. First what was loaded from elsewhere erases its keys, then what was
- * computed sets its own, then what was cached is looked up.
+ * of a prefix cache. First what the cache had no block of is forgotten, then what was loaded from
+ * elsewhere erases its keys, then what was computed sets its own, then what was cached is looked up.
  */
 #include "consumer/assembler/placing.h"
 
@@ -228,6 +228,8 @@ static void place_phase(struct r3ring_assembler *assembler, struct channel *chan
 			return;
 		turn = &channel->order[i];
 		placing.span = &step->map.span[i];
+		if (span_is_miss(placing.span))
+			continue;
 		placing.key = step->map.keys ? step->map.key + key : NULL;
 		placing.since = step->map.since[i];
 		placing.counted = rows_counted(placing.span);
@@ -260,6 +262,9 @@ void step_place(struct r3ring_assembler *assembler, struct channel *channel, str
 		return;
 	}
 	step_claims(step);
+	/* Of one whose map is not, what it ran itself is in doubt. */
+	if (step->map_known && step_map_settled(step))
+		keys_begin(channel, step);
 	for (enum phase phase = first; phase <= last; phase++)
 		place_phase(assembler, channel, step, first, phase);
 	if (assembler->onlooker.ctx)

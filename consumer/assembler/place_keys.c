@@ -4,16 +4,20 @@
 
 #include "consumer/assembler/placing.h"
 
-static struct key_name name_of(const struct placing *placing, uint32_t i)
+static struct key_name name_of(uint64_t key, uint32_t kind, uint32_t tokens)
 {
-	const struct r3ring_step_record *head = &placing->step->head;
 	struct key_name name;
 
 	memset(&name, 0, sizeof(name));
-	name.key = placing->key[i];
-	name.kind = head->key_kind;
-	name.tokens = head->tokens_per_key;
+	name.key = key;
+	name.kind = kind;
+	name.tokens = tokens;
 	return name;
+}
+
+static struct key_name name_in_step(const struct step *step, uint64_t key)
+{
+	return name_of(key, step->head.key_kind, step->head.tokens_per_key);
 }
 
 /* Position of the first token of the span's key @i. */
@@ -64,7 +68,7 @@ static void set_token(const struct placing *placing, struct key *key, uint32_t t
  * the key had of it already; or they are still to come. */
 static void set_key(const struct placing *placing, uint32_t i)
 {
-	const struct key_name name = name_of(placing, i);
+	const struct key_name name = name_in_step(placing->step, placing->key[i]);
 	const struct r3ring_span *span = placing->span;
 	const uint64_t end = (uint64_t)span->position + span->rows;
 	struct key *key = key_make(&placing->channel->keys, &name);
@@ -99,7 +103,7 @@ void placing_set_keys(const struct placing *placing)
 void placing_erase_keys(const struct placing *placing)
 {
 	for (uint32_t i = 0; i < placing->span->keys; i++) {
-		const struct key_name name = name_of(placing, i);
+		const struct key_name name = name_in_step(placing->step, placing->key[i]);
 
 		if (placing->span->kind == R3RING_SPAN_EXTERNAL)
 			key_load(&placing->channel->keys, &name,
@@ -107,6 +111,23 @@ void placing_erase_keys(const struct placing *placing)
 		else
 			key_erase(&placing->channel->keys, &name,
 				  placing->step->head.weight_version);
+	}
+}
+
+void keys_begin(struct channel *channel, const struct step *step)
+{
+	const uint64_t *key = step->map.key;
+
+	if (step->head.key_kind != R3RING_KEYS_BLOCK_HASH)
+		return;
+	for (uint32_t i = 0; i < step->map.spans; key += step->map.span[i++].keys) {
+		const struct r3ring_span *span = &step->map.span[i];
+
+		for (uint32_t j = 0; span_is_miss(span) && j < span->keys; j++) {
+			const struct key_name name = name_in_step(step, key[j]);
+
+			key_begin(&channel->keys, &name);
+		}
 	}
 }
 
@@ -123,7 +144,7 @@ struct key *placing_cached_key(const struct placing *placing, uint32_t i)
 	index = position / tokens - placing->span->position / tokens;
 	if (index >= placing->span->keys)
 		return NULL;
-	name = name_of(placing, index);
+	name = name_in_step(placing->step, placing->key[index]);
 	key = key_find(&placing->channel->keys, &name);
 	return key && key_is_known(key) && key_store_saw(&placing->channel->keys, key) &&
 			       key_seen(key, placing->step->seq)
@@ -146,13 +167,10 @@ void keys_copy(struct channel *channel, const struct r3ring_record *record, uint
 
 	channel->keys.hashes_copied |= head->key_kind == R3RING_KEYS_BLOCK_HASH;
 	for (uint32_t i = 0; i < head->pairs; i++) {
-		struct key_name name;
+		struct key_name name = name_of(record->u.key_copy.pairs[i].to, head->key_kind,
+					       head->tokens_per_key);
 		struct key *from, *to;
 
-		memset(&name, 0, sizeof(name));
-		name.kind = head->key_kind;
-		name.tokens = head->tokens_per_key;
-		name.key = record->u.key_copy.pairs[i].to;
 		to = key_make(&channel->keys, &name);
 		name.key = record->u.key_copy.pairs[i].from;
 		from = key_find(&channel->keys, &name);

@@ -32,6 +32,12 @@ static inline struct row *placing_row(const struct placing *placing, uint32_t i)
 	return i < placing->counted && row < placing->step->rows ? placing->step->row[row] : NULL;
 }
 
+/* It names what a cache was asked for in vain, and nothing else. */
+static inline bool span_is_miss(const struct r3ring_span *span)
+{
+	return span->kind == R3RING_SPAN_CACHED && !span->rows;
+}
+
 /* place_append.c */
 /* Whether rows of the step may be appended at all: all spans are known, nobody looks on, and
  * nothing is known of the rows' positions that spans could differ from. */
@@ -56,6 +62,8 @@ void placing_contradict(const struct placing *placing, uint32_t position, struct
 void placing_set_keys(const struct placing *placing);
 /* or nothing that is known, since it was lost or loaded from elsewhere. */
 void placing_erase_keys(const struct placing *placing);
+/* What the engine had no block of before the step, whose map is known. */
+void keys_begin(struct channel *channel, const struct step *step);
 /* The key of the span's cached position @i, where the step may have found it; or NULL. */
 struct key *placing_cached_key(const struct placing *placing, uint32_t i);
 

@@ -69,7 +69,10 @@
  * step says that finds it: an engine may have kept them all. Who tells hashes salts them (producer.h).
  * Nor is any where steps ran that were not heard, or the spans of one never came, since the block may have
  * been run in them: of no hash that is filled under weights up to theirs; newer ones name others, unless
- * hashes of the channel were seen to stay. As far as `max_keys` goes that is remembered. Where
+ * hashes of the channel were seen to stay. Nothing that runs a block later takes that back, since engines
+ * run blocks that they have in the cache; a miss does (r3ring/producer.h): the engine had no block of the hash, and
+ * what is filled from that step on is all that a cache may find. So it does for passes that differ, for weights, and for
+ * what was loaded. In a step whose spans did not all come it does not. As far as `max_keys` goes that is remembered. Where
  * one was loaded from elsewhere, steps see what is run under its hash from the next step
  * on, and what SPANS tell later from then on. Slots tell more: engines that hold one content
  * twice are read best with those.

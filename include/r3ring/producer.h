@@ -174,6 +174,24 @@ struct r3ring_step {
  */
 
 /*
+ * Behind a step that a reader did not see it knows of no hash what is found under it (`unknown_key`): any
+ * block may have been run in that step, and be in the cache. That one is run later says nothing of
+ * that. Engines run blocks that they have: for the logits of a prompt, for its last token, or a draft
+ * model's sake, behind a block that was evicted, or in two requests at a time.
+ *
+ * An engine that tells its misses is known again. A miss is a span of kind CACHED and 0 rows whose keys are
+ * block hashes, of any of its request's blocks. It says that when the step was made up there was no
+ * block of these hashes
+ *	- in the cache, whoever might have found it, whole or in some layers only;
+ *	- nor full with a request that runs, to come into the cache later;
+ *	- nor one that a span of the same step has found.
+ * So what is found under them by this step or later was filled by this step or later. Told best for all
+ * blocks that a request is to run, in the step that asks the cache for them, or where a block
+ * becomes full; several requests may miss one, and all run it. Where in doubt it is not told: that
+ * costs cells and no truth.
+ */
+
+/*
  * A row is of one request: COMPUTED spans must not overlap. In the order of their rows, in which
  * batches lie, spans that do are refused; in another order readers find it, and such a row is
  * missing for all that claim it, as `conflict`. Rows of nobody's spans, and those that no span

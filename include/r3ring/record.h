@@ -172,7 +172,8 @@ enum r3ring_step_flags {
 
 enum r3ring_span_kind {
 	R3RING_SPAN_COMPUTED = 0, /* rows run in this step */
-	R3RING_SPAN_CACHED = 1,   /* served from a prefix cache: no rows here */
+	R3RING_SPAN_CACHED =
+		1, /* served from a prefix cache: no rows here; of 0 positions: a miss */
 	R3RING_SPAN_EXTERNAL = 2, /* KV from elsewhere: no routes are known */
 };
 
@@ -191,6 +192,9 @@ enum r3ring_key_kind {
  * Key j of a span covers the positions [b, b + tokens_per_key) of its request with
  * b = (position / tokens_per_key + j) * tokens_per_key, rounded down: its key 0 is of the
  * block that the span begins in, wherever in it.
+ *
+ * A miss, a CACHED span of 0 positions, says that the engine had no block of the hashes that are its
+ * keys (r3ring/producer.h): of any blocks of its request, wherever the span begins.
  */
 struct r3ring_span {
 	uint64_t request;  /* handle */

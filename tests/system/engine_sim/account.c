@@ -29,6 +29,12 @@ struct other {
 	const struct sim_row *row;
 };
 
+/* A hash that the engine had no block of, when so often blocks had been run unseen. */
+struct miss {
+	uint64_t key;
+	uint32_t unseen;
+};
+
 struct account {
 	struct sim *sim;
 	struct sim_channel *channel;
@@ -37,12 +43,14 @@ struct account {
 	uint64_t settled;      /* its number */
 	uint64_t last;         /* and, of this generation, or 0; */
 	uint64_t last_weights; /* and of any */
-	bool steady; /* no others came since all that live were named, or the first step */
-	bool unseen; /* blocks may have been run that nobody saw, */
+	bool steady;     /* no others came since all that live were named, or the first step */
+	uint32_t unseen; /* how often blocks may have been run that nobody saw, */
 	uint64_t unseen_weights; /* under these weights at the newest */
 	bool unsalted;           /* hashes were filled under several */
 	struct behind *behind;
 	uint32_t keys, room;
+	struct miss *miss; /* [misses] */
+	uint32_t misses;
 };
 
 bool sim_cell_told(const struct sim *sim, const struct sim_channel *channel,
@@ -114,6 +122,34 @@ static void forget_slots(struct account *account)
 {
 	if (account->sim->config.key_kind == R3RING_KEYS_SLOT)
 		account->keys = 0;
+}
+
+/* Whatever was behind it is gone. */
+static void behind_forget(struct account *account, uint64_t key)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < account->keys; i++)
+		if (account->behind[i].key != key)
+			account->behind[kept++] = account->behind[i];
+		else
+			free(account->behind[i].other);
+	account->keys = kept;
+}
+
+static void note_miss(struct account *account, uint64_t key)
+{
+	behind_forget(account, key);
+	account->miss = realloc(account->miss, (account->misses + 1) * sizeof(*account->miss));
+	account->miss[account->misses++] = (struct miss){key, account->unseen};
+}
+
+static bool was_missed_since(const struct account *account, uint64_t key)
+{
+	for (uint32_t i = 0; i < account->misses; i++)
+		if (account->miss[i].key == key && account->miss[i].unseen == account->unseen)
+			return true;
+	return false;
 }
 
 static void behind_keep(struct behind *behind, uint32_t token)
@@ -385,6 +421,7 @@ static const struct sim_row *row_found(const struct account *account, const stru
 	const struct sim_row *row = behind->row[token];
 
 	if (account->sim->config.key_kind == R3RING_KEYS_BLOCK_HASH && account->unseen &&
+	    !was_missed_since(account, behind->key) &&
 	    (account->unsalted || behind->weights <= account->unseen_weights))
 		return NULL;
 	for (uint32_t i = 0; row && i < behind->others; i++)
@@ -478,16 +515,34 @@ static void step_phase(struct account *account, const struct sim_step *step, boo
 	}
 }
 
-/* Whether the engine ran what its reader was not told of until now: steps are numbered one by one. */
-static bool ran_unseen(const struct account *account, const struct sim_step *step)
+static bool map_is_known(const struct sim_step *step, const struct sim_told *told)
 {
-	const struct sim_told *told = step->told[account->channel->index];
 	bool late = false;
 
 	for (uint32_t i = 0; i < step->spans; i++)
 		late |= step->span[i].late;
+	return told->whole_map && (told->late_map || !late);
+}
+
+/* Whether the engine ran what its reader was not told of until now: steps are numbered one by one. */
+static bool ran_unseen(const struct account *account, const struct sim_step *step)
+{
+	const struct sim_told *told = step->told[account->channel->index];
+
 	return !account->ready || step->number != account->last + 1 ||
-	       (!account->last && told->continues) || !told->whole_map || (late && !told->late_map);
+	       (!account->last && told->continues) || !map_is_known(step, told);
+}
+
+static bool is_miss(const struct sim_span *span)
+{
+	return span->told.kind == R3RING_SPAN_CACHED && !span->told.rows;
+}
+
+static void hear_misses(struct account *account, const struct sim_step *step)
+{
+	for (uint32_t i = 0; i < step->spans; i++)
+		for (uint32_t j = 0; is_miss(&step->span[i]) && j < step->span[i].told.keys; j++)
+			note_miss(account, step->key[step->span[i].first_key + j]);
 }
 
 /* What runs on from before a loss may have been run from the beginning again in it. */
@@ -517,7 +572,7 @@ static void step_settle(struct account *account, const struct sim_step *step)
 	bool nowhere = step->positions_late && !told->late_map;
 
 	if (ran_unseen(account, step)) {
-		account->unseen = true;
+		account->unseen++;
 		account->unseen_weights = step->weights;
 	}
 	weights_follow(account, step);
@@ -528,6 +583,8 @@ static void step_settle(struct account *account, const struct sim_step *step)
 	account->settled = step->number;
 	if (nowhere || !told->whole_map)
 		forget_slots(account);
+	if (map_is_known(step, told))
+		hear_misses(account, step);
 	for (enum phase phase = ERASE; phase <= LOOK_UP; phase++)
 		step_phase(account, step, nowhere, phase);
 }
@@ -652,7 +709,8 @@ static void hear_again(struct account *account, const struct sim_heard *heard)
 		account->steady = false;
 		account->keys = 0;
 		account->last = 0;
-		account->unseen = account->unsalted = false;
+		account->unseen = account->misses = 0;
+		account->unsalted = false;
 		forget_names(account, 0);
 		break;
 	case SIM_HEARD_FIRST:
@@ -696,5 +754,6 @@ void sim_account(struct sim *sim)
 		for (uint32_t j = 0; j < account.keys; j++)
 			free(account.behind[j].other);
 		free(account.behind);
+		free(account.miss);
 	}
 }

@@ -148,4 +148,5 @@ void sim_config_make(struct sim_config *config, uint64_t seed)
 			!config->max_keys && !config->max_bytes && one_in(&chance, 2);
 	if (!config->disaggregated && one_in(&chance, 4))
 		ids_choose(config, &chance);
+	config->misses = config->key_kind == R3RING_KEYS_BLOCK_HASH && one_in(&chance, 2);
 }

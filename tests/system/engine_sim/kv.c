@@ -134,6 +134,43 @@ uint64_t sim_block_key(const struct sim *sim, const struct sim_life *life, uint3
 	return sim_mix(hash, found->salt);
 }
 
+static uint64_t hash_of(const struct sim *sim, uint64_t content, uint64_t salt)
+{
+	return sim->config.salted ? sim_mix(content, salt) : content;
+}
+
+uint64_t sim_block_hash(const struct sim *sim, const struct sim_life *life, uint32_t block)
+{
+	const uint32_t tokens = sim->config.block_tokens;
+
+	return hash_of(sim, life->request->history[(block + 1) * tokens - 1],
+		       life->engine->weights);
+}
+
+/* One that is full and will be labelled. */
+static bool life_holds(const struct sim *sim, const struct sim_life *life, uint64_t hash)
+{
+	const uint32_t tokens = sim->config.block_tokens;
+
+	for (uint32_t i = life->labelled; (i + 1) * tokens <= life->computed; i++)
+		if (hash_of(sim, life->request->history[(i + 1) * tokens - 1],
+			    life->engine->block[life->block[i]].salt) == hash)
+			return true;
+	return false;
+}
+
+bool sim_hash_is_held(const struct sim *sim, const struct sim_engine *engine, uint64_t hash)
+{
+	for (uint32_t i = 0; i < sim->config.blocks; i++)
+		if (engine->block[i].content &&
+		    hash_of(sim, engine->block[i].content, engine->block[i].salt) == hash)
+			return true;
+	for (uint32_t i = 0; i < engine->running; i++)
+		if (life_holds(sim, engine->run[i], hash))
+			return true;
+	return false;
+}
+
 bool sim_block_copy(struct sim *sim, struct sim_engine *engine, struct r3ring_key_pair *pair)
 {
 	struct sim_block *from = NULL, *to;

@@ -43,6 +43,27 @@ static struct sim_span *span_add(struct sim_step *step, struct sim_life *life, u
 	return span;
 }
 
+/* Of the blocks up to @end those that the engine has none of, once a step. */
+static void tell_misses(struct sim *sim, struct sim_step *step, struct sim_life *life, uint32_t end)
+{
+	const uint32_t tokens = sim->config.block_tokens;
+	struct sim_span *span = NULL;
+
+	for (uint32_t i = 0; i < step->spans; i++)
+		if (step->span[i].life == life && !step->span[i].told.rows)
+			return;
+	for (uint32_t i = life->computed / tokens; (i + 1) * tokens <= end; i++) {
+		const uint64_t hash = sim_block_hash(sim, life, i);
+
+		if (sim_hash_is_held(sim, life->engine, hash))
+			continue;
+		if (!span)
+			span = span_add(step, life, R3RING_SPAN_CACHED, life->computed, 0);
+		step->key[step->keys++] = hash;
+		span->told.keys++;
+	}
+}
+
 static uint64_t run_of(const struct sim *sim, const struct sim_life *life)
 {
 	if (sim->config.key_kind == R3RING_KEYS_BLOCK_HASH && !sim->config.apart)
@@ -88,13 +109,18 @@ static void row_fills(struct sim *sim, struct sim_life *life, struct sim_row *ro
 static void compute(struct sim *sim, struct sim_step *step, struct sim_life *life, uint32_t rows,
 		    uint32_t counted, bool drafts)
 {
-	struct sim_span *span = span_add(step, life, R3RING_SPAN_COMPUTED, life->computed, rows);
+	const bool late = life->untold || (drafts && sim->config.lag);
+	struct sim_span *span;
 
+	/* Which blocks drafts fill the host does not know before. */
+	if (sim->config.misses && !late && !drafts)
+		tell_misses(sim, step, life, life->computed + rows);
+	span = span_add(step, life, R3RING_SPAN_COMPUTED, life->computed, rows);
 	if (drafts) {
 		span->told.flags = R3RING_SPAN_DRAFT;
 		span->told.accepted = counted;
 	}
-	span->late = life->untold || (drafts && sim->config.lag);
+	span->late = late;
 	span_keys(sim, step, span, counted);
 	for (uint32_t i = 0; i < rows; i++) {
 		struct sim_row *row = row_add(sim, step, life, life->computed + i, i < counted);
@@ -187,7 +213,7 @@ static void decode(struct sim *sim, struct sim_step *step, struct sim_life *life
 
 static void schedule(struct sim *sim, struct sim_step *step, struct sim_life *life, uint32_t place)
 {
-	if (step->rows >= sim->config.max_rows || step->spans + 4 > SIM_SPANS)
+	if (step->rows >= sim->config.max_rows || step->spans + 5 > SIM_SPANS)
 		return;
 	if (life->request->length - life->computed > 1)
 		prefill(sim, step, life, place);
@@ -217,6 +243,8 @@ static void load(struct sim *sim, struct sim_step *step, struct sim_life *life)
 	if (cached)
 		span_keys(sim, step, span_add(step, life, R3RING_SPAN_CACHED, 0, cached), cached);
 	life->computed = cached;
+	if (sim->config.misses && sim_below(&sim->chance, 2))
+		tell_misses(sim, step, life, life->request->length);
 	loaded = tokens_from_elsewhere(sim, life);
 	if (!loaded)
 		return;
@@ -246,7 +274,7 @@ static bool has_room(const struct sim *sim, const struct sim_engine *engine,
 static void admit(struct sim *sim, struct sim_step *step, struct sim_engine *engine)
 {
 	while (engine->waiting && engine->running < sim->config.batch &&
-	       step->rows < sim->config.max_rows && step->spans + 4 < SIM_SPANS &&
+	       step->rows < sim->config.max_rows && step->spans + 5 < SIM_SPANS &&
 	       has_room(sim, engine, engine->wait[0])) {
 		struct sim_life *life = sim_life_begin(sim, engine, engine->wait[0]);
 

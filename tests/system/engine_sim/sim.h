@@ -45,7 +45,7 @@
 #define SIM_TOP_K 8u
 #define SIM_ROWS 48u
 #define SIM_SPANS 32u
-#define SIM_KEYS 768u
+#define SIM_KEYS 1536u
 #define SIM_REQUESTS 40u
 #define SIM_ATTEMPTS 12u
 #define SIM_POSITIONS 128u
@@ -91,6 +91,7 @@ struct sim_config {
 	bool salted;     /* hashes that are told are others under new weights */
 	bool in_place;   /* new weights run all tokens again, in the same attempt */
 	bool in_flight;  /* hashes: or fill the rest of a block that was begun under others */
+	bool misses;     /* hashes: tells which blocks it has none of */
 	bool apart;      /* hashes: whoever runs a block comes to other routes */
 	bool device_rows;
 	bool prompt_once; /* attempts do not count what was kept of those before in their prompts */
@@ -265,6 +266,10 @@ uint32_t sim_cache_match(struct sim *sim, struct sim_life *life);
 void sim_cache_label(const struct sim *sim, struct sim_life *life, uint32_t tokens);
 void sim_cache_flush(struct sim_engine *engine);
 uint64_t sim_block_key(const struct sim *sim, const struct sim_life *life, uint32_t block);
+/* The hash of a block that the life is to fill, under the weights that there are. */
+uint64_t sim_block_hash(const struct sim *sim, const struct sim_life *life, uint32_t block);
+/* Whether there is a block of the hash, in the cache or with one that runs. */
+bool sim_hash_is_held(const struct sim *sim, const struct sim_engine *engine, uint64_t hash);
 /* Moves a cached block: from, to; false when there is none. */
 bool sim_block_copy(struct sim *sim, struct sim_engine *engine, struct r3ring_key_pair *pair);
 
