@@ -41,7 +41,9 @@ static struct row *row_in_kv(const struct placing *placing, uint64_t position)
 			(tile->generation != channel->generation ||
 			 (attempt->torn_era == channel->era && tile->step <= attempt->torn_step));
 
-	if (attempt_found_either(attempt, (uint32_t)position))
+	/* What was run again since is not what a cache found. */
+	if (row && row == attempt_row(attempt, (uint32_t)position) &&
+	    attempt_found_either(attempt, (uint32_t)position))
 		return NULL;
 	if (doubtful &&
 	    (head->key_kind == R3RING_KEYS_SLOT || tile->weight_version != head->weight_version))

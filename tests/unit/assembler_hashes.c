@@ -278,6 +278,33 @@ Test(assembler_hashes, so_it_may_where_both_came_to_the_same)
 	assert_causes(3, "c", R3RING_MISSING_UNKNOWN_KEY, 0);
 }
 
+/* New weights in place; the hash is salted. */
+Test(assembler_hashes, what_was_run_again_is_behind_a_key_whatever_a_cache_had_found_before)
+{
+	const uint64_t salted = HASH + 1;
+	const struct r3ring_span spans[] = {
+		keyed_span(4, R3RING_SPAN_CACHED, 0, 0, 2, 1),
+		keyed_span(4, R3RING_SPAN_COMPUTED, 2, 0, 1, 0),
+	};
+	const struct r3ring_span again = keyed_span(3, R3RING_SPAN_COMPUTED, 0, 0, 1, 0);
+	const struct r3ring_span rest = keyed_span(3, R3RING_SPAN_COMPUTED, 1, 0, 1, 1);
+	struct r3ring_assembled *got;
+
+	channel.weight_version = 1;
+	hash_run(&channel, 1, 1, "a");
+	hash_run(&channel, 2, 2, "b");
+	hash_find(&channel, 3, 3, "c");
+	channel.weight_version = 2;
+	feed_whole(&channel, 4, 1, &again, 1);
+	feed_whole_keys(&channel, 5, 1, &rest, 1, &salted, 1);
+	feed_begin(&channel, 4, "d", 3, 0);
+	feed_whole_keys(&channel, 6, 1, spans, 2, &salted, 1);
+	got = hash_finish(&channel, 4, "d");
+	assert_row(got, 0, 4, 0);
+	assert_row(got, 1, 5, 0);
+	r3ring_assembled_free(got);
+}
+
 Test(assembler_hashes, what_one_pass_lost_another_under_its_hash_does_not_fill)
 {
 	const struct r3ring_span lost = keyed_span(1, R3RING_SPAN_COMPUTED, 0, 0, 2, 1);
