@@ -62,13 +62,35 @@ static void assert_all_missing(const struct r3ring_assembled *got, uint32_t from
 		assert_missing(got, position, R3RING_MISSING_GAP);
 }
 
-/* Attempt 0 of which the prompt of 4 was seen, then records were lost. */
-static void prompt_then_gap(void)
+/* Attempt 0 of the first channel. */
+static void begin_and_run(uint32_t prompt, uint32_t rows)
 {
 	feed_schema(&first);
-	begin(&first, 0, 4);
-	run(&first, 1, 0, 0, 4);
+	begin(&first, 0, prompt);
+	run(&first, 1, 0, 0, rows);
+}
+
+/* Of which the prompt of 4 was seen, then records were lost. */
+static void prompt_then_gap(void)
+{
+	begin_and_run(4, 4);
 	gap(&first);
+}
+
+/* A later attempt of it runs all tokens but the last in step 9, */
+static struct r3ring_assembled *run_all(uint16_t attempt, uint32_t prompt, uint32_t rows)
+{
+	begin(&first, attempt, prompt);
+	run(&first, 9, attempt, 0, rows);
+	return finish(&first, attempt, rows + 1);
+}
+
+/* or, one that has begun, one more in step 10. */
+static struct r3ring_assembled *run_and_decode(uint32_t rows)
+{
+	run(&first, 9, 1, 0, rows);
+	run(&first, 10, 1, rows, 1);
+	return finish(&first, 1, rows + 2);
 }
 
 Test(assembler_unseen,
@@ -78,9 +100,7 @@ Test(assembler_unseen,
 
 	prompt_then_gap();
 	begin(&first, 1, 4);
-	run(&first, 9, 1, 0, 9);
-	run(&first, 10, 1, 9, 1);
-	got = finish(&first, 1, 11);
+	got = run_and_decode(9);
 	assert_row(got, 3, 1, 3);
 	assert_all_missing(got, 4, 10);
 	r3ring_assembled_free(got);
@@ -93,9 +113,7 @@ Test(assembler_unseen, what_lies_behind_the_tokens_that_an_end_says_were_kept_is
 	prompt_then_gap();
 	preempt(&first, 0, 9);
 	begin(&first, 1, 4);
-	run(&first, 9, 1, 0, 9);
-	run(&first, 10, 1, 9, 1);
-	got = finish(&first, 1, 11);
+	got = run_and_decode(9);
 	assert_row(got, 3, 1, 3);
 	assert_all_missing(got, 4, 9);
 	assert_row(got, 9, 10, 0);
@@ -108,9 +126,7 @@ Test(assembler_unseen, a_prompt_that_grew_says_what_was_kept)
 
 	prompt_then_gap();
 	begin(&first, 1, 9);
-	run(&first, 9, 1, 0, 9);
-	run(&first, 10, 1, 9, 1);
-	got = finish(&first, 1, 11);
+	got = run_and_decode(9);
 	assert_all_missing(got, 4, 9);
 	assert_row(got, 9, 10, 0);
 	r3ring_assembled_free(got);
@@ -124,9 +140,7 @@ Test(assembler_unseen, what_an_attempt_ran_behind_the_loss_tells_how_far_it_came
 	run(&first, 3, 0, 5, 1);
 	preempt(&first, 0, 7);
 	begin(&first, 1, 4);
-	run(&first, 9, 1, 0, 7);
-	run(&first, 10, 1, 7, 1);
-	got = finish(&first, 1, 9);
+	got = run_and_decode(7);
 	assert_all_missing(got, 4, 5);
 	assert_row(got, 5, 3, 0);
 	assert_row(got, 6, 9, 6);
@@ -142,9 +156,7 @@ Test(assembler_unseen, a_prompt_that_may_have_been_run_in_a_gap_is_missing)
 	begin(&first, 0, 4);
 	gap(&first);
 	preempt(&first, 0, 4);
-	begin(&first, 1, 4);
-	run(&first, 9, 1, 0, 5);
-	got = finish(&first, 1, 6);
+	got = run_all(1, 4, 5);
 	assert_all_missing(got, 0, 4);
 	assert_row(got, 4, 9, 4);
 	r3ring_assembled_free(got);
@@ -154,9 +166,7 @@ Test(assembler_unseen, a_gap_behind_the_end_of_an_attempt_takes_nothing_of_the_n
 {
 	struct r3ring_assembled *got;
 
-	feed_schema(&first);
-	begin(&first, 0, 4);
-	run(&first, 1, 0, 0, 2);
+	begin_and_run(4, 2);
 	preempt(&first, 0, 4);
 	begin(&first, 1, 4);
 	gap(&first);
@@ -171,9 +181,7 @@ Test(assembler_unseen, nor_one_before_a_keyframe_that_names_the_next)
 {
 	struct r3ring_assembled *got;
 
-	feed_schema(&first);
-	begin(&first, 0, 4);
-	run(&first, 1, 0, 0, 2);
+	begin_and_run(4, 2);
 	preempt(&first, 0, 4);
 	gap(&first);
 	feed_keyframe(&first, 1);
@@ -185,23 +193,27 @@ Test(assembler_unseen, nor_one_before_a_keyframe_that_names_the_next)
 	r3ring_assembled_free(got);
 }
 
-/* Its first records came without a schema. */
-Test(assembler_unseen, an_engine_whose_beginning_was_not_seen_lost_some)
+/* The first channel only prefills; by both a request's end must be told. */
+static struct feed open_with_decode(void)
 {
 	const struct r3ring_assembler_options options = {.size = sizeof(options), .min_ends = 2};
-	struct r3ring_assembled *got;
-	struct feed decode;
 
 	close_channels();
 	feed_create(&first, &options);
-	decode = feed_channel(&first, "decode/0");
+	return feed_channel(&first, "decode/0");
+}
+
+/* Its first records came without a schema. */
+Test(assembler_unseen, an_engine_whose_beginning_was_not_seen_lost_some)
+{
+	struct feed decode = open_with_decode();
+	struct r3ring_assembled *got;
+
 	begin(&decode, 0, 2);
 	decode.generation = 2;
 	decode.seq = 0;
 	feed_schema(&decode);
-	feed_schema(&first);
-	begin(&first, 0, 2);
-	run(&first, 1, 0, 0, 2);
+	begin_and_run(2, 2);
 	feed_end(&first, 1, R3RING_END_FINISHED, 0, 2);
 	begin(&decode, 1, 2);
 	run(&decode, 9, 1, 0, 4);
@@ -216,15 +228,11 @@ Test(assembler_unseen,
 {
 	struct r3ring_assembled *got;
 
-	feed_schema(&first);
-	begin(&first, 0, 2);
-	run(&first, 1, 0, 0, 2);
+	begin_and_run(2, 2);
 	run(&first, 2, 0, 2, 1);
 	preempt(&first, 0, 4);
 	gap(&first);
-	begin(&first, 2, 2);
-	run(&first, 9, 2, 0, 6);
-	got = finish(&first, 2, 7);
+	got = run_all(2, 2, 6);
 	assert_row(got, 2, 2, 0);
 	assert_all_missing(got, 3, 6);
 	r3ring_assembled_free(got);
@@ -252,17 +260,13 @@ Test(assembler_unseen, tokens_that_were_kept_before_are_kept_by_an_attempt_that_
 {
 	struct r3ring_assembled *got;
 
-	feed_schema(&first);
-	begin(&first, 0, 2);
-	run(&first, 1, 0, 0, 2);
+	begin_and_run(2, 2);
 	run(&first, 2, 0, 2, 1);
 	preempt(&first, 0, 5);
 	begin(&first, 1, 2);
 	run(&first, 3, 1, 0, 5);
 	gap(&first);
-	begin(&first, 2, 2);
-	run(&first, 9, 2, 0, 6);
-	got = finish(&first, 2, 7);
+	got = run_all(2, 2, 6);
 	assert_row(got, 2, 2, 0);
 	assert_row(got, 4, 3, 4);
 	assert_all_missing(got, 5, 6);
@@ -378,9 +382,7 @@ Test(assembler_unseen, an_attempt_that_a_generation_cut_off_may_have_run_on)
 {
 	struct r3ring_assembled *got;
 
-	feed_schema(&first);
-	begin(&first, 0, 2);
-	run(&first, 1, 0, 0, 2);
+	begin_and_run(2, 2);
 	first.generation = 2;
 	first.seq = 0;
 	feed_schema(&first);
@@ -403,6 +405,17 @@ static void two_ranks(struct r3ring_coordinate *of_first, struct r3ring_coordina
 	begin(&second, 0, 2);
 }
 
+/* Attempt 1, of which all but the last token is run. */
+static struct r3ring_assembled *both_run_all(void)
+{
+	for (int i = 0; i < 2; i++) {
+		begin(i ? &second : &first, 1, 2);
+		run(i ? &second : &first, 9, 1, 0, 4);
+	}
+	feed_end(&first, 2, R3RING_END_FINISHED, 1, 5);
+	return finish(&second, 1, 5);
+}
+
 Test(assembler_unseen, a_stage_that_saw_it_all_tells_what_an_attempt_did_not_run)
 {
 	struct r3ring_assembled *got;
@@ -413,12 +426,7 @@ Test(assembler_unseen, a_stage_that_saw_it_all_tells_what_an_attempt_did_not_run
 	run(&second, 1, 0, 0, 2);
 	gap(&first);
 	preempt(&second, 0, 3);
-	for (int i = 0; i < 2; i++) {
-		begin(i ? &second : &first, 1, 2);
-		run(i ? &second : &first, 9, 1, 0, 4);
-	}
-	feed_end(&first, 2, R3RING_END_FINISHED, 1, 5);
-	got = finish(&second, 1, 5);
+	got = both_run_all();
 	assert_row(got, 1, 1, 1);
 	assert_row(got, 2, 9, 2);
 	assert_row(got, 3, 9, 3);
@@ -435,12 +443,7 @@ Test(assembler_unseen, an_attempt_that_a_keyframe_names_no_more_may_have_run_on)
 	run(&second, 1, 0, 0, 2);
 	feed_keyframe(&first, 0);
 	gap(&second);
-	for (int i = 0; i < 2; i++) {
-		begin(i ? &second : &first, 1, 2);
-		run(i ? &second : &first, 9, 1, 0, 4);
-	}
-	feed_end(&first, 2, R3RING_END_FINISHED, 1, 5);
-	got = finish(&second, 1, 5);
+	got = both_run_all();
 	assert_row(got, 1, 1, 1);
 	assert_all_missing(got, 2, 4);
 	r3ring_assembled_free(got);
@@ -518,16 +521,10 @@ Test(assembler_unseen, a_rank_that_is_behind_may_yet_tell_what_it_ran_of_an_atte
 /* An engine that only prefills, and one that decodes, of which attempt 0 was not seen. */
 Test(assembler_unseen, an_engine_that_came_late_may_have_run_an_attempt_that_another_did)
 {
-	const struct r3ring_assembler_options options = {.size = sizeof(options), .min_ends = 2};
+	struct feed decode = open_with_decode();
 	struct r3ring_assembled *got;
-	struct feed decode;
 
-	close_channels();
-	feed_create(&first, &options);
-	decode = feed_channel(&first, "decode/0");
-	feed_schema(&first);
-	begin(&first, 0, 2);
-	run(&first, 1, 0, 0, 2);
+	begin_and_run(2, 2);
 	feed_end(&first, 1, R3RING_END_FINISHED, 0, 2);
 	feed_schema(&decode);
 	gap(&decode);
@@ -542,18 +539,12 @@ Test(assembler_unseen, an_engine_that_came_late_may_have_run_an_attempt_that_ano
 Test(assembler_unseen,
      an_engine_that_never_told_of_a_request_may_have_run_its_part_where_it_lost_some)
 {
-	const struct r3ring_assembler_options options = {.size = sizeof(options), .min_ends = 2};
+	struct feed decode = open_with_decode();
 	struct r3ring_assembled *got;
-	struct feed decode;
 
-	close_channels();
-	feed_create(&first, &options);
-	decode = feed_channel(&first, "decode/0");
 	feed_schema(&decode);
 	gap(&decode);
-	feed_schema(&first);
-	begin(&first, 0, 4);
-	run(&first, 1, 0, 0, 2);
+	begin_and_run(4, 2);
 	preempt(&first, 0, 4);
 	begin(&first, 1, 4);
 	run(&first, 2, 1, 0, 4);
@@ -573,9 +564,7 @@ Test(assembler_unseen, an_earlier_attempt_does_not_stand_in_for_a_latest_pass_th
 
 	close_channels();
 	open_with(R3RING_ROWS_LATEST);
-	feed_schema(&first);
-	begin(&first, 0, 4);
-	run(&first, 1, 0, 0, 4);
+	begin_and_run(4, 4);
 	preempt(&first, 0, 5);
 	begin(&first, 1, 4);
 	gap(&first);
@@ -593,9 +582,7 @@ Test(assembler_unseen, what_an_earlier_attempt_lost_takes_nothing_of_the_latest)
 	close_channels();
 	open_with(R3RING_ROWS_LATEST);
 	prompt_then_gap();
-	begin(&first, 1, 4);
-	run(&first, 9, 1, 0, 9);
-	got = finish(&first, 1, 10);
+	got = run_all(1, 4, 9);
 	for (uint32_t position = 0; position < 9; position++)
 		assert_row(got, position, 9, position);
 	r3ring_assembled_free(got);
@@ -607,9 +594,7 @@ Test(assembler_unseen, an_attempt_that_nobody_saw_may_have_run_the_latest_pass)
 
 	close_channels();
 	open_with(R3RING_ROWS_LATEST);
-	feed_schema(&first);
-	begin(&first, 0, 4);
-	run(&first, 1, 0, 0, 4);
+	begin_and_run(4, 4);
 	preempt(&first, 0, 5);
 	gap(&first);
 	begin(&first, 2, 4);
