@@ -7,6 +7,8 @@
  *	settle.c    items in the ring's order
  *	order.c     whose a step's spans are, by the step before
  *	lives.c     requests begin, go on, end; keyframes
+ *	tables.c    and are found, by id and by handle
+ *	over.c      until they are over
  *	join.c      and whose parts are one request
  *	runs.c      which starts of their engines they are of
  *	told.c      and whether they were told of by the same steps
@@ -248,18 +250,30 @@ void requests_keyframe(struct r3ring_assembler *assembler, struct channel *chann
 void requests_suspend(struct r3ring_assembler *assembler, struct channel *channel);
 /* All that live on a channel of which nobody tells any more. */
 void requests_unfollowed(struct r3ring_assembler *assembler, struct channel *channel);
-/* Those that waited for a channel that will not tell any more of what they waited for. */
-void requests_look_again(struct r3ring_assembler *assembler);
 void requests_gap(struct channel *channel, uint8_t cause);
 /* Something of its time was lost, behind the newest step that was settled. Attempts that begin
  * later, or have ended, lost nothing by it. */
 void part_tear(struct part *part, const struct channel *channel, uint8_t cause);
-struct part *part_of(const struct channel *channel, uint64_t handle);
-/* Out of the tables, to the user. @flags: what is to be said beside what the request knows. */
-void request_let_go(struct r3ring_assembler *assembler, struct request *request, uint32_t flags);
 void requests_flush(struct r3ring_assembler *assembler);
+
+/* tables.c; both return 0 or -ENOMEM */
+int request_enlist(struct r3ring_assembler *assembler, struct request *request);
+int part_enlist(struct channel *channel, struct part *part);
+void request_delist(struct r3ring_assembler *assembler, struct request *request);
+/* Nothing happens to one that is not live. */
+void part_delist(struct channel *channel, struct part *part);
+struct part *part_of(const struct channel *channel, uint64_t handle);
 /* The first that lives of those that have the text id; the others are its `same`. */
 struct request *requests_of(const struct r3ring_assembler *assembler, const char *id, size_t len);
+
+/* over.c */
+/* Whether as many channels told of its end as know of it. */
+bool all_have_told(const struct r3ring_assembler *assembler, const struct request *request);
+void request_give_if_over(struct r3ring_assembler *assembler, struct request *request);
+/* Those that waited for a channel that will not tell any more of what they waited for. */
+void requests_look_again(struct r3ring_assembler *assembler);
+/* Out of the tables, to the user. @flags: what is to be said beside what the request knows. */
+void request_let_go(struct r3ring_assembler *assembler, struct request *request, uint32_t flags);
 
 static inline uint32_t coordinate_size(struct r3ring_coordinate coordinate)
 {

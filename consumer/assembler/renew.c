@@ -16,7 +16,7 @@ static bool is_renewed(const struct channel *channel, const struct step *step)
 
 static void part_renew(const struct part *part)
 {
-	struct attempt *newest = part->attempts ? part->attempt[part->attempts - 1] : NULL;
+	struct attempt *newest = part_newest(part);
 
 	if (newest)
 		newest->renewed |= attempt_is_open(newest);

@@ -136,6 +136,12 @@ static inline struct attempt *part_find_attempt(const struct part *part, uint16_
 	return NULL;
 }
 
+/* The one that runs, or NULL. */
+static inline struct attempt *part_newest(const struct part *part)
+{
+	return part->attempts ? part->attempt[part->attempts - 1] : NULL;
+}
+
 enum telling { TOLD_NOTHING, TOLD_OTHERS, TOLD_ONE };
 /* told.c: whether the steps that told of both attempts, of two channels, told of the same rows. */
 enum telling attempts_told(const struct attempt *attempt, const struct attempt *other);
