@@ -13,6 +13,7 @@
 #define AGAIN_LOSSLESS_NS 50000000ull /* where the writer waits, for a stall limit */
 #define ANSWER_NS 1000000000ull       /* a daemon that takes longer does not answer */
 #define LOOK_NS 1000000000ull         /* between two looks at the heartbeat */
+#define HUNG_UP_NS 20000000ull        /* and at the connection to the daemon */
 #define ADMISSION_NS 1000000ull       /* and for having been admitted, at first */
 #define STEPS_MOST 64u                /* of one call */
 #define PASSED_MOST 16u               /* generations that are asked for one by one */
@@ -54,6 +55,24 @@ static bool writer_lives(const struct r3ring_reader *reader, uint64_t now)
 	if (beat < reader->follower.alive_ns)
 		beat = reader->follower.alive_ns;
 	return now < beat || now - beat < STALE_NS;
+}
+
+/* A daemon that dies hangs up long before the heartbeat of its ring is old. Where a poll loop
+ * watches the connection this is known already. */
+static bool has_hung_up(struct r3ring_reader *reader, uint64_t now)
+{
+	struct follower *follower = &reader->follower;
+
+	if (reader->readiness.hung_up)
+		return true;
+	if (now < follower->hung_up_at_ns)
+		return false;
+	follower->hung_up_at_ns = now + HUNG_UP_NS;
+	if (!attachment_abandoned(&reader->now))
+		return false;
+	readiness_drop_connection(&reader->readiness);
+	reader->readiness.hung_up = true;
+	return true;
 }
 
 bool follower_unknown(const struct r3ring_reader *reader)
@@ -172,6 +191,7 @@ static bool take_answer(struct r3ring_reader *reader, bool ended, uint64_t now)
 	register_anew(reader);
 	follower->epoch = epoch;
 	follower->named = 0;
+	follower->own_gone = false;
 	follower->promised = false;
 	follower->alive_ns = now;
 	follower->writer_dead = false;
@@ -212,9 +232,10 @@ static bool drop_abandoned(struct r3ring_reader *reader, bool ended, uint64_t no
 
 /* Whether there is nothing to ask: the present generation goes on, and its writer knows
  * of this reader. */
-static bool is_settled(const struct r3ring_reader *reader, bool ended, uint64_t now)
+static bool is_settled(struct r3ring_reader *reader, bool ended, uint64_t now)
 {
-	return !ended && writer_lives(reader, now) && !follower_unknown(reader);
+	return !ended && !has_hung_up(reader, now) && writer_lives(reader, now) &&
+	       !follower_unknown(reader);
 }
 
 /* Returns whether there may be another step to take. */
@@ -256,7 +277,7 @@ static uint64_t admission_due_ns(const struct follower *follower, uint64_t now)
 	return now + (pause < AGAIN_NS ? pause : AGAIN_NS);
 }
 
-uint64_t follower_due_ns(const struct r3ring_reader *reader, uint64_t now)
+uint64_t follower_due_ns(struct r3ring_reader *reader, uint64_t now)
 {
 	const struct follower *follower = &reader->follower;
 

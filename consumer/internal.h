@@ -27,6 +27,7 @@ struct follower {
 	uint64_t again_ns;      /* between two questions: longer the longer there is no answer */
 	uint64_t give_up_ns;    /* the question that stands is given up then */
 	uint64_t epoch;         /* writer that knows of this reader */
+	uint64_t hung_up_at_ns; /* the connection is looked at then */
 	uint64_t alive_ns;      /* the present segment's writer was known to live */
 	bool writer_dead;       /* no sign of life, and no daemon vouches for it */
 };
@@ -96,7 +97,7 @@ void follower_note(struct follower *follower, const struct r3ring_view *view);
 
 /*
  * Looks for a newer generation when there is reason to: the present one has
- * @ended, or its writer shows no sign of life. Never blocks: goes as far as it can
+ * @ended, its daemon has hung up, or its writer shows no sign of life. Never blocks: goes as far as it can
  * without waiting for an answer, which a later call takes.
  * Returns whether follower.next is filled.
  */
@@ -104,7 +105,7 @@ bool follower_look(struct r3ring_reader *reader, bool ended);
 
 /* When follower_look() is to be called again though neither the present connection nor
  * the question's has become readable. */
-uint64_t follower_due_ns(const struct r3ring_reader *reader, uint64_t now);
+uint64_t follower_due_ns(struct r3ring_reader *reader, uint64_t now);
 
 /* Whether another writer goes on in the present segment, which knows nothing of this
  * registered reader: follower_look() then makes it known. */

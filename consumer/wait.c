@@ -12,9 +12,10 @@
 #include "consumer/internal.h"
 
 #define SPIN_LEAST_NS 1000ull
-#define SPIN_MOST_NS 50000ull  /* about what a sleep and a wake cost */
-#define SLEEP_NS 1000000000ull /* between two looks at the heartbeat */
-#define POLL_LEAST_NS 50000ull /* between two looks of one that is not registered */
+#define SPIN_MOST_NS 50000ull         /* about what a sleep and a wake cost */
+#define SLEEP_NS 100000000ull         /* between two looks whether the daemon has died */
+#define SLEEP_LOSSLESS_NS 50000000ull /* where the next one's writer waits, for a stall limit */
+#define POLL_LEAST_NS 50000ull        /* between two looks of one that is not registered */
 #define POLL_MOST_NS 1000000ull
 #define ANSWER_NS 1000000ull /* between two looks for a daemon's answer */
 #define ENDED_NS 20000000ull /* between two looks for the time to ask */
@@ -77,6 +78,12 @@ static void nap(struct r3ring_reader *reader, uint64_t left_ns)
 	reader->nap_ns = shorter(reader->nap_ns * 2, POLL_MOST_NS);
 }
 
+/* A daemon that dies wakes nobody who sleeps on its ring. */
+static uint64_t sleep_ns(const struct r3ring_reader *reader)
+{
+	return reader->target.lossless || reader->readiness.hung_up ? SLEEP_LOSSLESS_NS : SLEEP_NS;
+}
+
 /* An ended segment wakes nobody any more, and neither does the socket. */
 static void rest(struct r3ring_reader *reader, uint64_t left_ns)
 {
@@ -85,7 +92,7 @@ static void rest(struct r3ring_reader *reader, uint64_t left_ns)
 	else if (reader->end_told)
 		sleep_for(shorter(left_ns, ENDED_NS));
 	else if (reader->now.page)
-		reader_sleep(reader->now.page, reader->cursor, shorter(left_ns, SLEEP_NS));
+		reader_sleep(reader->now.page, reader->cursor, shorter(left_ns, sleep_ns(reader)));
 	else
 		nap(reader, left_ns);
 }

@@ -202,6 +202,22 @@ Test(reader_follow, a_successor_that_no_daemon_was_there_to_give_is_asked_for_ag
 	fake_channel_close(&third);
 }
 
+/* For whom the heartbeat alone speaks the writer lives for an hour. */
+Test(reader_follow, a_ring_that_is_gone_with_its_daemon_is_left_though_its_heartbeat_is_young)
+{
+	struct r3ring_reader *reader = open_reader(false);
+
+	fake_channel_put_schema(&first);
+	fake_channel_put_schema(&second);
+	expect(reader, R3RING_SCHEMA, 1, 1);
+	r3ring_writer_heartbeat(first.writer, (now_ms() + 3600000) * 1000000);
+	fake_daemon_stop(served);
+	served = fake_daemon_start(dir);
+	fake_daemon_serve(served, &second);
+	expect(reader, R3RING_SCHEMA, 2, 1);
+	r3ring_reader_close(reader);
+}
+
 Test(reader_follow, generations_that_vanished_behind_a_crashed_one_are_told_as_missed)
 {
 	struct fake_channel fifth;
