@@ -20,12 +20,14 @@
 #include "capture_daemon/log.h"
 #include "capture_daemon/orphans.h"
 
-/* What a dead daemon left of the channel, for the producer that comes back. */
+/* What a dead daemon left of the channel, for the producer that comes back. Handles and step
+ * numbers of any other's mean nothing to it. */
 static struct channel *find_orphan(const struct opening *opening)
 {
-	struct channel *old = channel_find(opening->daemon, &opening->hello.message->channel);
+	const struct r3ring_hello_producer_message *hello = opening->hello.message;
+	struct channel *old = channel_find(opening->daemon, &hello->channel);
 
-	if (!hello_comes_back(&opening->hello) || !old || old->state != CHANNEL_ORPHAN)
+	if (!old || old->state != CHANNEL_ORPHAN || !orphan_is_of(old, hello))
 		return NULL;
 	return old;
 }
@@ -309,6 +311,15 @@ static void log_opened(const struct opening *opening)
 		 opening->same_ring ? ": goes on where the dead daemon stopped" : "");
 }
 
+/* Requests that a producer which comes back carries on are there no more; the others may have
+ * come to any end since. Another producer's may come back behind this one. */
+static void give_up_orphan(const struct opening *opening, struct channel *orphan)
+{
+	if (!orphan_is_of(orphan, opening->hello.message))
+		channel_leave(orphan);
+	drain_end_requests(&orphan->drain, R3RING_END_UNKNOWN);
+}
+
 static void hand_over(struct opening *opening)
 {
 	struct channel *channel = opening->channel, *old;
@@ -319,10 +330,8 @@ static void hand_over(struct opening *opening)
 	channel->producer = opening->session;
 	opening->session->channel = channel;
 	opening->channel = NULL;
-	/* Requests that a producer which comes back carries on are there no more; the others may
-	 * have come to any end since. */
 	if (old && old->state == CHANNEL_ORPHAN)
-		drain_end_requests(&old->drain, R3RING_END_UNKNOWN);
+		give_up_orphan(opening, old);
 	if (old)
 		channel_supersede(old, r3ring_segment_get_header(channel->segment)->generation,
 				  r3ring_segment_name(channel->segment));

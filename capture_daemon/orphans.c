@@ -20,6 +20,7 @@
 #include "capture_daemon/orphans.h"
 #include "capture_daemon/registration.h"
 #include "capture_daemon/remains.h"
+#include "ring/adopt.h"
 
 #define PATIENCE_NS (10 * NS_PER_SECOND)
 #define LET_GO_PAUSE_NS 1000000
@@ -254,7 +255,11 @@ static void collect(struct daemon *daemon, const char *name, const char *why)
 	leftover_unlist(daemon->dir.segments_fd, name);
 }
 
-/* Nobody owns it: it is gone on with, or of no use to anybody. */
+/*
+ * Nobody owns it: it is gone on with, or of no use to anybody. Who holds its lock does not
+ * write: a dying daemon loses the directory's lock only once none of its threads runs any
+ * more, and this one, which has that now, is the only one to adopt.
+ */
 static void adopt(struct daemon *daemon, const char *name)
 {
 	const struct leftover_entry listed = leftover_read(daemon->dir.segments_fd, name);
@@ -267,7 +272,7 @@ static void adopt(struct daemon *daemon, const char *name)
 		log_warn("segment %s is not taken over: no memory", name);
 		return;
 	}
-	r = r3ring_segment_adopt(&channel->segment, name, &err);
+	r = segment_adopt_ownerless(&channel->segment, name, &err);
 	if (r < 0) {
 		collect(daemon, name, err.text);
 		free(channel);
@@ -308,11 +313,11 @@ static void look_at(void *ctx, const char *name)
 	struct daemon *daemon = ctx;
 
 	switch (look_when_let_go(daemon, name)) {
+	case LEFTOVER_HELD:
+		log_info("segment %s: a process that is not its writer holds its lock", name);
+		/* fall through */
 	case LEFTOVER_UNOWNED:
 		adopt(daemon, name);
-		break;
-	case LEFTOVER_HELD:
-		collect(daemon, name, "a process that is not its writer holds its lock");
 		break;
 	case LEFTOVER_ALIVE:
 		log_warn("segment %s is not taken over: its writer lives", name);
@@ -374,6 +379,18 @@ static bool same_schema(const struct publisher *publisher, const struct r3ring_r
 	       a->max_rows == b->max_rows && a->rows_per_record == b->rows_per_record &&
 	       a->captures_rows == b->captures_rows &&
 	       same_layers(publisher->layers, other->u.schema.layers, a->layers);
+}
+
+bool orphan_is_of(const struct channel *orphan, const struct r3ring_hello_producer_message *hello)
+{
+	const struct r3ring_schema_record *schema = &orphan->drain.publisher.schema;
+	uint64_t former = schema->continues < schema->generation && schema->continues
+				  ? schema->generation - schema->continues
+				  : 0;
+
+	return hello->reconnect == 1 && hello->last_generation &&
+	       (hello->last_generation == generation_of(orphan) ||
+		hello->last_generation == former);
 }
 
 bool orphan_continues(const struct channel *orphan,

@@ -27,6 +27,12 @@ void orphans_adopt(struct daemon *daemon);
 void orphans_expire(struct daemon *daemon);
 
 /*
+ * Whether the producer that says @hello wrote the orphan: it was welcomed to that generation,
+ * or to the one that this went on from, and never heard of it.
+ */
+bool orphan_is_of(const struct channel *orphan, const struct r3ring_hello_producer_message *hello);
+
+/*
  * Whether the producer that says @hello and @schema goes on in the orphan's own ring:
  * it wrote it before, its layers are still the same, and all that was told of the
  * step at work is known. Never where the device of the dead daemon may still be

@@ -16,6 +16,8 @@
 #include <r3ring/atomic.h>
 #include <r3ring/ring.h>
 
+#include "ring/identity.h"
+
 #define RING_ARENA_LOG2_MIN 12u
 #define RING_ARENA_LOG2_MAX 36u
 #define RING_DEPTH_LOG2_MIN 4u
@@ -70,9 +72,8 @@ void segment_locate_regions(struct r3ring_segment *segment);
 
 /* ---- identity of the writing process (identity.c) --------------------- */
 
-/* All zero, or 0, where /proc does not say, or there is no such process. */
+/* All zero where /proc does not say. */
 void identity_boot_id(uint8_t boot_id[16]);
-uint64_t identity_start_time(uint32_t pid);
 
 /* ---- one descriptor (descriptor.c) ------------------------------------ */
 

@@ -15,6 +15,7 @@
 
 #include <r3ring/atomic.h>
 
+#include "ring/adopt.h"
 #include "ring/internal.h"
 
 #define GROUPS_MAX 1024
@@ -350,8 +351,8 @@ static void store_writer_identity(struct r3ring_segment *segment)
 	r3ring_store_relaxed_u64(&shared->writer_start_time, segment->header.writer_start_time);
 }
 
-int r3ring_segment_adopt(struct r3ring_segment **segment, const char *name,
-			 struct r3ring_error *err)
+static int adopt(struct r3ring_segment **segment, const char *name, bool for_certain,
+		 struct r3ring_error *err)
 {
 	struct r3ring_error local;
 	struct r3ring_segment *adopted = new_handle(name, err ? err : (err = &local));
@@ -363,6 +364,8 @@ int r3ring_segment_adopt(struct r3ring_segment **segment, const char *name,
 	adopted->adopted = true;
 	adopted->fd = open_name(name, O_RDWR, err);
 	rc = adopted->fd < 0 ? err->code : take_lock(adopted, err);
+	if (rc == -EBUSY && for_certain)
+		rc = 0;
 	if (!rc)
 		rc = map_checked(adopted, adopted->fd, true, err);
 	if (rc) {
@@ -372,4 +375,16 @@ int r3ring_segment_adopt(struct r3ring_segment **segment, const char *name,
 	store_writer_identity(adopted);
 	*segment = adopted;
 	return 0;
+}
+
+int r3ring_segment_adopt(struct r3ring_segment **segment, const char *name,
+			 struct r3ring_error *err)
+{
+	return adopt(segment, name, false, err);
+}
+
+int segment_adopt_ownerless(struct r3ring_segment **segment, const char *name,
+			    struct r3ring_error *err)
+{
+	return adopt(segment, name, true, err);
 }

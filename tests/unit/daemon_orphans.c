@@ -148,6 +148,31 @@ Test(daemon_orphans, only_the_producer_of_that_generation_goes_on)
 	cr_expect_not(continues(&schema));
 }
 
+static bool is_of(uint64_t last_generation, uint16_t goes_on_from)
+{
+	say_hello();
+	hello.last_generation = last_generation;
+	dead.publisher.schema.generation = DEAD_GENERATION;
+	dead.publisher.schema.continues = goes_on_from;
+	orphan.segment = dead.segment;
+	orphan.drain.publisher = dead.publisher;
+	return orphan_is_of(&orphan, &hello);
+}
+
+Test(daemon_orphans, a_ring_is_of_who_was_in_it_or_in_the_one_that_it_went_on_from)
+{
+	cr_expect(is_of(DEAD_GENERATION, 0));
+	cr_expect(is_of(DEAD_GENERATION - 2, 2));
+}
+
+Test(daemon_orphans, a_ring_of_another_engine_is_not_of_who_was_there_before)
+{
+	cr_expect_not(is_of(DEAD_GENERATION - 1, 0));
+	cr_expect_not(is_of(DEAD_GENERATION - 1, 2));
+	cr_expect_not(is_of(0, 0));
+	cr_expect_not(is_of(0, DEAD_GENERATION));
+}
+
 static void expect_no_other(struct r3ring_record schema, const char *field)
 {
 	cr_expect_not(continues(&schema), "%s", field);
