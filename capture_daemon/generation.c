@@ -15,6 +15,8 @@
 #include "capture_daemon/log.h"
 #include "capture_daemon/orphans.h"
 #include "capture_daemon/peers.h"
+#include "channel/namespaces.h"
+#include "ring/identity.h"
 
 /* Numbers whose names may be in use: rings of a daemon of the same user that serves another
  * runtime directory are called alike. */
@@ -24,12 +26,26 @@
 
 /* ---- made ------------------------------------------------------------------- */
 
+/* For who tidies up behind a daemon that died: a ring whose engine lives is gone on with. */
+static int list(const struct channel *channel, const struct r3ring_segment_options *options)
+{
+	const struct leftover_process producer = {
+		.pid = (uint64_t)channel->producer_pid,
+		.start_time = identity_start_time((uint32_t)channel->producer_pid),
+		.pid_namespace = namespaces_of_this_process().pid,
+	};
+	int fd = channel->daemon->dir.segments_fd;
+	int r = leftover_list(fd, options->name, options->uuid, channel->user);
+
+	return r < 0 ? r : leftover_note_producer(fd, options->name, &producer);
+}
+
 /* Listed before it is made, so that a crash leaves nothing behind unlisted. */
 static int make_segment(struct channel *channel, const struct r3ring_segment_options *options,
 			struct r3ring_error *err)
 {
 	struct runtime_dir *dir = &channel->daemon->dir;
-	int r = leftover_list(dir->segments_fd, options->name, options->uuid, channel->user);
+	int r = list(channel, options);
 
 	if (r < 0) {
 		leftover_unlist(dir->segments_fd, options->name);

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,7 +20,9 @@
 
 #define PREFIX "r3ring."
 #define UUID_TEXT 33 /* with its NUL */
-#define LISTED_TEXT 80
+#define LISTED_TEXT 160
+#define PRODUCER_TEXT " by %" PRIu64 " %" PRIu64 " %" PRIu64
+#define PRODUCER_SCAN " by %" SCNu64 " %" SCNu64 " %" SCNu64 "%n"
 
 static const char *const end_marks[] = {
 	[LEFTOVER_GOES_ON] = "",
@@ -81,19 +84,43 @@ int leftover_note_end(int list_fd, const char *name, enum leftover_end end)
 	return line_write(list_fd, name, O_APPEND, end_marks[end]);
 }
 
+int leftover_note_producer(int list_fd, const char *name, const struct leftover_process *producer)
+{
+	char text[LISTED_TEXT];
+
+	snprintf(text, sizeof(text), PRODUCER_TEXT, producer->pid, producer->start_time,
+		 producer->pid_namespace);
+	return line_write(list_fd, name, O_APPEND, text);
+}
+
+/* Returns what comes behind it. */
+static const char *read_producer(const char *text, struct leftover_process *producer)
+{
+	struct leftover_process found;
+	int len = 0;
+
+	if (sscanf(text, PRODUCER_SCAN, &found.pid, &found.start_time, &found.pid_namespace,
+		   &len) != 3)
+		return text;
+	*producer = found;
+	return text + len;
+}
+
 struct leftover_entry leftover_read(int list_fd, const char *name)
 {
 	struct leftover_entry entry = {.user = geteuid(), .end = LEFTOVER_GOES_ON};
-	char line[LISTED_TEXT], *rest;
+	char line[LISTED_TEXT], *behind_user;
+	const char *rest;
 	unsigned long user;
 
 	line_read(list_fd, name, line);
 	if (strlen(line) < UUID_TEXT)
 		return entry;
-	user = strtoul(line + UUID_TEXT, &rest, 10);
-	if (rest == line + UUID_TEXT || user >= UINT32_MAX)
+	user = strtoul(line + UUID_TEXT, &behind_user, 10);
+	if (behind_user == line + UUID_TEXT || user >= UINT32_MAX)
 		return entry;
 	entry.user = (uid_t)user;
+	rest = read_producer(behind_user, &entry.producer);
 	for (enum leftover_end end = LEFTOVER_ENDED; end <= LEFTOVER_FORSAKEN; end++) {
 		if (strcmp(rest, end_marks[end]) == 0)
 			entry.end = end;

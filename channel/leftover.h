@@ -3,7 +3,7 @@
  * The list of segments in a runtime directory, and whose a listed one is. The list
  * is a directory with a file for each segment, named as it without the '/', which
  * holds one line: its uuid as 32 hexadecimal digits, the number of the user whose
- * channel it is, and, once it is known, how it ended.
+ * channel it is, its producer's process, and, once it is known, how it ended.
  */
 #ifndef CHANNEL_LEFTOVER_H
 #define CHANNEL_LEFTOVER_H
@@ -25,8 +25,15 @@ enum leftover_end {
 	LEFTOVER_FORSAKEN, /* its producer did not come back after a daemon's death */
 };
 
+/* A process of one PID namespace, by its number there and when it began. */
+struct leftover_process {
+	uint64_t pid, start_time;
+	uint64_t pid_namespace;
+};
+
 /* What the list says of a segment. */
 struct leftover_entry {
+	struct leftover_process producer; /* zeroed: not known */
 	uid_t user;
 	enum leftover_end end;
 };
@@ -35,6 +42,9 @@ struct leftover_entry {
  * Returns 0 or an errno. */
 int leftover_list(int list_fd, const char *name, const uint8_t uuid[16], uid_t user);
 void leftover_unlist(int list_fd, const char *name);
+
+/* Notes whose process a segment's producer is, before the end can be. Returns 0 or an errno. */
+int leftover_note_producer(int list_fd, const char *name, const struct leftover_process *producer);
 
 /* Notes how a listed segment ended: should its daemon die, the next one waits for no
  * producer. Returns 0 or an errno. */

@@ -21,21 +21,24 @@
 #include <r3ring/proto.h>
 
 #include "channel/leftover.h"
+#include "channel/namespaces.h"
 #include "channel/socket.h"
+#include "ring/identity.h"
 #include "tools/arguments.h"
 #include "tools/commands.h"
 #include "tools/json_values.h"
 #include "tools/output.h"
 
 static const char usage[] =
-	"usage: r3ring gc [--runtime-dir DIR] [--dry-run] [--json]\n"
+	"usage: r3ring gc [--runtime-dir DIR] [--dry-run] [--force] [--json]\n"
 	"\n"
 	"Removes the segments of a daemon that died and was not started again. Only those that\n"
 	"are listed in the runtime directory, belong to this user, and are nobody's any more.\n"
-	"What readers have not read of them is lost; a next daemon goes on in those whose engines\n"
-	"live, and loses nothing.\n"
+	"What readers have not read of them is lost. One whose engine still runs is kept: a next\n"
+	"daemon goes on in it, and loses nothing.\n"
 	"\n"
 	"  --runtime-dir DIR  the daemon's, otherwise as for other commands\n"
+	"  --force            also those whose engines run: their requests lose their names\n"
 	"  --dry-run          removes nothing, says what it would remove\n"
 	"  --json             one object with \"runtime_dir\", \"daemon_pid\" and \"segments\"\n"
 	"  --help             this text\n"
@@ -46,9 +49,11 @@ struct collection {
 	char dir[PATH_MAX];
 	int dir_fd, lock_fd, list_fd;
 	long daemon_pid; /* of the daemon that runs there; 0: none */
-	bool dry_run, json;
+	bool dry_run, json, force;
 	bool failed;
+	uint64_t pid_namespace; /* of this process */
 	uint64_t removed;
+	uint64_t spared;  /* their engines run */
 	uint64_t unended; /* of these: not noted as ended, an engine may go on in it */
 	json_t *segments;
 };
@@ -111,23 +116,31 @@ static const char *const verdicts[] = {
 	[LEFTOVER_FOREIGN] = "kept: of another user or daemon",
 };
 
-static bool is_removed(enum leftover_state state)
+static bool is_unowned(enum leftover_state state)
 {
 	return state == LEFTOVER_UNOWNED || state == LEFTOVER_HELD;
+}
+
+/* False also where its number means nothing here. */
+static bool is_running(const struct collection *collection, const struct leftover_process *process)
+{
+	return process->pid && process->pid <= INT32_MAX && process->start_time &&
+	       process->pid_namespace && process->pid_namespace == collection->pid_namespace &&
+	       identity_start_time((uint32_t)process->pid) == process->start_time;
 }
 
 /* Returns what became of it, in words. */
 static const char *collect(struct collection *collection, const char *name,
 			   enum leftover_state state)
 {
-	if (is_removed(state) && collection->dry_run)
+	if (is_unowned(state) && collection->dry_run)
 		return "would be removed";
-	if (is_removed(state) && shm_unlink(name) < 0 && errno != ENOENT) {
+	if (is_unowned(state) && shm_unlink(name) < 0 && errno != ENOENT) {
 		fprintf(stderr, "r3ring gc: %s: %s\n", name, strerror(errno));
 		collection->failed = true;
 		return "not removed";
 	}
-	if (!collection->dry_run && (is_removed(state) || state == LEFTOVER_GONE))
+	if (!collection->dry_run && (is_unowned(state) || state == LEFTOVER_GONE))
 		leftover_unlist(collection->list_fd, name);
 	return verdicts[state];
 }
@@ -136,11 +149,15 @@ static void look_at(void *ctx, const char *name)
 {
 	struct collection *collection = ctx;
 	enum leftover_state state = leftover_look(collection->list_fd, name);
-	const bool ended = leftover_read(collection->list_fd, name).end != LEFTOVER_GOES_ON;
-	const char *verdict = collect(collection, name, state);
+	const struct leftover_entry listed = leftover_read(collection->list_fd, name);
+	const bool ended = listed.end != LEFTOVER_GOES_ON;
+	const bool spared = is_unowned(state) && !ended && !collection->force &&
+			    is_running(collection, &listed.producer);
+	const char *verdict = spared ? "kept: its engine runs" : collect(collection, name, state);
 
-	collection->removed += is_removed(state);
-	collection->unended += is_removed(state) && !ended;
+	collection->spared += spared;
+	collection->removed += is_unowned(state) && !spared;
+	collection->unended += is_unowned(state) && !spared && !ended;
 	if (collection->json)
 		json_array_append_new(collection->segments,
 				      json_pack("{s:s, s:s, s:b}", "name", name, "verdict", verdict,
@@ -177,10 +194,14 @@ static void print_text(const struct collection *collection)
 		       collection->dir, collection->daemon_pid);
 	else if (!collection->removed)
 		printf("%s: nothing to remove\n", collection->dir);
+	if (collection->spared)
+		printf("%" PRIu64 " kept: a next r3ringd goes on in them, and loses nothing "
+		       "(--force removes them, too)\n",
+		       collection->spared);
 	if (collection->unended)
-		printf("%" PRIu64 " of these had not ended: their engines may live, and what "
-		       "readers have not read of them %s (lossless readers are told it, as "
-		       "unkept); a next r3ringd goes on in them instead\n",
+		printf("%" PRIu64 " of these had not ended: what readers have not read of them %s "
+		       "(lossless readers are told it, as unkept); an engine that still runs tells "
+		       "its live requests and maps to no next r3ringd again\n",
 		       collection->unended, collection->dry_run ? "would be lost" : "is lost");
 }
 
@@ -208,6 +229,7 @@ static int run(struct collection *collection)
 		fputs("r3ring gc: the runtime directory's path is too long\n", stderr);
 		return TOOL_FAILED;
 	}
+	collection->pid_namespace = namespaces_of_this_process().pid;
 	collection->segments = json_array();
 	code = open_dir(collection);
 	if (code == TOOL_DONE) {
@@ -236,6 +258,9 @@ static bool take_option(struct collection *collection, int option)
 	case 'n':
 		collection->dry_run = true;
 		return true;
+	case 'f':
+		collection->force = true;
+		return true;
 	case 'j':
 		collection->json = true;
 		return true;
@@ -249,6 +274,7 @@ int cmd_gc(int argc, char **argv)
 	static const struct option options[] = {
 		{"runtime-dir", required_argument, NULL, 'r'},
 		{"dry-run", no_argument, NULL, 'n'},
+		{"force", no_argument, NULL, 'f'},
 		{"json", no_argument, NULL, 'j'},
 		{"help", no_argument, NULL, 'h'},
 		{0},

@@ -17,6 +17,7 @@
 #include <r3ring/ring.h>
 
 #include "channel/leftover.h"
+#include "channel/namespaces.h"
 #include "tests/support/command.h"
 #include "tests/support/daemon.h"
 #include "tests/support/engine.h"
@@ -84,10 +85,57 @@ static void expect_kept(void)
 	cr_expect(is_listed());
 }
 
+/* As if the process that opened the channel had been another, which is gone. */
+static void forget_engine(void)
+{
+	struct r3ring_segment *segment;
+	int list = open_list();
+
+	cr_assert_eq(r3ring_segment_open(&segment, name, NULL), 0);
+	cr_assert_eq(leftover_list(list, name, r3ring_segment_get_header(segment)->uuid, geteuid()),
+		     0);
+	r3ring_segment_close(segment);
+	close(list);
+}
+
 /* ---- the tool ----------------------------------------------------------- */
+
+Test(gc, a_ring_whose_engine_runs_is_kept_for_the_next_daemon)
+{
+	cr_expect_eq(command_run(&tool, daemon_a.dir, ARGS("gc")), 0, "%s", tool.err);
+	cr_expect(strstr(tool.out, ": kept: its engine runs\n"), "%s", tool.out);
+	cr_expect(strstr(tool.out, "\n1 kept: "), "%s", tool.out);
+	expect_kept();
+	test_daemon_restart(&daemon_a, NULL);
+	cr_expect(test_daemon_said(&daemon_a, "goes on where the dead daemon stopped"));
+}
+
+Test(gc, a_ring_whose_engine_runs_is_removed_by_force)
+{
+	cr_expect_eq(command_run(&tool, daemon_a.dir, ARGS("gc", "--force")), 0, "%s", tool.err);
+	cr_expect(strstr(tool.out, ": removed\n"), "%s", tool.out);
+	expect_gone();
+}
+
+Test(gc, a_process_with_the_number_of_the_engine_is_not_the_engine)
+{
+	const struct leftover_process later = {
+		.pid = (uint64_t)getpid(),
+		.start_time = 1,
+		.pid_namespace = namespaces_of_this_process().pid,
+	};
+	int list = open_list();
+
+	forget_engine();
+	cr_assert_eq(leftover_note_producer(list, name, &later), 0);
+	close(list);
+	cr_expect_eq(command_run(&tool, daemon_a.dir, ARGS("gc")), 0, "%s", tool.err);
+	expect_gone();
+}
 
 Test(gc, a_dead_daemons_ring_is_removed)
 {
+	forget_engine();
 	cr_expect_eq(command_run(&tool, daemon_a.dir, ARGS("gc")), 0, "%s", tool.err);
 	cr_expect(strstr(tool.out, ": removed"), "%s", tool.out);
 	expect_gone();
@@ -95,6 +143,7 @@ Test(gc, a_dead_daemons_ring_is_removed)
 
 Test(gc, what_the_removal_of_a_ring_that_had_not_ended_costs_is_said)
 {
+	forget_engine();
 	cr_expect_eq(command_run(&tool, daemon_a.dir, ARGS("gc", "--dry-run")), 0);
 	cr_expect(strstr(tool.out, "\n1 of these had not ended: "), "%s", tool.out);
 	cr_expect(strstr(tool.out, " would be lost "), "%s", tool.out);
@@ -117,6 +166,7 @@ Test(gc, nothing_is_said_to_be_lost_with_a_ring_that_had_ended)
 
 Test(gc, a_dry_run_only_says_so)
 {
+	forget_engine();
 	cr_expect_eq(command_run(&tool, daemon_a.dir, ARGS("gc", "--dry-run")), 0);
 	cr_expect(strstr(tool.out, "would be removed"), "%s", tool.out);
 	expect_kept();
@@ -137,6 +187,7 @@ Test(gc, its_json_names_every_segment_and_its_verdict)
 {
 	json_t *root, *segment;
 
+	forget_engine();
 	cr_expect_eq(command_run(&tool, "/nonexistent/r3ring",
 				 ARGS("gc", "--json", "--runtime-dir", daemon_a.dir)),
 		     0);
@@ -257,20 +308,26 @@ Test(gc, a_ring_that_only_a_reader_has_locked_is_removed)
 {
 	int fd = lock_as_reader();
 
+	forget_engine();
 	cr_expect_eq(command_run(&tool, daemon_a.dir, ARGS("gc")), 0);
 	expect_gone();
 	close(fd);
 }
 
-Test(gc, a_reader_with_the_lock_cannot_keep_the_next_daemon_from_serving_the_channel)
+Test(gc, a_reader_with_the_lock_cannot_keep_the_next_daemon_from_going_on_in_the_ring)
 {
 	int fd = lock_as_reader();
 
 	test_daemon_restart(&daemon_a, NULL);
 	cr_expect(strstr(daemon_a.log, "not its writer"), "%s", daemon_a.log);
-	cr_assert(test_daemon_said(&daemon_a, "generation 2"));
-	cr_expect_eq(test_shm_names(instance), 1);
+	cr_expect(test_daemon_said(&daemon_a, "goes on where the dead daemon stopped"));
 	close(fd);
+	/* And the one behind that. */
+	test_daemon_kill(&daemon_a);
+	test_daemon_restart(&daemon_a, NULL);
+	cr_expect(test_daemon_said(&daemon_a, "goes on where the dead daemon stopped"));
+	engine_step(&engine_a, 0, 4);
+	cr_expect_eq(test_shm_names(instance), 1);
 }
 
 Test(gc, nobody_but_its_owner_can_open_the_daemons_lock)

@@ -51,6 +51,23 @@ Test(leftover, user_and_end_of_a_segment_are_read_back)
 	}
 }
 
+Test(leftover, the_producer_of_a_segment_is_read_back_whether_it_ended_or_not)
+{
+	const struct leftover_process producer = {
+		.pid = 4, .start_time = UINT64_MAX, .pid_namespace = 4026531836};
+	const uint8_t uuid[16] = {1, 2, 3};
+
+	cr_assert_eq(leftover_list(list, NAME, uuid, USER), 0);
+	cr_expect_eq(leftover_read(list, NAME).producer.pid, 0);
+	cr_assert_eq(leftover_note_producer(list, NAME, &producer), 0);
+	expect_entry(USER, LEFTOVER_GOES_ON);
+	cr_assert_eq(leftover_note_end(list, NAME, LEFTOVER_FORSAKEN), 0);
+	expect_entry(USER, LEFTOVER_FORSAKEN);
+	cr_expect_eq(leftover_read(list, NAME).producer.pid, producer.pid);
+	cr_expect_eq(leftover_read(list, NAME).producer.start_time, producer.start_time);
+	cr_expect_eq(leftover_read(list, NAME).producer.pid_namespace, producer.pid_namespace);
+}
+
 static void write_entry(const char *text)
 {
 	int fd = openat(list, &NAME[1], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
@@ -72,6 +89,9 @@ Test(leftover, what_a_crash_cut_short_is_of_this_user_and_goes_on)
 	}
 	write_entry("01020300000000000000000000000000 4711 fors");
 	expect_entry(USER, LEFTOVER_GOES_ON);
+	write_entry("01020300000000000000000000000000 4711 by 4 5");
+	expect_entry(USER, LEFTOVER_GOES_ON);
+	cr_expect_eq(leftover_read(list, NAME).producer.pid, 0);
 }
 
 Test(leftover, what_is_not_listed_has_no_end_to_note)
