@@ -280,10 +280,20 @@ static int check_text(const char *file, unsigned int number, const char *line, s
 	return 0;
 }
 
-static int config_line(struct options *options, const char *file, unsigned int number, char *line,
+/* The file as far as it was read. */
+struct config {
+	const char *file;
+	unsigned int number;          /* of the line */
+	unsigned int given[SETTINGS]; /* the line that each setting is on; 0: none */
+};
+
+static int config_line(struct options *options, struct config *config, char *line,
 		       struct r3ring_error *err)
 {
+	const unsigned int number = config->number;
+	const char *file = config->file;
 	const struct setting *setting;
+	unsigned int *given;
 	char *equals, *name, *value;
 
 	line[strcspn(line, "#")] = '\0';
@@ -302,6 +312,12 @@ static int config_line(struct options *options, const char *file, unsigned int n
 		return r3ring_error_set(err, -EINVAL,
 					"%s:%u: no setting is called '%s' (see r3ringd --help)",
 					file, number, name);
+	given = &config->given[setting - settings];
+	if (*given)
+		return r3ring_error_set(
+			err, -EINVAL, "%s:%u: %s was given in line %u already: keep one of the two",
+			file, number, name, *given);
+	*given = number;
 	if (setting_apply(setting, options, value) < 0)
 		return r3ring_error_set(err, -EINVAL, "%s:%u: %s = '%s': must be %s", file, number,
 					name, value, setting_allowed(setting));
@@ -334,8 +350,8 @@ static bool next_line(char line[CONFIG_LINE_MAX], size_t *bytes, FILE *file)
 
 static int config_read(struct options *options, struct r3ring_error *err)
 {
+	struct config config = {.file = options->config};
 	char line[CONFIG_LINE_MAX];
-	unsigned int number = 0;
 	size_t bytes;
 	FILE *file;
 	int r = 0;
@@ -346,14 +362,14 @@ static int config_read(struct options *options, struct r3ring_error *err)
 					"--config %s: %s: name a file of `name = value` lines",
 					options->config, strerror(errno));
 	while (r == 0 && next_line(line, &bytes, file)) {
-		number++;
+		config.number++;
 		if (line[bytes - 1] != '\n' && !feof(file))
 			r = r3ring_error_set(err, -EINVAL, "%s:%u: line longer than %d bytes",
-					     options->config, number, CONFIG_LINE_MAX - 2);
+					     config.file, config.number, CONFIG_LINE_MAX - 2);
 		else
-			r = check_text(options->config, number, line, bytes, err);
+			r = check_text(config.file, config.number, line, bytes, err);
 		if (r == 0)
-			r = config_line(options, options->config, number, line, err);
+			r = config_line(options, &config, line, err);
 	}
 	if (r == 0 && ferror(file))
 		r = r3ring_error_set(err, -EINVAL, "--config %s: cannot be read", options->config);
