@@ -19,6 +19,7 @@
 #include "capture_daemon/opening.h"
 #include "capture_daemon/orphans.h"
 #include "capture_daemon/peers.h"
+#include "capture_daemon/socket_watch.h"
 
 #define PATIENCE_NS (2 * NS_PER_SECOND)
 #define TICK_MS 1000
@@ -146,6 +147,7 @@ int daemon_open(struct daemon *daemon, struct r3ring_error *err)
 	daemon->started_ns = clock_now_ns();
 	daemon->dir.lock_fd = -1;
 	daemon->signals.fd = -1;
+	daemon->socket_watch.fd = -1;
 	daemon->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	raise_descriptor_limit();
 	r = signals_open(daemon, err);
@@ -157,6 +159,7 @@ int daemon_open(struct daemon *daemon, struct r3ring_error *err)
 		daemon_close(daemon);
 		return r;
 	}
+	socket_watch_open(daemon);
 	orphans_adopt(daemon);
 	return 0;
 }
@@ -210,7 +213,7 @@ int daemon_run(struct daemon *daemon)
 	notify_send("READY=1");
 	for (;;) {
 		bool ticks = heartbeat(daemon) || daemon->stopping || daemon->gpu_lost ||
-			     daemon->openings;
+			     daemon->openings || daemon->refusals.left_out;
 		int timeout_ms = ticks ? TICK_MS : -1;
 		int r;
 
@@ -225,6 +228,7 @@ int daemon_run(struct daemon *daemon)
 		}
 		orphans_expire(daemon);
 		tell_openings(daemon);
+		refusals_tell(&daemon->refusals);
 	}
 }
 
@@ -260,6 +264,7 @@ void daemon_close(struct daemon *daemon)
 		close_channel(daemon->channels);
 	while (daemon->sessions)
 		session_close(daemon->sessions);
+	socket_watch_close(daemon);
 	loop_destroy(daemon->loop);
 	runtime_dir_close(&daemon->dir);
 	if (daemon->signals.fd >= 0)

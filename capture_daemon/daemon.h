@@ -9,6 +9,7 @@
 #include "capture_daemon/channel.h"
 #include "capture_daemon/loop.h"
 #include "capture_daemon/options.h"
+#include "capture_daemon/refusals.h"
 #include "capture_daemon/runtime_dir.h"
 #include "capture_daemon/session.h"
 #include "channel/socket.h"
@@ -22,12 +23,14 @@ struct daemon {
 	struct loop *loop;
 	struct loop_source listener;
 	struct loop_source signals;
+	struct loop_source socket_watch;
 	int spare_fd;              /* given up to refuse a connection when descriptors are out */
 	struct session *sessions;  /* utlist */
 	struct opening *openings;  /* utlist */
 	uint64_t openings_told_ns; /* when their producers were told how far they are */
 	struct channel *channels;  /* utlist; at most one of a name is not retiring */
 	struct socket_inbox inbox; /* the message being handled */
+	struct refusals refusals;
 	uint64_t started_ns;
 	bool gpu_lost; /* no copy works in this process any more */
 	bool stopping;

@@ -187,6 +187,7 @@ static int old_socket_remove(const struct runtime_dir *dir, struct r3ring_error 
 static int listen_open(struct runtime_dir *dir, gid_t gid, struct r3ring_error *err)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct stat status;
 	int r;
 
 	memcpy(address.sun_path, dir->socket_path, sizeof(address.sun_path));
@@ -200,6 +201,9 @@ static int listen_open(struct runtime_dir *dir, gid_t gid, struct r3ring_error *
 		goto failed;
 	if (gid != (gid_t)-1 && fchownat(dir->fd, R3RING_SOCKET_NAME, (uid_t)-1, gid, 0) < 0)
 		goto failed;
+	if (fstatat(dir->fd, R3RING_SOCKET_NAME, &status, AT_SYMLINK_NOFOLLOW) < 0)
+		goto failed;
+	dir->socket_ino = status.st_ino;
 	if (listen(dir->listen_fd, BACKLOG) == 0)
 		return 0;
 failed:
@@ -211,6 +215,25 @@ static void descriptor_close(int *fd)
 	if (*fd >= 0)
 		close(*fd);
 	*fd = -1;
+}
+
+bool runtime_dir_has_socket(const struct runtime_dir *dir)
+{
+	struct stat status;
+
+	return fstatat(dir->fd, R3RING_SOCKET_NAME, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       status.st_ino == dir->socket_ino;
+}
+
+int runtime_dir_listen_again(struct runtime_dir *dir, gid_t gid, struct r3ring_error *err)
+{
+	int r;
+
+	descriptor_close(&dir->listen_fd);
+	r = listen_open(dir, gid, err);
+	if (r < 0)
+		descriptor_close(&dir->listen_fd);
+	return r;
 }
 
 static void runtime_dir_release(struct runtime_dir *dir)

@@ -26,7 +26,8 @@ struct runtime_dir {
 	char socket_path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	int fd;
 	int lock_fd;
-	int listen_fd; /* non-blocking */
+	int listen_fd;    /* non-blocking */
+	ino_t socket_ino; /* of its file */
 	int segments_fd;
 	int generations_fd;
 };
@@ -42,6 +43,12 @@ struct runtime_dir {
  */
 int runtime_dir_open(struct runtime_dir *dir, const char *path, gid_t gid,
 		     struct r3ring_error *err);
+
+/* Whether the socket's file is still there. */
+bool runtime_dir_has_socket(const struct runtime_dir *dir);
+
+/* Listens anew where it is not; on failure nowhere any more, and listen_fd is -1. */
+int runtime_dir_listen_again(struct runtime_dir *dir, gid_t gid, struct r3ring_error *err);
 
 /* What to do about a negative errno of writing there, with ": " in front; "" where that is
  * not known. */

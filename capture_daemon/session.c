@@ -141,7 +141,7 @@ static void send_refusal(int fd, const struct r3ring_error *why)
 
 void session_refuse(struct session *session, const struct r3ring_error *why)
 {
-	log_warn("peer %d of user %u refused: %s", session->peer.pid, session->peer.uid, why->text);
+	refusals_log(&session->daemon->refusals, session->peer.pid, session->peer.uid, why->text);
 	send_refusal(session->source.fd, why);
 	session_close(session);
 }
@@ -419,7 +419,7 @@ static void admit(struct daemon *daemon, int fd)
 		r3ring_error_set(&err, r, "the daemon cannot take one more connection: %s",
 				 strerror(-r));
 	}
-	log_warn("peer %d of user %u refused: %s", peer.pid, peer.uid, err.text);
+	refusals_log(&daemon->refusals, peer.pid, peer.uid, err.text);
 	send_refusal(fd, &err);
 	close(fd);
 }

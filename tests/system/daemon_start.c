@@ -171,6 +171,12 @@ Test(daemon_config, a_bad_value_is_told_with_its_line)
 			    ":1: release-gpu = 'maybe': must be yes or no");
 }
 
+Test(daemon_config, a_setting_that_is_given_twice_is_told_with_both_lines)
+{
+	expect_config_error("ring-size = 1M\n\nring-size = 2M\n",
+			    ":3: ring-size was given in line 1 already");
+}
+
 Test(daemon_config, a_line_without_equals_is_told)
 {
 	expect_config_error("log-level info\n", ":1: 'log-level info'");
@@ -249,6 +255,25 @@ Test(daemon_config, hangup_names_what_is_in_force_only_after_a_restart)
 	cr_expect(test_daemon_said(&daemon_a, "in force only once r3ringd is started again: "
 					      "lossless-policy, lossless-drop\n"));
 	unlink(path);
+	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
+}
+
+/* ---- its socket --------------------------------------------------------- */
+
+Test(daemon_socket, one_that_was_removed_is_made_again_and_said)
+{
+	struct r3ring_error err = {0};
+	struct engine engine_a;
+	char path[160];
+
+	test_daemon_start(&daemon_a, NULL);
+	snprintf(path, sizeof(path), "%s/%s", daemon_a.dir, R3RING_SOCKET_NAME);
+	cr_assert_eq(unlink(path), 0);
+	cr_expect(test_daemon_said(&daemon_a, "was removed: made again"));
+	cr_expect_eq(engine_open(&engine_a, daemon_a.dir, engine_instance(daemon_a.dir, "socket"),
+				 16, &err),
+		     0, "%s", err.text);
+	engine_close(&engine_a);
 	cr_expect_eq(test_daemon_stop(&daemon_a), 0);
 }
 
