@@ -75,6 +75,10 @@ void reader_registered(struct r3ring_reader *reader);
 /* Whether next() has something to tell that it has not told yet. */
 bool reader_look(struct r3ring_reader *reader);
 
+/* The same of one that found nothing and is about to sleep, or not to look again: an empty slot
+ * in front of the newest record is damaged. */
+bool reader_look_twice(struct r3ring_reader *reader);
+
 /*
  * Sleeps until the writer wakes or there is something to tell. No wake-up is lost:
  * either the last look sees what the writer published, or the writer sees that the

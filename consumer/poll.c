@@ -75,7 +75,7 @@ int r3ring_reader_arm(struct r3ring_reader *reader)
 		return 1;
 	do {
 		ask_for_message(reader);
-		if (reader_look(reader))
+		if (reader_look(reader) || reader_look_twice(reader))
 			return 1;
 		/* Another page, of which nothing was asked yet. */
 	} while (reader->now.page && !reader->armed);

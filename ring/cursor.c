@@ -220,6 +220,11 @@ static void look_away(void)
 		r3ring_cpu_relax();
 }
 
+void cursor_doubt(struct r3ring_cursor *cursor)
+{
+	cursor->empty_looks = RING_EMPTY_LOOKS;
+}
+
 /* Nothing at the cursor: not yet, never more, or the slot lies. */
 static int nothing_new(struct r3ring_cursor *cursor)
 {

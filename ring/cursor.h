@@ -25,4 +25,8 @@ struct r3ring_cursor {
 	struct r3ring_desc desc; /* of the open view; holds its inline payload */
 };
 
+/* The next look at an empty slot asks whether that tells the truth, however few there were: for
+ * who sleeps then, or does not look again. */
+void cursor_doubt(struct r3ring_cursor *cursor);
+
 #endif

@@ -41,6 +41,9 @@ static int begin_at_window(struct r3ring_cursor *cursor, bool keyframe)
 		rc = window_find(segment, segment->header.first_seq, &window);
 	if (rc)
 		return begin_at(cursor, segment->header.first_seq);
+	seq = window_begin(segment, &window);
+	if (!keyframe && seq < window.oldest)
+		return begin_at(cursor, seq);
 	seq = window.oldest;
 	total = window.units_before;
 	if (keyframe) {

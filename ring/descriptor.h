@@ -109,6 +109,16 @@ static RING_HOT bool desc_words_in_bounds(const struct r3ring_segment *segment,
 	       len <= ring_max_record(segment) && len <= segment->arena_bytes - offset;
 }
 
+/* Of @found, ahead of @seq in its slot: a writer stores there the sequences of that slot, and as a
+ * marker those right in front of them. */
+static inline enum desc_state desc_ahead(const struct r3ring_segment *segment, uint64_t seq,
+					 uint64_t found)
+{
+	uint64_t of_lap = (found - seq) & (segment->depth - 1);
+
+	return of_lap == 0 || of_lap == segment->depth - 1 ? DESC_OVERRUN : DESC_CORRUPT;
+}
+
 /* desc_copy() on the path of every record. @words are touched on failure, too. */
 static RING_HOT enum desc_state desc_load(const struct r3ring_segment *segment, uint64_t seq,
 					  uint64_t words[DESC_WORDS])
@@ -118,7 +128,7 @@ static RING_HOT enum desc_state desc_load(const struct r3ring_segment *segment, 
 	uint64_t found = r3ring_load_acquire_u64(&from[DESC_SEQ]);
 
 	if (found != seq)
-		return found < seq ? DESC_NOT_YET : DESC_OVERRUN;
+		return found < seq ? DESC_NOT_YET : desc_ahead(segment, seq, found);
 	words[DESC_SEQ] = seq;
 	words[DESC_POS] = r3ring_load_relaxed_u64(&from[DESC_POS]);
 	words[DESC_STEP] = r3ring_load_relaxed_u64(&from[DESC_STEP]);

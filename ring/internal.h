@@ -141,6 +141,10 @@ struct window {
  */
 int window_find(const struct r3ring_segment *segment, uint64_t from, struct window *window);
 
+/* Where to begin to read all of it: at the oldest, or at damaged records right in front, which are
+ * to be told. */
+uint64_t window_begin(const struct r3ring_segment *segment, const struct window *window);
+
 /*
  * Running total of units in front of @seq. Returns whether it can be known: the
  * record before is still there, or there never was one.

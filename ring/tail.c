@@ -34,8 +34,10 @@ uint64_t tail_newest(const struct r3ring_segment *segment)
 	uint64_t tail = r3ring_load_acquire_u64(&segment->lines->tail_seq);
 	uint64_t newest;
 
-	if (tail == segment->header.first_seq - 1 ||
-	    (tail >= segment->header.first_seq && tail_is_shown(segment, tail)))
+	if (tail >= segment->header.first_seq && tail_is_shown(segment, tail))
+		return tail;
+	/* Nothing yet, unless the first slot shows more. */
+	if (tail == segment->header.first_seq - 1 && !tail_is_shown(segment, tail + 1))
 		return tail;
 	newest = newest_shown(segment);
 	/* Of the newest its slot alone may be spoiled, and some in front of it. */

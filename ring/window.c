@@ -61,33 +61,84 @@ static bool intent_lies(const struct r3ring_segment *segment, uint64_t tail)
 	return tail_newest(segment) == tail;
 }
 
-int window_find(const struct r3ring_segment *segment, uint64_t from, struct window *window)
+/* The oldest that can be read in [@low, @high); @high when none. @units: of what is in front of it. */
+static uint64_t bisect(const struct r3ring_segment *segment, uint64_t low, uint64_t high,
+		       uint64_t *units)
 {
-	uint64_t tail = tail_newest(segment);
-	uint64_t low, high, units = 0;
-	bool found = false;
-
-	if (intent_lies(segment, tail))
-		return -EBADMSG;
-	low = search_begin(segment, from, tail);
-	for (high = tail + 1; low < high;) {
+	while (low < high) {
 		uint64_t middle = low + (high - low) / 2;
 		uint64_t before;
 
 		if (readable(segment, middle, &before)) {
 			high = middle;
-			units = before;
-			found = true;
+			*units = before;
 		} else {
 			low = middle + 1;
 		}
 	}
-	if (!found && !window_units_before(segment, tail + 1, &units))
+	return high;
+}
+
+/* One from @begin on that can be read though @oldest seemed to be the oldest, looked for in growing
+ * steps: a damaged slot led the search beyond it. @oldest where there is none, as in each ring that
+ * is whole. */
+static uint64_t misled(const struct r3ring_segment *segment, uint64_t begin, uint64_t oldest,
+		       uint64_t *units)
+{
+	for (uint64_t back = 2; begin < oldest; back *= 2) {
+		uint64_t seq = oldest - begin > back ? oldest - back : begin;
+		uint64_t before;
+
+		if (readable(segment, seq, &before)) {
+			*units = before;
+			return seq;
+		}
+		if (seq == begin)
+			break;
+	}
+	return oldest;
+}
+
+int window_find(const struct r3ring_segment *segment, uint64_t from, struct window *window)
+{
+	uint64_t tail = tail_newest(segment);
+	uint64_t begin = search_begin(segment, from, tail);
+	uint64_t oldest, next = tail + 1, units = 0;
+
+	if (intent_lies(segment, tail))
+		return -EBADMSG;
+	do {
+		oldest = bisect(segment, begin, next, &units);
+		next = misled(segment, begin, oldest, &units);
+	} while (next < oldest);
+	if (oldest > tail && !window_units_before(segment, tail + 1, &units))
 		return -EAGAIN;
-	window->oldest = found ? high : tail + 1;
+	window->oldest = oldest;
 	window->tail = tail;
 	window->units_before = units;
 	return 0;
+}
+
+/* What a writer leaves in no slot of a record that it has published: neither that record nor a newer one. */
+static bool is_damaged(const struct r3ring_segment *segment, uint64_t seq)
+{
+	struct r3ring_desc desc;
+	enum desc_state state = desc_copy(segment, seq, &desc);
+
+	return state == DESC_CORRUPT || state == DESC_NOT_YET;
+}
+
+uint64_t window_begin(const struct r3ring_segment *segment, const struct window *window)
+{
+	uint64_t begin = search_begin(segment, segment->header.first_seq, window->tail);
+	uint64_t seq = window->oldest;
+
+	/* Behind a damaged one the next cannot be the oldest either: what it counts from is gone. */
+	if (seq >= begin + 2 && is_damaged(segment, seq - 2))
+		seq -= 2;
+	while (seq > begin && is_damaged(segment, seq - 1))
+		seq--;
+	return seq;
 }
 
 bool window_flagged_record(const struct r3ring_segment *segment, uint64_t seq, uint16_t flag,

@@ -135,13 +135,21 @@ void fake_channel_spoil_tail(struct fake_channel *channel, uint64_t seq)
 	lines->tail_seq = seq;
 }
 
-void fake_channel_corrupt(struct fake_channel *channel, uint64_t seq)
+static struct r3ring_desc *desc_of(struct fake_channel *channel, uint64_t seq)
 {
 	const struct r3ring_segment_header *header = r3ring_segment_get_header(channel->segment);
 	const struct r3ring_region *descs = &header->regions[R3RING_REGION_DESCS];
-	uint8_t *base = base_of(channel);
 	uint64_t slot = seq & ((1ull << descs->count_log2) - 1);
-	struct r3ring_desc *desc = (void *)(base + descs->offset + slot * descs->stride);
 
-	desc->len ^= 1;
+	return (void *)(base_of(channel) + descs->offset + slot * descs->stride);
+}
+
+void fake_channel_empty(struct fake_channel *channel, uint64_t seq)
+{
+	desc_of(channel, seq)->seq = 0;
+}
+
+void fake_channel_corrupt(struct fake_channel *channel, uint64_t seq)
+{
+	desc_of(channel, seq)->len ^= 1;
 }

@@ -41,6 +41,9 @@ void fake_channel_end(struct fake_channel *channel, uint32_t reason, uint64_t ne
 /* Writes over the word that says which sequence is the newest. */
 void fake_channel_spoil_tail(struct fake_channel *channel, uint64_t seq);
 
+/* Empties the slot of a published record. */
+void fake_channel_empty(struct fake_channel *channel, uint64_t seq);
+
 /* Spoils the descriptor of a published record. */
 void fake_channel_corrupt(struct fake_channel *channel, uint64_t seq);
 

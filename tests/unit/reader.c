@@ -207,6 +207,23 @@ Test(reader, options_without_their_size_are_refused)
 	cr_assert(strstr(err.text, "sizeof"), "%s", err.text);
 }
 
+Test(reader, who_waits_is_told_of_a_damaged_slot_in_front_of_the_newest_record)
+{
+	struct r3ring_reader *reader = open_reader(R3RING_FROM_OLDEST);
+	struct r3ring_reader_stats stats;
+	struct r3ring_view view;
+
+	fake_channel_put_schema(&channel);
+	fake_channel_put_schema(&channel);
+	fake_channel_empty(&channel, 1);
+	cr_assert_eq(r3ring_reader_wait(reader, 0), 1);
+	cr_assert_eq(r3ring_reader_next(reader, &view), -EBADMSG);
+	r3ring_reader_get_stats(reader, &stats);
+	cr_expect_eq(stats.now.lost, 1);
+	cr_expect_eq(r3ring_reader_next(reader, &view), 1);
+	r3ring_reader_close(reader);
+}
+
 Test(reader, a_newest_sequence_that_cannot_be_is_a_damaged_segment_and_no_loss)
 {
 	struct r3ring_reader *reader = open_reader(R3RING_FROM_OLDEST);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "ring/cursor.h"
 #include "ring/internal.h"
 #include "tests/unit/ring_fixture.h"
 
@@ -213,6 +214,75 @@ Test(ring_hostile, records_that_a_closed_ring_only_claims_are_told_once_and_not_
 		cr_assert_eq(ring_fixture_account(cursor).got, 3 * (i + 1));
 		r3ring_cursor_close(former);
 	}
+}
+
+Test(ring_hostile, a_slot_of_a_sequence_that_no_writer_stores_there_takes_but_its_own_record)
+{
+	static const uint64_t ahead[] = {1, 7, DEPTH - 2, DEPTH + 1, 5000};
+
+	for (size_t i = 0; i < sizeof(ahead) / sizeof(ahead[0]); i++) {
+		uint64_t seq = ring_fixture_put(&ring, 100, 1, 0);
+
+		ring_fixture_put(&ring, 100, 1, 0);
+		ring_desc(ring.segment, seq)->seq = seq + ahead[i];
+		cr_assert_eq(r3ring_cursor_next(cursor, &view), -EBADMSG, "%lu", ahead[i]);
+		cr_assert_eq(ring_fixture_account(cursor).lost, i + 1);
+		ring_fixture_expect(cursor, seq + 1, 100);
+	}
+}
+
+Test(ring_hostile, the_newest_record_in_a_slot_that_is_ahead_is_told_as_lost)
+{
+	uint64_t seq = ring_fixture_put(&ring, 100, 1, 0);
+
+	ring_desc(ring.segment, seq)->seq = seq + 3;
+	cr_assert_eq(r3ring_cursor_next(cursor, &view), -EBADMSG);
+	cr_assert_eq(ring_fixture_account(cursor).lost, 1);
+	cr_assert_eq(r3ring_cursor_next(cursor, &view), 0);
+}
+
+Test(ring_hostile, an_empty_slot_is_told_at_once_to_who_looks_no_more)
+{
+	uint64_t seq = ring_fixture_put(&ring, 100, 1, 0);
+
+	ring_fixture_put(&ring, 100, 1, 0);
+	ring_desc(ring.segment, seq)->seq = 0;
+	cr_assert_eq(r3ring_cursor_next(cursor, &view), 0);
+	cursor_doubt(cursor);
+	cr_assert_eq(r3ring_cursor_next(cursor, &view), -EBADMSG);
+	cr_assert_eq(ring_fixture_account(cursor).lost, 1);
+	ring_fixture_expect(cursor, seq + 1, 100);
+}
+
+Test(ring_hostile, a_damaged_slot_hides_nothing_from_who_comes_later)
+{
+	const uint64_t count = 50;
+
+	ring_fixture_put_many(&ring, count, 100);
+	for (uint64_t seq = 1; seq <= count; seq++) {
+		struct r3ring_cursor *late;
+		uint64_t got = 0;
+
+		ring_desc(ring.segment, seq)->check ^= 1;
+		late = ring_fixture_cursor(&ring, R3RING_LOSSY, R3RING_FROM_OLDEST, 0);
+		for (int rc = 1; rc == 1 || rc == -EBADMSG; got += rc == 1)
+			rc = r3ring_cursor_next(late, &view);
+		cr_assert_eq(got, count - 1, "%lu of them without %lu", got, seq);
+		r3ring_cursor_close(late);
+		ring_desc(ring.segment, seq)->check ^= 1;
+	}
+}
+
+Test(ring_hostile, a_tail_of_an_empty_ring_hides_no_record)
+{
+	struct r3ring_cursor *late;
+
+	ring_fixture_put_many(&ring, 3 * DEPTH, 100);
+	ring.segment->lines->tail_seq = 0;
+	cr_assert_eq(r3ring_segment_tail(ring.seen), 3 * DEPTH);
+	late = ring_fixture_cursor(&ring, R3RING_LOSSY, R3RING_FROM_OLDEST, 0);
+	cr_assert_eq(r3ring_cursor_next(late, &view), 1);
+	r3ring_cursor_close(late);
 }
 
 /* ---- a tail that somebody wrote over ---------------------------------------- */
