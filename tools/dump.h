@@ -23,13 +23,14 @@ struct dump_item {
 	const char *channel;                    /* NULL: there is but one */
 };
 
-/* Records that this reader was too slow for. */
+/* Records that are not there: this reader was too slow for them, or the ring is damaged. */
 struct dump_gap {
 	uint64_t generation;
 	uint64_t lost;
 	uint64_t from_seq, to_seq;
 	uint64_t missed;     /* whole generations in front of this one, of which nothing is known */
 	const char *channel; /* likewise */
+	bool corrupt;        /* they are damaged; else they were overwritten */
 };
 
 /* A record that could not be decoded. */
@@ -129,7 +130,8 @@ struct dump_count {
 	uint16_t last_layer;
 	uint64_t layers_missing[R3RING_CAUSE_COUNT];
 	struct channel_losses losses; /* the channel's own */
-	uint64_t gaps, gap_records;
+	uint64_t gaps, gap_records;   /* overwritten */
+	uint64_t corrupt_records;
 	uint64_t missed; /* generations */
 	uint64_t unreadable;
 };

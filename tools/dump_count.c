@@ -111,6 +111,10 @@ int dump_count_gap(void *ctx, const struct dump_gap *gap)
 	/* In front of a first record nothing is missing of what it came for. */
 	if (count->generations)
 		channel_losses_gap(&count->losses, true);
+	if (gap->corrupt) {
+		count->corrupt_records += gap->lost;
+		return 0;
+	}
 	count->gaps += !gap->missed;
 	count->gap_records += gap->lost;
 	count->missed += gap->missed;
@@ -193,6 +197,11 @@ static bool print_losses(const struct dump_count *count)
 	if (count->gaps) {
 		fprintf(count->out, "  %-18s records %" PRIu64 ", in %" PRIu64 " gaps\n",
 			"reader_overrun", count->gap_records, count->gaps);
+		any = true;
+	}
+	if (count->corrupt_records) {
+		fprintf(count->out, "  %-18s records %" PRIu64 ", damaged in the ring\n", "corrupt",
+			count->corrupt_records);
 		any = true;
 	}
 	if (count->missed) {

@@ -429,10 +429,10 @@ int dump_json_record(void *out, const struct dump_item *item)
 
 int dump_json_gap(void *out, const struct dump_gap *gap)
 {
-	json_t *body = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "type", "gap", "generation",
+	json_t *body = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:b}", "type", "gap", "generation",
 				 json_u64(gap->generation), "lost", json_u64(gap->lost), "from_seq",
 				 json_u64(gap->from_seq), "to_seq", json_u64(gap->to_seq), "missed",
-				 json_u64(gap->missed));
+				 json_u64(gap->missed), "corrupt", (int)gap->corrupt);
 	int code = write_open_object(out, merge(begin_object(gap->channel), body));
 
 	if (!code)

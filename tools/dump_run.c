@@ -43,6 +43,7 @@ struct dump_loop {
 	size_t capacity;
 	uint64_t last_ns; /* when something last came; 0: nothing yet */
 	uint64_t unreadable;
+	bool doubted; /* whether what has come is all */
 	bool request_table_full;
 	bool layer_unknown; /* the model has none of that number */
 	bool done;
@@ -343,6 +344,7 @@ static int take_record(struct dump_loop *loop, const struct r3ring_view *view)
 	int code;
 
 	loop->last_ns = clock_now_ns();
+	loop->doubted = false;
 	if (channel->over)
 		return 0; /* came later than this dump; others still have to come */
 	channel->over = view->seq + 1 >= channel->end_seq;
@@ -362,11 +364,12 @@ static int take_record(struct dump_loop *loop, const struct r3ring_view *view)
 	return loop->form->record(loop->form->ctx, &item);
 }
 
-static int tell_gap(struct dump_loop *loop)
+static int tell_gap(struct dump_loop *loop, bool corrupt)
 {
+	const char *damage = loop->source.ops->error(loop->source.handle);
 	struct dump_channel *channel = current_channel(loop);
 	struct r3ring_reader_stats stats;
-	struct dump_gap gap = {.channel = current_name(loop)};
+	struct dump_gap gap = {.channel = current_name(loop), .corrupt = corrupt};
 
 	if (!loop->source.ops->get_stats(loop->source.handle,
 					 loop->source.ops->current(loop->source.handle), &stats))
@@ -377,12 +380,15 @@ static int tell_gap(struct dump_loop *loop)
 	gap.to_seq = stats.now.gap_to;
 	gap.missed = stats.missed - channel->missed;
 	if (!gap.lost && !gap.missed) {
-		fprintf(stderr, "r3ring dump: %s: %s\n", gap.channel,
-			loop->source.ops->error(loop->source.handle));
+		fprintf(stderr, "r3ring dump: %s: %s\n",
+			gap.channel ? gap.channel : loop->options->channel,
+			damage[0] ? damage : "its newest sequence cannot be: the ring is damaged");
 		return 0;
 	}
 	channel->lost += gap.lost;
 	channel->missed = stats.missed;
+	loop->doubted = false;
+	loop->unreadable += corrupt ? gap.lost : 0;
 	loop->last_ns = clock_now_ns();
 	r3ring_requests_gap(channel->requests);
 	return loop->form->gap(loop->form->ctx, &gap);
@@ -407,13 +413,21 @@ static int grow_buffer(struct dump_loop *loop)
 
 /* ---- nothing new ------------------------------------------------------ */
 
+/* Who waits asks what an empty slot in front of the newest record means: so does this before it
+ * takes one for the end. */
 static int wait_for_more(struct dump_loop *loop)
 {
 	uint64_t left = idle_left(loop);
+	bool ends = !reads_on(loop->options) || !left;
 	int timeout = left < LOOK_MS * MS_NS ? (int)(left / MS_NS) + 1 : LOOK_MS;
 	int code;
 
-	if (!reads_on(loop->options) || !left) {
+	if (ends && !loop->doubted) {
+		loop->doubted = true;
+		code = loop->source.ops->wait(loop->source.handle, 0);
+		return code < 0 && code != -EOWNERDEAD ? code : 0;
+	}
+	if (ends) {
 		loop->done = true;
 		return 0;
 	}
@@ -441,7 +455,7 @@ static int read_next(struct dump_loop *loop)
 		return loop->done ? 0 : wait_for_more(loop);
 	case -EOVERFLOW:
 	case -EBADMSG:
-		return tell_gap(loop);
+		return tell_gap(loop, code == -EBADMSG);
 	case -EMSGSIZE:
 		return grow_buffer(loop);
 	default:

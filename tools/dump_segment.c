@@ -8,6 +8,7 @@
 
 #include <r3ring/ring.h>
 
+#include "ring/cursor.h"
 #include "tools/dump_single.h"
 
 #define SHM_DIR "/dev/shm"
@@ -38,6 +39,7 @@ static int segment_wait(void *handle, int timeout_ms)
 {
 	struct opened *opened = handle;
 
+	cursor_doubt(opened->cursor);
 	return r3ring_cursor_wait(opened->cursor, (uint64_t)timeout_ms * MS_NS);
 }
 

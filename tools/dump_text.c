@@ -251,10 +251,10 @@ int dump_text_gap(void *out, const struct dump_gap *gap)
 			"", gap->missed, gap->generation);
 		return 0;
 	}
-	fprintf(out,
-		"%10s  gap       %" PRIu64 " records overwritten before they were read, %" PRIu64
-		" to %" PRIu64 "\n",
-		"", gap->lost, gap->from_seq, gap->to_seq);
+	fprintf(out, "%10s  gap       %" PRIu64 " records %s, %" PRIu64 " to %" PRIu64 "\n", "",
+		gap->lost,
+		gap->corrupt ? "that are damaged in the ring" : "overwritten before they were read",
+		gap->from_seq, gap->to_seq);
 	return 0;
 }
 

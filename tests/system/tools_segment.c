@@ -74,6 +74,71 @@ Test(tools_segment, it_is_readable_after_the_death_of_everybody)
 	cr_expect(strstr(tool.out, "complete 5, partial 0"), "%s", tool.out);
 }
 
+/* Writes over a word of the descriptor of @seq. */
+static void damage(uint64_t seq, size_t offset, uint64_t word)
+{
+	struct r3ring_segment_header header;
+	const struct r3ring_region *descs = &header.regions[R3RING_REGION_DESCS];
+	char name[sizeof(segment) + 1];
+	off_t at;
+	int fd;
+
+	snprintf(name, sizeof(name), "/%s", segment);
+	fd = shm_open(name, O_RDWR, 0);
+	cr_assert_eq(pread(fd, &header, sizeof(header), 0), (ssize_t)sizeof(header));
+	at = (off_t)(descs->offset + descs->stride * (seq & ((1ull << descs->count_log2) - 1)));
+	cr_assert_eq(pwrite(fd, &word, sizeof(word), at + (off_t)offset), (ssize_t)sizeof(word));
+	close(fd);
+}
+
+/* All but one of the records come, by the daemon and without it, and that one is told. */
+static void expect_one_told(void)
+{
+	const char *channel = tool_stage_channel(&stage, BASE);
+	const char *const *const ways[] = {ARGS("dump", "--segment", segment, "--json"),
+					   ARGS("dump", channel, "--json")};
+	size_t lines = 0;
+
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		size_t count = 0;
+
+		cr_expect_eq(command_run(&tool, stage.daemon.dir, ways[i]), 1, "%s", tool.err);
+		cr_expect(strstr(tool.out, "\"lost\":1,"), "%s", tool.out);
+		cr_expect(strstr(tool.out, "\"corrupt\":true"), "%s", tool.out);
+		cr_expect(strstr(tool.err, "1 records of "), "%s", tool.err);
+		for (const char *at = tool.out; (at = strchr(at, '\n')); at++)
+			count++;
+		lines = lines ? lines : count;
+		cr_expect_eq(count, lines);
+		cr_expect_gt(count, STEPS * ENGINE_LAYERS);
+		command_free(&tool);
+	}
+}
+
+Test(tools_segment, a_descriptor_that_is_damaged_is_told_as_that)
+{
+	start();
+	damage(5, offsetof(struct r3ring_desc, units), ~0ull);
+	expect_one_told();
+	tool_stage_close(&stage);
+}
+
+Test(tools_segment, a_slot_that_was_emptied_is_told_and_hides_nothing_behind_it)
+{
+	start();
+	damage(5, 0, 0);
+	expect_one_told();
+	tool_stage_close(&stage);
+}
+
+Test(tools_segment, a_slot_that_is_ahead_is_told_and_hides_nothing_behind_it)
+{
+	start();
+	damage(5, 0, 5 + 7);
+	expect_one_told();
+	tool_stage_close(&stage);
+}
+
 Test(tools_segment, it_begins_where_it_was_asked_to)
 {
 	start();

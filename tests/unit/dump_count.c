@@ -134,6 +134,20 @@ Test(dump_count, failure_20_losses_are_told_by_cause)
 	free(text);
 }
 
+Test(dump_count, damaged_records_are_none_that_the_reader_was_too_slow_for)
+{
+	struct dump_count count = {0};
+	const struct dump_gap gap = {.lost = 7, .corrupt = true};
+	char *text;
+
+	dump_count_gap(&count, &gap);
+	text = print_counts(&count);
+	cr_expect(strstr(text, "  corrupt            records 7, damaged in the ring\n"), "%s",
+		  text);
+	cr_expect_null(strstr(text, "reader_overrun"), "%s", text);
+	free(text);
+}
+
 Test(dump_count, failure_7_layers_that_never_came_are_told)
 {
 	struct dump_count count = {0};

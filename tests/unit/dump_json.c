@@ -466,7 +466,8 @@ Test(dump_json, a_text_that_is_no_utf8_still_makes_valid_json)
 
 Test(dump_json, a_gap_of_the_reader_tells_how_much_and_where)
 {
-	const struct dump_gap gap = {.generation = 3, .lost = 40, .from_seq = 11, .to_seq = 50};
+	const struct dump_gap gap = {
+		.generation = 3, .lost = 40, .from_seq = 11, .to_seq = 50, .corrupt = true};
 	struct line line = {0};
 	FILE *out = open_memstream(&line.text, &line.len);
 
@@ -479,6 +480,7 @@ Test(dump_json, a_gap_of_the_reader_tells_how_much_and_where)
 	cr_expect_eq(integer(line.object, "from_seq"), 11);
 	cr_expect_eq(integer(line.object, "to_seq"), 50);
 	cr_expect_eq(integer(line.object, "missed"), 0);
+	cr_expect(json_is_true(json_object_get(line.object, "corrupt")));
 	free_line(&line);
 }
 
