@@ -315,7 +315,8 @@ static int record(const struct command_line *line)
 		record_print_text(stdout, &report);
 	if (code < 0)
 		return exit_code(code, &report);
-	return report.corrupt || keeps_no_layer(&report) ? TOOL_FAILED : printed;
+	return report.corrupt || report.unreadable || keeps_no_layer(&report) ? TOOL_FAILED
+									      : printed;
 }
 
 int cmd_record(int argc, char **argv)

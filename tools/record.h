@@ -34,6 +34,7 @@ struct record_report {
 	uint64_t unsized;                   /* of these gaps */
 	uint64_t missed;                    /* generations that were gone before it came to them */
 	uint64_t corrupt;                   /* records that the ring's reader refused */
+	uint64_t unreadable;                /* that it took, and whose payload says nothing */
 	uint64_t demotions;                 /* how often a channel no longer waited for it */
 	struct lost_account channels_lost;  /* what the channels themselves lost in its time */
 	struct archive_absent_ranks absent; /* where all channels told what they are part of */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* r3ring record: what the records themselves say of losses and layers. */
+#include <errno.h>
 #include <stdlib.h>
 
 #include <jansson.h>
@@ -17,11 +18,11 @@ void record_content_note(struct record_report *report, struct channel_losses *lo
 			 const struct r3ring_view *view)
 {
 	struct r3ring_record record;
+	int code = r3ring_record_decode(&record, view->type, view->data, view->len, NULL);
 
-	if (view->flags & R3RING_DESC_REPEATED ||
+	report->unreadable += code == -EBADMSG;
+	if (code || view->flags & R3RING_DESC_REPEATED ||
 	    (!record_content_tells(view) && view->type != R3RING_STEP_END))
-		return;
-	if (r3ring_record_decode(&record, view->type, view->data, view->len, NULL))
 		return;
 	if (view->type == R3RING_STEP_END)
 		report->partial_steps += record.u.step_end.head.status == R3RING_STEP_PARTIAL;

@@ -66,12 +66,17 @@ static void print_losses(FILE *out, const struct record_report *report)
 			report->lost, report->gaps, report->corrupt, report->unsized);
 	else if (report->full)
 		fputs("lost: nothing up to there\n", out);
-	else if (any || report->partial_steps)
+	else if (any || report->partial_steps || report->unreadable)
 		fputs("not recorded: nothing is missing of what the channels said\n", out);
 	else
 		fputs(report->absent.count ? "lost: nothing of these channels\n"
 					   : "lost: nothing\n",
 		      out);
+	if (report->unreadable)
+		fprintf(out,
+			"damaged: %" PRIu64 " records, as the ring had them: r3ring verify says "
+			"which\n",
+			report->unreadable);
 	absent_ranks_print(out, "not recorded", &report->absent);
 	if (report->missed)
 		fprintf(out,
@@ -137,7 +142,7 @@ int record_print_json(const struct record_options *options, const struct record_
 		"record",
 		json_pack(
 			"{s:s, s:s, s:b, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-			"s:o, s:o, s:o, s:o, s:o, s:o, "
+			"s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
 			"s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:f}",
 			"directory", report->dir, "instance", options->instance, "resumed",
 			report->resumed, "cut_bytes", json_u64(report->cut_bytes), "channels",
@@ -145,8 +150,9 @@ int record_print_json(const struct record_options *options, const struct record_
 			"stored_records", json_u64(stats->stored_records), "lost",
 			json_u64(report->lost), "gaps", json_u64(report->gaps), "gaps_unsized",
 			json_u64(report->unsized), "missed_generations", json_u64(report->missed),
-			"corrupt", json_u64(report->corrupt), "demotions",
-			json_u64(report->demotions), "lost_by_channels",
+			"corrupt", json_u64(report->corrupt), "unreadable",
+			json_u64(report->unreadable), "demotions", json_u64(report->demotions),
+			"lost_by_channels",
 			json_lost(report->channels_lost.steps, report->channels_lost.rows, "none"),
 			"lost_by_totals_only", lost_text_unheard_json(&report->channels_lost),
 			"lost_gaps_unproved", json_u64(report->channels_lost.unproved),
