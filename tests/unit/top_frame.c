@@ -45,6 +45,16 @@ Test(top_frame, what_was_lost_before_is_not_said_to_be_of_now)
 	cr_expect_eq(style_at(2, 0), GRID_WARN);
 }
 
+Test(top_frame, more_that_may_be_lost_is_said_though_some_losses_are_known)
+{
+	make_lossy();
+	stage.losses.newest_ns = 0;
+	stage.losses.crashed = 1;
+	top_stage_draw(&stage, 24, 80);
+	cr_expect_str_eq(top_stage_row(&stage, 0),
+			 "lost 15 steps, MAY HAVE LOST MORE, before this | no load yet");
+}
+
 Test(top_frame, what_is_being_lost_is_told_by_its_share_and_worst_cause_in_red)
 {
 	make_lossy();
