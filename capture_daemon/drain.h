@@ -30,9 +30,9 @@ struct drain_report {
 	uint64_t bytes;          /* payload of all records */
 	uint64_t tail_seq;       /* newest record */
 	uint64_t last_step_ns;   /* when the newest step ended; 0 when none has */
-	uint64_t step_period_ns; /* mean over a second or more; 0 before that */
-	uint64_t pace_since_ns;  /* of the mean being taken: since this step, */
-	uint64_t pace_steps;     /* so many later ones */
+	uint64_t step_period_ns; /* lost steps too; mean over a second or more, 0 before that */
+	uint64_t pace_since_ns;  /* of the mean being taken: since then, */
+	uint64_t pace_from;      /* when so many steps had begun */
 	uint64_t bound_since_ns;
 	bool failed; /* the producer was cut off for what it submitted */
 	char failure[R3RING_ERROR_TEXT];

@@ -267,20 +267,19 @@ static uint32_t find_missing(struct drain *drain, const struct step_work *work,
 	return (uint32_t)(missing - drain->missing);
 }
 
-/* Over a second at least: steps that were waiting are drained faster than they are made. */
-static void note_pace(struct drain_report *report, uint64_t now)
+/* Of @steps that the engine began so far, also those that were lost. Over a second at least: steps
+ * that were waiting are drained faster than they are made. */
+static void note_pace(struct drain_report *report, uint64_t steps, uint64_t now)
 {
+	uint64_t since = report->pace_since_ns;
+
 	report->last_step_ns = now;
-	if (!report->pace_since_ns) {
-		report->pace_since_ns = now;
+	if (since && (now - since < NS_PER_SECOND || steps <= report->pace_from))
 		return;
-	}
-	report->pace_steps++;
-	if (now - report->pace_since_ns < NS_PER_SECOND)
-		return;
-	report->step_period_ns = (now - report->pace_since_ns) / report->pace_steps;
+	if (since)
+		report->step_period_ns = (now - since) / (steps - report->pace_from);
 	report->pace_since_ns = now;
-	report->pace_steps = 0;
+	report->pace_from = steps;
 }
 
 static void count_step(struct drain *drain, const struct step_work *work,
@@ -288,7 +287,7 @@ static void count_step(struct drain *drain, const struct step_work *work,
 {
 	totals_add_end(&drain->publisher.totals, end, work->valid, drain->geometry.layers);
 	pthread_mutex_lock(&drain->report_lock);
-	note_pace(&drain->report, clock_now_ns());
+	note_pace(&drain->report, drain->publisher.totals.steps, clock_now_ns());
 	pthread_mutex_unlock(&drain->report_lock);
 }
 
