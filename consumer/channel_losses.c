@@ -17,6 +17,8 @@ void channel_losses_generation(struct channel_losses *losses, uint64_t number, b
 	/* Of a daemon that counts anew. */
 	if (losses->end.generation == number)
 		losses->end = (struct open_end){0};
+	if (losses->passed.generation == number)
+		losses->passed = (struct open_end){0};
 	losses->generation = losses->former = number;
 	memset(losses->base_steps, 0, sizeof(losses->base_steps));
 	memset(losses->base_rows, 0, sizeof(losses->base_rows));
@@ -79,18 +81,30 @@ static void take_keyframe(struct channel_losses *losses, const struct r3ring_tot
 
 /* A generation of whose engine that died before its welcome nothing came goes on from the
  * same one as the next: both are behind what is open. */
-static void take_schema(struct channel_losses *losses, const struct r3ring_schema_record *schema)
+static void follow(struct channel_losses *losses, struct open_end *end)
 {
-	struct open_end *end = &losses->end;
-
-	if (!schema->continues || schema->continues >= losses->generation)
-		return;
-	losses->former = losses->generation - schema->continues;
-	if (end->generation == losses->generation ||
+	if (!end->generation || end->generation == losses->generation ||
 	    (losses->former != end->generation && losses->former != end->former))
 		return;
 	losses->account.unfollowed -= end->counts;
 	*end = (struct open_end){0};
+}
+
+static void take_schema(struct channel_losses *losses, const struct r3ring_schema_record *schema)
+{
+	if (!schema->continues || schema->continues >= losses->generation)
+		return;
+	losses->former = losses->generation - schema->continues;
+	follow(losses, &losses->end);
+	follow(losses, &losses->passed);
+}
+
+/* What of the generation before is open still was another engine's. */
+static void pass_end(struct channel_losses *losses)
+{
+	if (losses->end.generation && losses->end.generation != losses->generation)
+		losses->passed = losses->end;
+	losses->end = (struct open_end){0};
 }
 
 /* Once a generation, whatever says so, and how often. */
@@ -98,6 +112,7 @@ static void leave_open(struct channel_losses *losses, bool counts)
 {
 	if (losses->end.generation && losses->end.generation == losses->generation)
 		return;
+	pass_end(losses);
 	losses->end = (struct open_end){losses->generation, losses->former, counts, false};
 	losses->account.unfollowed += counts;
 }
@@ -124,7 +139,7 @@ static void take_closed(struct channel_losses *losses, const struct r3ring_close
 	if (closed->reason == R3RING_CLOSED_CRASHED || closed->engine_lives)
 		leave_open(losses, counts);
 	else
-		losses->end = (struct open_end){0};
+		pass_end(losses);
 }
 
 /* The engine did not come back. */

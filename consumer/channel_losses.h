@@ -38,8 +38,9 @@ struct channel_losses {
 	uint64_t gaps;                                                          /* since then */
 	uint64_t gaps_counted; /* of these, those that count */
 	uint64_t generation;
-	uint64_t former;     /* where its engine was last before; the same: it began anew */
-	struct open_end end; /* of the one before, and then its own */
+	uint64_t former;        /* where its engine was last before; the same: it began anew */
+	struct open_end end;    /* of the one before, and then its own */
+	struct open_end passed; /* the newest that another engine came behind */
 };
 
 /*

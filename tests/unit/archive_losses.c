@@ -201,7 +201,7 @@ Test(archive_losses, an_engine_that_goes_on_says_nothing_of_another_that_came_be
 	story_closed_for(story, R3RING_CLOSED_SHUTDOWN, true);
 	go_on(2);
 	story_closed(story);
-	expect_unfollowed(2);
+	expect_unfollowed(1);
 }
 
 static void recorder_ends_untold(void)

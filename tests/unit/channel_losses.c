@@ -123,6 +123,46 @@ Test(channel_losses, without_a_gap_it_belongs_to_that_of_the_keyframe)
 	expect(2, 22);
 }
 
+static void close_with(enum r3ring_closed_reason reason)
+{
+	const struct r3ring_record record = {.type = R3RING_CLOSED, .u.closed.reason = reason};
+
+	channel_losses_record(&losses, &record, true);
+}
+
+/* The next generation, of an engine that goes on from so many before; 0: of another one. */
+static void begin_behind(uint16_t continues)
+{
+	struct r3ring_record record = {.type = R3RING_SCHEMA};
+
+	begin();
+	record.u.schema.head.continues = continues;
+	channel_losses_record(&losses, &record, true);
+}
+
+Test(channel_losses, an_end_is_followed_by_its_engine_though_another_one_came_in_between)
+{
+	close_with(R3RING_CLOSED_CRASHED);
+	begin_behind(0);
+	close_with(R3RING_CLOSED_NEXT);
+	cr_expect_eq(losses.account.unfollowed, 1);
+	begin_behind(2);
+	cr_expect_eq(losses.account.unfollowed, 0);
+}
+
+Test(channel_losses, the_end_of_the_engine_in_between_stays_open)
+{
+	close_with(R3RING_CLOSED_CRASHED);
+	begin_behind(0);
+	close_with(R3RING_CLOSED_CRASHED);
+	cr_expect_eq(losses.account.unfollowed, 2);
+	begin_behind(2);
+	cr_expect_eq(losses.account.unfollowed, 1);
+	close_with(R3RING_CLOSED_NEXT);
+	begin_behind(2);
+	cr_expect_eq(losses.account.unfollowed, 0);
+}
+
 Test(channel_losses, accounts_of_several_channels_are_added_for_every_cause)
 {
 	struct lost_account sum = {0};
