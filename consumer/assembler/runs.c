@@ -66,7 +66,7 @@ void runs_follow(struct channel *channel, bool from_its_beginning)
 	channel->uncounted = true;
 	if (!goes_on(channel)) {
 		run_begin(channel);
-		channel->uncounted = !from_its_beginning ||
+		channel->uncounted = !from_its_beginning || generation_goes_on(channel) ||
 				     (channel->came_late && channel->runs == 1);
 	}
 	channel->run_generation = channel->generation;

@@ -57,6 +57,28 @@ Test(assembler_channels, failure_9_pipeline_stages_are_merged_by_layer)
 	r3ring_assembled_free(got);
 }
 
+/* Nothing was heard of the second stage before its engine's next generation: not the request of the id
+ * that the first one had ended either. */
+Test(assembler_channels,
+     what_a_stage_ran_before_the_generation_that_it_is_heard_from_is_not_counted)
+{
+	first.rank.pp = (struct r3ring_coordinate){0, 2};
+	second.rank.pp = (struct r3ring_coordinate){1, 2};
+	second.first_layer = FEED_LAYERS;
+	second.generation = 2;
+	second.continues = 1;
+	feed_schema(&first);
+	feed_begin(&first, 1, "a", 2, 0);
+	feed_computed(&first, 1, 1, 0, 2, NULL, 0);
+	feed_end(&first, 1, R3RING_END_FINISHED, 0, 3);
+	feed_schema(&second);
+	feed_keyframe(&second, 1);
+	feed_repeated_begin(&second, 2, "a", 2);
+	feed_computed(&second, 1, 2, 0, 2, NULL, 0);
+	feed_end(&second, 2, R3RING_END_FINISHED, 0, 3);
+	cr_assert_null(r3ring_assembler_take(first.assembler), "they are two");
+}
+
 Test(assembler_channels, failure_9_layers_that_overlap_and_differ_are_a_conflict)
 {
 	struct r3ring_assembled *got;
