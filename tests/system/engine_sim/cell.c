@@ -137,7 +137,8 @@ static bool is_strict(const struct cell *cell)
 	if (config->max_bytes || config->late_steps || cell->request->given > 1 ||
 	    (config->ids != SIM_IDS_UNIQUE && sim_one_is_mixed(cell->sim, cell->request)))
 		return false;
-	if (config->max_keys && came_from_elsewhere(cell, true))
+	/* Of two that live at a time the rows of the first are nobody's, whoever finds them later. */
+	if ((config->max_keys || config->ids == SIM_IDS_AT_ONCE) && came_from_elsewhere(cell, true))
 		return false;
 	return !(cell->given->info.flags &
 		 (R3RING_ASSEMBLED_UNFINISHED | R3RING_ASSEMBLED_EVICTED));

@@ -99,6 +99,7 @@ static void abandon(struct sim *sim, struct sim_engine *engine, uint32_t place)
 	struct sim_request *request = engine->wait[place];
 
 	sim_trace(sim, "engine %u: %s is given up", engine->index, request->name);
+	request->given_up = true;
 	for (engine->waiting--; place < engine->waiting; place++)
 		engine->wait[place] = engine->wait[place + 1];
 	if (request->target > request->length)

@@ -43,7 +43,8 @@ static void note_beside(struct sim *sim, struct sim_request *request)
 	for (uint32_t i = 0; i < sim->requests; i++) {
 		struct sim_request *other = &sim->request[i];
 
-		if (!other->lives || other->done || !sim_same_id(request, other))
+		if (other == request || !other->lives || (other->done && !other->given_up) ||
+		    !sim_same_id(request, other))
 			continue;
 		request->beside = true;
 		other->beside = true;

@@ -125,6 +125,17 @@ bool sim_has_sibling(const struct sim *sim, const struct sim_request *request)
 	return has && one_went_on(sim, request);
 }
 
+/* Whether two of the id did on the channel: which of them this one is part of nobody can know. */
+static bool had_siblings(const struct sim *sim, const struct sim_request *request,
+			 const struct sim_channel *channel)
+{
+	for (uint32_t i = 0; i < sim->requests; i++)
+		if (sim_same_id(request, &sim->request[i]) &&
+		    sim->request[i].has_sibling[channel->index])
+			return true;
+	return false;
+}
+
 bool sim_was_left(const struct sim_request *request)
 {
 	bool left = false;
@@ -168,7 +179,7 @@ bool sim_may_be_mixed(const struct sim *sim, const struct sim_given *given)
 
 	if (!one || !other)
 		return false;
-	if (one == other && given->request->has_sibling[one->index])
+	if (one == other && had_siblings(sim, given->request, one))
 		return one_went_on(sim, given->request);
 	if (one == other)
 		return sim->config.ids != SIM_IDS_UNIQUE && !sim_config_is_lossless(&sim->config) &&

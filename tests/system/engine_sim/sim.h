@@ -17,7 +17,8 @@
  *	maps.c      token maps as the host knows them
  *	records.c   records by the real encoders; queue.c: to the assembler; faults.c: or not
  *	hear.c      what was delivered
- *	account.c   and so what can be known
+ *	account.c   and so what can be known, of requests; settle.c: by steps,
+ *	spans.c     of positions; behind.c: of what a cache finds
  *	take.c      what comes out of the assembler
  *	passes.c    which pass over a token counts
  *	known.c     what can be known of a cell
@@ -216,7 +217,8 @@ struct sim_request {
 	uint32_t prompt, target, length;
 	uint32_t attempts;
 	bool done;
-	bool beside; /* another of its id lived when it began, or began while it lived */
+	bool given_up; /* while it waited: for all that is told it lives on */
+	bool beside;   /* another of its id lived when it began, or began while it lived */
 	struct sim_request *next_turn;
 	uint64_t history[SIM_POSITIONS];
 	uint32_t lives;
