@@ -21,8 +21,9 @@
  * once it has ended all that it was said to have are. Of each pipeline stage: what one lost of a
  * row that another has counts as one; where engines cut a model into stages in their own ways
  * (prefill here, decode there), a stage's positions are those up to its own last one. Of passes
- * of one attempt over a token that differ the first counts: that they do is not told here. A row
- * that a daemon's end cut becomes whole where the next generation tells it again.
+ * of one attempt over a token that differ the first counts, and nothing is missing: no ids are kept
+ * to see it by (an assembler calls it a conflict). A row that a daemon's end cut becomes whole where
+ * the next generation tells it again.
  *
  * A request that was preempted goes on in the signature that it had. Channels share a signature
  * where they share a request, as an assembler joins them: others that run requests of one text id

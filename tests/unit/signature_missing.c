@@ -129,6 +129,19 @@ Test(signature_missing, one_with_an_id_that_is_no_expert_is)
 	cr_expect_eq(signature_get("a")->counts[R3RING_SIGNATURE_PREFILL][SIGNATURE_EXPERTS], 3);
 }
 
+/* Routes call them a conflict; here no ids are kept to see it by. */
+Test(signature_missing, tokens_that_one_attempt_ran_twice_are_not_and_the_first_pass_counts)
+{
+	struct signature_expected expected = {0};
+
+	begin_four();
+	feed_computed(&signature_feed, 2, 1, 0, 4, NULL, 0);
+	end(R3RING_END_FINISHED, 0, 5);
+	signature_count(&expected, R3RING_SIGNATURE_PREFILL, 1, 0, 4);
+	signature_expect("a", &expected);
+	expect_missing(0, 0);
+}
+
 Test(signature_missing, the_last_token_that_was_sampled_and_not_fed_back_is_not)
 {
 	begin_four();
