@@ -185,3 +185,28 @@ Test(carried, a_file_that_is_not_whole_is_said_to_be_so)
 	}
 	close(fd);
 }
+
+/* Another format's, a number that cannot be, a record that is none that lives. */
+Test(carried, a_file_that_says_what_cannot_be_is_not_believed)
+{
+	static const struct {
+		off_t at;
+		uint64_t value;
+		size_t bytes;
+	} wrong[] = {{0, 1, 8}, {24, R3RING_CAUSE_COUNT, 8}, {48, 2, 8}, {56, 999, 4}};
+	int fd;
+
+	begin_request(&left, 1);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		cr_assert_eq(carried_store(&dir, &channel, GENERATION, &left, &nothing_told), 0);
+		cr_assert_eq(find(GENERATION), 1);
+		live_clear(&found);
+		fd = openat(dir.generations_fd, FILE_NAME, O_WRONLY | O_CLOEXEC);
+		cr_assert_eq(pwrite(fd, &wrong[i].value, wrong[i].bytes, wrong[i].at),
+			     (ssize_t)wrong[i].bytes);
+		close(fd);
+		cr_expect_eq(carried_read(&dir, &channel, GENERATION, &found, &told), -EBADMSG,
+			     "at %ld", (long)wrong[i].at);
+		cr_expect_null(found.requests);
+	}
+}
