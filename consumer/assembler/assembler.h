@@ -298,6 +298,11 @@ enum likeness parts_compare(const struct r3ring_assembler *assembler, const stru
 /* join.c */
 /* Whether the channels are stages, shards or copies of one engine. */
 bool channels_of_one_engine(const struct channel *channel, const struct channel *other);
+/* Or the very same. */
+static inline bool channels_share_engine(const struct channel *channel, const struct channel *other)
+{
+	return channel == other || channels_of_one_engine(channel, other);
+}
 struct part *part_on(const struct request *request, const struct channel *channel);
 /* The newest request of the id that the channel has a part of; or NULL. */
 struct request *request_known(const struct r3ring_assembler *assembler,
@@ -373,14 +378,14 @@ bool strangers_in(const struct r3ring_assembler *assembler, const struct request
 		  uint32_t by[2]);
 
 /* ends.c */
-/* How much the ranks of the part's instance told to be kept of the attempt; unknown where
- * none did. Another instance (one that only prefills) ends it at a length of its own. */
-uint32_t instance_kept(const struct r3ring_assembler *assembler, const struct part *part,
+/* How much the ranks of the part's engine told to be kept of the attempt; unknown where
+ * none did. Another engine (one that only prefills) ends it at a length of its own. */
+uint32_t kept_by_engine(const struct r3ring_assembler *assembler, const struct part *part,
+			uint16_t number);
+/* Behind the last row of the attempt that counts on the part's engine, when another one ran it too,
+ * or a later one; else, or when it cannot be known, R3RING_UNKNOWN_U32. */
+uint32_t end_on_engine(const struct r3ring_assembler *assembler, const struct part *part,
 		       uint16_t number);
-/* Where the attempt ends on the part's instance, when another one ran it too, or a later one;
- * else, or when it cannot be known, R3RING_UNKNOWN_U32. */
-uint32_t instance_end(const struct r3ring_assembler *assembler, const struct part *part,
-		      uint16_t number);
 /* Takes back what one rank does not know not to have been run. */
 void request_trim(const struct r3ring_assembler *assembler, const struct request *request);
 

@@ -7,55 +7,83 @@
 
 /* ---- past an end ---------------------------------------------------------- */
 
-uint32_t instance_kept(const struct r3ring_assembler *assembler, const struct part *part,
-		       uint16_t number)
+static bool share_engine(const struct r3ring_assembler *assembler, const struct part *part,
+			 const struct part *other)
 {
-	const uint32_t instance = assembler->channel[part->channel]->instance;
+	return channels_share_engine(assembler->channel[part->channel],
+				     assembler->channel[other->channel]);
+}
+
+static bool has_come_to(const struct part *part, uint16_t number)
+{
+	return part->attempts && part->attempt[part->attempts - 1]->number >= number;
+}
+
+uint32_t kept_by_engine(const struct r3ring_assembler *assembler, const struct part *part,
+			uint16_t number)
+{
 	uint32_t kept = R3RING_UNKNOWN_U32;
 
 	for (const struct part *other = part->request->part; other; other = other->next) {
 		const struct attempt *attempt = part_find_attempt(other, number);
 
 		if (attempt && attempt->accepted != R3RING_UNKNOWN_U32 &&
-		    assembler->channel[other->channel]->instance == instance &&
+		    share_engine(assembler, part, other) &&
 		    (kept == R3RING_UNKNOWN_U32 || attempt->accepted > kept))
 			kept = attempt->accepted;
 	}
 	return kept;
 }
 
-uint32_t instance_end(const struct r3ring_assembler *assembler, const struct part *part,
-		      uint16_t number)
+/* Of two engines the one that goes on with an attempt feeds itself the last token that the other
+ * returned. */
+static uint32_t end_before(const struct r3ring_assembler *assembler, const struct attempt *attempt,
+			   uint32_t kept, const struct part *other)
 {
-	const uint32_t instance = assembler->channel[part->channel]->instance;
-	const uint32_t kept = instance_kept(assembler, part, number);
+	const bool handed_on = assembler->options.min_ends && attempt && kept > attempt->prompt &&
+			       kept_by_engine(assembler, other, attempt->number) > kept;
+
+	return handed_on ? kept - 1 : kept;
+}
+
+/* Where its end was not heard: of two, the one that samples begins where the other ended. */
+static uint32_t end_by_prompt(const struct attempt *attempt, const struct attempt *its)
+{
+	const bool counted = attempt && attempt->prompt && attempt->prompt < its->prompt;
+
+	return counted ? its->prompt - 1 : its->prompt;
+}
+
+uint32_t end_on_engine(const struct r3ring_assembler *assembler, const struct part *part,
+		       uint16_t number)
+{
+	const struct attempt *attempt = part_find_attempt(part, number);
+	const uint32_t kept = kept_by_engine(assembler, part, number);
 	uint32_t end = R3RING_UNKNOWN_U32;
 
 	for (const struct part *other = part->request->part; other; other = other->next) {
-		const struct attempt *attempt = part_find_attempt(other, number);
-		uint32_t sampled = attempt ? instance_kept(assembler, other, number)
-					   : R3RING_UNKNOWN_U32;
+		const struct attempt *its = part_find_attempt(other, number);
+		uint32_t sampled, limit = R3RING_UNKNOWN_U32;
 
-		if (assembler->channel[other->channel]->instance == instance || !other->attempts ||
-		    other->attempt[other->attempts - 1]->number < number)
+		if (share_engine(assembler, part, other) || !has_come_to(other, number))
 			continue;
+		sampled = kept_by_engine(assembler, other, number);
 		if (kept != R3RING_UNKNOWN_U32)
-			return kept;
-		/* Of two, the one that samples begins where the other ended. */
-		if (sampled != R3RING_UNKNOWN_U32 && sampled > attempt->prompt &&
-		    attempt->prompt < end)
-			end = attempt->prompt;
+			limit = end_before(assembler, attempt, kept, other);
+		else if (its && sampled != R3RING_UNKNOWN_U32 && sampled > its->prompt)
+			limit = end_by_prompt(attempt, its);
+		if (limit < end)
+			end = limit;
 	}
 	return end;
 }
 
-/* What an instance ran past its own end is not the pass over a token that another instance
- * went on with. */
+/* What an engine ran past its own end is not the pass over a token that another went on with. */
 static void cut_past_ends(const struct r3ring_assembler *assembler, const struct request *request)
 {
 	for (const struct part *part = request->part; part; part = part->next)
 		for (uint32_t i = 0; i < part->attempts; i++) {
-			uint32_t end = instance_end(assembler, part, part->attempt[i]->number);
+			uint32_t end = end_on_engine(assembler, part, part->attempt[i]->number);
 
 			if (end != R3RING_UNKNOWN_U32)
 				attempt_cut(part->attempt[i], end);
@@ -64,18 +92,16 @@ static void cut_past_ends(const struct r3ring_assembler *assembler, const struct
 
 /* ---- past an end that was lost -------------------------------------------- */
 
-/* Whether a rank of the part's instance heard the attempt end; or, @idle, end for good with nothing
+/* Whether a rank of the part's engine heard the attempt end; or, @idle, end for good with nothing
  * run behind its prompt. */
-static bool instance_ended(const struct r3ring_assembler *assembler, const struct part *part,
-			   uint16_t number, bool idle)
+static bool engine_ended(const struct r3ring_assembler *assembler, const struct part *part,
+			 uint16_t number, bool idle)
 {
-	const uint32_t instance = assembler->channel[part->channel]->instance;
-
 	for (const struct part *other = part->request->part; other; other = other->next) {
 		const struct attempt *attempt = part_find_attempt(other, number);
 
 		if (attempt && attempt->ended && !attempt_is_open(attempt) &&
-		    assembler->channel[other->channel]->instance == instance &&
+		    share_engine(assembler, part, other) &&
 		    (!idle || (attempt->given_up && attempt->positions <= attempt->prompt)))
 			return true;
 	}
@@ -83,23 +109,21 @@ static bool instance_ended(const struct r3ring_assembler *assembler, const struc
 }
 
 /* From where on the attempt's rows may be past its end, which was lost, and the tokens those that
- * another instance chose anew: it may have gone on with the attempt, and nobody told how far. */
-static uint32_t instance_doubt(const struct r3ring_assembler *assembler, const struct part *part,
-			       const struct attempt *attempt)
+ * another engine chose anew: it may have gone on with the attempt, and nobody told how far. */
+static uint32_t engine_doubt(const struct r3ring_assembler *assembler, const struct part *part,
+			     const struct attempt *attempt)
 {
-	const uint32_t instance = assembler->channel[part->channel]->instance;
 	uint32_t from = R3RING_UNKNOWN_U32;
 
-	if (instance_ended(assembler, part, attempt->number, false))
+	if (engine_ended(assembler, part, attempt->number, false))
 		return from;
 	for (const struct part *other = part->request->part; other; other = other->next) {
 		const struct attempt *its = part_find_attempt(other, attempt->number);
 		uint32_t prompt = its ? its->prompt : attempt->prompt;
 
-		if (assembler->channel[other->channel]->instance != instance && other->attempts &&
-		    other->attempt[other->attempts - 1]->number >= attempt->number &&
-		    instance_kept(assembler, other, attempt->number) == R3RING_UNKNOWN_U32 &&
-		    !instance_ended(assembler, other, attempt->number, true) && prompt < from)
+		if (!share_engine(assembler, part, other) && has_come_to(other, attempt->number) &&
+		    kept_by_engine(assembler, other, attempt->number) == R3RING_UNKNOWN_U32 &&
+		    !engine_ended(assembler, other, attempt->number, true) && prompt < from)
 			from = prompt;
 	}
 	return from;
@@ -134,7 +158,7 @@ static void doubt_past_lost_ends(const struct r3ring_assembler *assembler, const
 {
 	uint32_t position = is_last(part->request, attempt)
 				    ? attempt->positions
-				    : instance_doubt(assembler, part, attempt);
+				    : engine_doubt(assembler, part, attempt);
 
 	for (; position < attempt->positions; position++) {
 		const struct row *row = attempt->row[position];

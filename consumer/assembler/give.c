@@ -41,7 +41,7 @@ static int pass_add(const struct r3ring_assembler *assembler, struct r3ring_asse
 	if (attempt->accepted != R3RING_UNKNOWN_U32 &&
 	    (pass->kept == R3RING_UNKNOWN_U32 || attempt->accepted > pass->kept))
 		pass->kept = attempt->accepted;
-	pass->unsure |= instance_kept(assembler, part, attempt->number) == R3RING_UNKNOWN_U32;
+	pass->unsure |= kept_by_engine(assembler, part, attempt->number) == R3RING_UNKNOWN_U32;
 	return 0;
 }
 

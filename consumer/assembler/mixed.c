@@ -194,8 +194,7 @@ static bool engine_is_torn(const struct r3ring_assembled *assembled, const struc
 		const struct channel *mate = assembler->channel[i];
 		const struct part *its = part_on(assembled->request, mate);
 
-		if ((mate == channel || channels_of_one_engine(channel, mate)) &&
-		    (its ? its->gap != 0 : mate->lossy))
+		if (channels_share_engine(channel, mate) && (its ? its->gap != 0 : mate->lossy))
 			return true;
 	}
 	return false;

@@ -15,8 +15,7 @@ static const struct channel *channel_of(const struct r3ring_assembled *assembled
 static bool are_mates(const struct r3ring_assembled *assembled, const struct part *part,
 		      const struct part *other)
 {
-	return part == other ||
-	       channels_of_one_engine(channel_of(assembled, part), channel_of(assembled, other));
+	return channels_share_engine(channel_of(assembled, part), channel_of(assembled, other));
 }
 
 /* Whether the parts' channels have the same rows, if of other layers. */
@@ -123,7 +122,7 @@ bool pass_may_have_run(const struct r3ring_assembled *assembled, const struct pa
 {
 	for (const struct part *part = assembled->request->part; part; part = part->next)
 		if (part_find_attempt(part, pass->number)
-			    ? position < instance_end(assembled->assembler, part, pass->number) &&
+			    ? position < end_on_engine(assembled->assembler, part, pass->number) &&
 				      !engine_knows(assembled, part, pass->number, position)
 			    : engine_may_have(assembled, part, pass->number))
 			return true;
@@ -161,7 +160,7 @@ bool pass_lost_end(const struct r3ring_assembled *assembled, const struct pass *
 {
 	for (const struct part *part = assembled->request->part; part; part = part->next)
 		if (part_find_attempt(part, pass->number)
-			    ? instance_end(assembled->assembler, part, pass->number) ==
+			    ? end_on_engine(assembled->assembler, part, pass->number) ==
 					      R3RING_UNKNOWN_U32 &&
 				      engine_lost_end(assembled, part, pass->number)
 			    : engine_may_have(assembled, part, pass->number))
