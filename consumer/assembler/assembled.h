@@ -19,10 +19,12 @@
 struct pass {
 	uint16_t number;
 	uint32_t prompt;
-	uint32_t kept; /* tokens that were kept of it; unknown: all */
-	bool unsure;   /* an instance did not say what it kept */
-	bool cut_off; /* and may have, where nobody saw it: `kept` is the least of what it may be */
-	bool orphan;  /* the attempt before it is not known */
+	uint32_t sampled; /* tokens that it had when it ended; unknown: all, */
+	uint32_t kept;    /* those that were kept of it: the least, */
+	uint32_t most;    /* and the most, by what later attempts had */
+	uint8_t cut_off;  /* cause, where nobody heard, or said, whether more than `kept` was */
+	bool unsure;      /* an engine did not say what it kept */
+	bool orphan;      /* the attempt before it is not known */
 };
 
 /* Where a schema's rows have the request's layers. */
@@ -77,8 +79,10 @@ bool prompts_count(const struct r3ring_assembled *assembled);
 /* Whether the rows of a shard of its engines were never heard of, as no channel of it was fed. What is
  * missing otherwise is not told apart from them: false where a channel lost something. */
 bool shard_is_unheard(const struct r3ring_assembled *assembled);
-/* Whether an engine may have told the attempt's end, which nobody heard. */
+/* Whether an engine may have told the attempt's end, which nobody heard; */
 bool pass_lost_end(const struct r3ring_assembled *assembled, const struct pass *pass);
+/* or whether one left open how much was kept. */
+bool pass_left_open(const struct r3ring_assembled *assembled, const struct pass *pass);
 
 /* mixed.c */
 /* Notes them; the first two that are noted stay. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which rows count at a position: of which attempt, and which of its passes. */
 #include "consumer/assembler/choose.h"
+#include "consumer/assembler/assembler.h"
 
 const struct layer_map *map_of(const struct r3ring_assembled *assembled, const struct row *row)
 {
@@ -10,12 +11,19 @@ const struct layer_map *map_of(const struct r3ring_assembled *assembled, const s
 	return NULL;
 }
 
-/* Whether @row is of a pass before that of @other: steps are those of their instance. */
-static bool is_before(const struct row *row, const struct row *other)
+static const struct channel *channel_of(const struct r3ring_assembled *assembled,
+					const struct tile *tile)
+{
+	return assembled->assembler->channel[tile->pool->channel];
+}
+
+/* Whether @row is of a pass before that of @other: steps are those of their engine. */
+static bool is_before(const struct r3ring_assembled *assembled, const struct row *row,
+		      const struct row *other)
 {
 	const struct tile *tile = row_tile(row), *its = row_tile(other);
 
-	if (tile->pool->instance == its->pool->instance)
+	if (channels_share_engine(channel_of(assembled, tile), channel_of(assembled, its)))
 		return tile->step < its->step;
 	return tile->weight_version < its->weight_version;
 }
@@ -29,8 +37,8 @@ static void chosen_add(const struct r3ring_assembled *assembled, struct chosen *
 
 	while (place && !row_is_no_pass(row) &&
 	       (row_is_no_pass(chosen->row[place - 1]) ||
-		(latest ? is_before(chosen->row[place - 1], row)
-			: is_before(row, chosen->row[place - 1])))) {
+		(latest ? is_before(assembled, chosen->row[place - 1], row)
+			: is_before(assembled, row, chosen->row[place - 1])))) {
 		chosen->row[place] = chosen->row[place - 1];
 		chosen->map[place] = chosen->map[place - 1];
 		place--;
@@ -77,11 +85,23 @@ static bool rows_of_pass(const struct r3ring_assembled *assembled, const struct 
 	return chosen->rows > 0;
 }
 
-/* A pass that sampled, and kept what it sampled, consumed all tokens before the last. */
+/* A pass that sampled consumed all tokens before the last. */
 static bool must_have_run(const struct pass *pass, uint32_t position)
 {
-	return pass->kept != R3RING_UNKNOWN_U32 && pass->kept > pass->prompt &&
-	       position + 1 < pass->kept;
+	return pass->sampled != R3RING_UNKNOWN_U32 && pass->sampled > pass->prompt &&
+	       position + 1 < pass->sampled;
+}
+
+static bool has_row(const struct r3ring_assembled *assembled, const struct pass *pass,
+		    uint32_t position)
+{
+	for (const struct part *part = assembled->request->part; part; part = part->next) {
+		const struct attempt *attempt = part_find_attempt(part, pass->number);
+
+		if (attempt && attempt_row(attempt, position))
+			return true;
+	}
+	return false;
 }
 
 /* Tokens that an attempt was fed may have been run by those before it that are not known. */
@@ -91,38 +111,53 @@ static bool is_of_orphan(const struct r3ring_assembled *assembled, const struct 
 	return pass->orphan && (!assembled->counts || position < pass->prompt);
 }
 
-/* Whether no later pass counts. @lost: and this one, or one before it, may have been lost. */
-static bool pass_is_first(const struct r3ring_assembled *assembled, const struct pass *pass,
-			  uint32_t position, struct chosen *chosen, bool *lost)
+/* Why it is not known whether a pass over the position counts, behind what is known to be kept; 0 where
+ * none does. An attempt whose end was heard ran what it has rows of. */
+static uint8_t cause_behind(const struct r3ring_assembled *assembled, const struct pass *pass,
+			    uint32_t position)
 {
-	*lost = is_of_orphan(assembled, pass, position) ||
-		(position >= pass->kept && pass->cut_off);
-	if (*lost || position >= pass->kept)
-		return *lost;
+	if (pass->cut_off == R3RING_MISSING_SPANS && !has_row(assembled, pass, position) &&
+	    !pass_may_have_run(assembled, pass, position))
+		return 0;
+	return pass->cut_off;
+}
+
+/* Whether no later pass counts. @lost: cause, where this one, or one before it, may have been lost. */
+static bool pass_is_first(const struct r3ring_assembled *assembled, const struct pass *pass,
+			  uint32_t position, struct chosen *chosen, uint8_t *lost)
+{
+	*lost = 0;
+	if (position >= pass->most)
+		return false;
+	if (is_of_orphan(assembled, pass, position))
+		*lost = R3RING_MISSING_GAP;
+	else if (position >= pass->kept)
+		*lost = cause_behind(assembled, pass, position);
 	/* A later pass over the token is not the one that sampled. */
-	if (rows_of_pass(assembled, pass, position, chosen) || must_have_run(pass, position))
+	else if (rows_of_pass(assembled, pass, position, chosen) || must_have_run(pass, position))
 		return true;
-	*lost = pass_may_have_run(assembled, pass, position);
+	else if (pass_may_have_run(assembled, pass, position))
+		*lost = R3RING_MISSING_GAP;
 	return *lost;
 }
 
-/* Both return whether the pass that counts may be one that was lost. */
-static bool choose_first(const struct r3ring_assembled *assembled, uint32_t position,
-			 struct chosen *chosen)
+/* Both return the cause where the pass that counts may be one that was lost, else 0. */
+static uint8_t choose_first(const struct r3ring_assembled *assembled, uint32_t position,
+			    struct chosen *chosen)
 {
-	bool lost = false;
+	uint8_t lost = 0;
 
 	for (uint32_t i = 0; i < assembled->passes; i++)
 		if (pass_is_first(assembled, &assembled->pass[i], position, chosen, &lost))
 			return lost;
-	return false;
+	return 0;
 }
 
 bool choose_may_be_first(const struct r3ring_assembled *assembled, uint16_t number,
 			 uint32_t position)
 {
 	struct chosen chosen = {.rows = 0};
-	bool lost;
+	uint8_t lost;
 
 	for (uint32_t i = 0; i < assembled->passes; i++) {
 		const struct pass *pass = &assembled->pass[i];
@@ -135,25 +170,32 @@ bool choose_may_be_first(const struct r3ring_assembled *assembled, uint16_t numb
 	return true;
 }
 
-static bool choose_latest(const struct r3ring_assembled *assembled, uint32_t position,
-			  struct chosen *chosen)
+static uint8_t choose_latest(const struct r3ring_assembled *assembled, uint32_t position,
+			     struct chosen *chosen)
 {
 	for (uint32_t i = assembled->passes; i-- > 0;) {
 		const struct pass *pass = &assembled->pass[i];
+		uint8_t lost = 0;
 
-		if (position < pass->kept && rows_of_pass(assembled, pass, position, chosen))
-			return false;
-		if (position >= pass->kept ? pass->cut_off
-					   : pass_may_have_run(assembled, pass, position))
-			return true;
+		if (position >= pass->most)
+			continue;
+		if (position >= pass->kept)
+			lost = cause_behind(assembled, pass, position);
+		else if (rows_of_pass(assembled, pass, position, chosen))
+			return 0;
+		else if (pass_may_have_run(assembled, pass, position))
+			lost = R3RING_MISSING_GAP;
+		if (lost)
+			return lost;
 		if (is_of_orphan(assembled, pass, position))
-			return true;
+			return R3RING_MISSING_GAP;
 	}
-	return false;
+	return 0;
 }
 
-/* @lost: it may have been run all the same. */
-static uint8_t cause_of_none(const struct r3ring_assembled *assembled, uint32_t position, bool lost)
+/* @lost: cause, where it may have been run all the same. */
+static uint8_t cause_of_none(const struct r3ring_assembled *assembled, uint32_t position,
+			     uint8_t lost)
 {
 	if (assembled->info.flags & R3RING_ASSEMBLED_EVICTED)
 		return R3RING_MISSING_EVICTED;
@@ -164,12 +206,12 @@ static uint8_t cause_of_none(const struct r3ring_assembled *assembled, uint32_t 
 			return part->gap;
 	if (assembled->lacks_shard)
 		return R3RING_MISSING_OTHER_SHARDS;
-	return lost ? R3RING_MISSING_GAP : R3RING_MISSING_NOT_RUN;
+	return lost ? lost : R3RING_MISSING_NOT_RUN;
 }
 
 void choose(const struct r3ring_assembled *assembled, uint32_t position, struct chosen *chosen)
 {
-	bool lost;
+	uint8_t lost;
 
 	chosen->pass = NULL;
 	chosen->rows = 0;

@@ -45,25 +45,53 @@ static int pass_add(const struct r3ring_assembler *assembler, struct r3ring_asse
 	return 0;
 }
 
-/* @next: the attempt behind it, NULL where it is not known. */
-static void pass_join(const struct r3ring_assembled *assembled, struct pass *pass,
-		      const struct pass *next)
+/* Tokens that a later attempt did not begin with, or did not keep, were thrown away, whichever attempt
+ * had sampled them. */
+static void passes_limit(struct r3ring_assembled *assembled)
 {
-	uint32_t least = pass->prompt;
+	uint32_t most = R3RING_UNKNOWN_U32;
 
-	if (next && next->prompt > least)
-		least = next->prompt;
-	if (pass->kept == R3RING_UNKNOWN_U32 || pass->kept < least)
-		pass->kept = least;
-	pass->cut_off = !assembled->counts && pass_lost_end(assembled, pass);
+	for (uint32_t i = assembled->passes; i-- > 0;) {
+		struct pass *pass = &assembled->pass[i];
+
+		pass->most = most;
+		if (!pass->unsure && pass->kept < most)
+			most = pass->kept;
+		if (assembled->counts && pass->prompt && pass->prompt < most)
+			most = pass->prompt;
+	}
+}
+
+static uint8_t cause_of_open_end(const struct r3ring_assembled *assembled, const struct pass *pass)
+{
+	if (assembled->counts)
+		return 0;
+	if (pass_lost_end(assembled, pass))
+		return R3RING_MISSING_GAP;
+	return pass_left_open(assembled, pass) ? R3RING_MISSING_SPANS : 0;
 }
 
 /* What the next attempt was fed as its prompt is what was kept of this one; where that is
- * not known, it was its own prompt at least. */
+ * not known, it was its own prompt at least. @next: the attempt behind it, NULL where it is not known. */
+static void pass_join(const struct r3ring_assembled *assembled, struct pass *pass,
+		      const struct pass *next)
+{
+	uint32_t least = pass->unsure ? pass->prompt : pass->kept;
+
+	if (pass->kept != R3RING_UNKNOWN_U32 && pass->kept > least)
+		least = pass->kept;
+	if (next && next->prompt > least)
+		least = next->prompt;
+	pass->sampled = least;
+	pass->kept = least < pass->most ? least : pass->most;
+	pass->cut_off = cause_of_open_end(assembled, pass);
+}
+
 static void passes_join(struct r3ring_assembled *assembled)
 {
 	uint32_t number = 0;
 
+	passes_limit(assembled);
 	for (uint32_t i = 0; i < assembled->passes; i++) {
 		struct pass *pass = &assembled->pass[i];
 
@@ -76,6 +104,9 @@ static void passes_join(struct r3ring_assembled *assembled)
 		else if (pass->unsure)
 			pass->kept = R3RING_UNKNOWN_U32;
 	}
+	if (assembled->passes)
+		assembled->pass[assembled->passes - 1].sampled =
+			assembled->pass[assembled->passes - 1].kept;
 }
 
 /* Channels that knew the request may know different things of an attempt. */

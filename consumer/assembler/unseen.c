@@ -168,6 +168,17 @@ bool pass_lost_end(const struct r3ring_assembled *assembled, const struct pass *
 	return parts_are_missing(assembled);
 }
 
+bool pass_left_open(const struct r3ring_assembled *assembled, const struct pass *pass)
+{
+	for (const struct part *part = assembled->request->part; part; part = part->next)
+		if (part_find_attempt(part, pass->number) &&
+		    kept_by_engine(assembled->assembler, part, pass->number) ==
+			    R3RING_UNKNOWN_U32 &&
+		    end_on_engine(assembled->assembler, part, pass->number) == R3RING_UNKNOWN_U32)
+			return true;
+	return false;
+}
+
 /* ---- shards of which there is no channel ------------------------------------- */
 
 static bool is_of_stage(const struct channel *channel, const struct channel *other)

@@ -26,6 +26,13 @@
  *	  are seen to grow. Engines that tell the first prompt in all of them leave open how
  *	  much was kept.
  *
+ * So do those that end such an attempt without saying it: what it ran behind its prompt, and a later
+ * one ran too, is missing then though nothing was lost (R3RING_MISSING_SPANS). Tokens that a later
+ * attempt throws away (its end, or a prompt, tells fewer) count for none before it.
+ *
+ * Of two engines that `min_ends` joins, what one ran at and behind the last token that it returned does
+ * not count where the other went on: that fed itself this token.
+ *
  * So it is with attempts that nobody saw: all that the next one ran is missing, or its prompt, where
  * prompts are seen to grow. With R3RING_ROWS_LATEST an attempt's row is missing where a later one may
  * have run the token.

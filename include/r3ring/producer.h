@@ -301,6 +301,20 @@ struct r3ring_request {
 #define R3RING_FIRST_UNKNOWN (-1)
 
 /*
+ * What attempt, prompt_tokens and accepted_tokens mean together: a prompt of 10, preempted when 5
+ * tokens were sampled (it ran positions 0 to 13), and begun again.
+ *
+ *	kept          its end   next begin   rows that count
+ *	all           15        15           0-13 of attempt 0, from 14 on of attempt 1
+ *	two of them   12        12           0-11 of attempt 0, from 12 on of attempt 1
+ *	none          10        10           0-9 of attempt 0, from 10 on of attempt 1
+ *
+ * A later attempt may throw away what those before it had kept: an end, or a begin, that tells fewer
+ * tokens says so. Who runs a request again under new weights had best begin a new attempt: of a later
+ * pass within one attempt it is not known for one where the first was lost.
+ */
+
+/*
  * Announces a request. Never dropped: what does not fit the queue is kept in
  * this process (bounded by 64 MiB) and handed on later.
  *
@@ -316,8 +330,9 @@ R3RING_API int64_t r3ring_request_begin(struct r3ring_producer *producer,
  * attempt begins with r3ring_request_begin(), and has a handle of its own.
  *
  * @accepted_tokens: prompt plus returned tokens; rows at and beyond it do not
- *                   count. R3RING_UNKNOWN_U32 when not known: of an attempt that was preempted
- *                   the next one's `prompt_tokens` tells it then.
+ *                   count, of this attempt or of one before it. R3RING_UNKNOWN_U32 when not known: of an
+ *                   attempt that was preempted the next one's `prompt_tokens` tells it then, unless the
+ *                   engine tells the first prompt's length in all: then what both ran is missing.
  *
  * Returns 0, -EINVAL (a handle that was never given, reason or attempt), -EALREADY (it has ended;
  * nothing is announced), -ENOBUFS (as r3ring_request_begin(); it has not ended), -ESTALE.
@@ -349,7 +364,8 @@ R3RING_API int r3ring_eplb(struct r3ring_producer *producer, const struct r3ring
 			   const uint16_t *map);
 
 /*
- * Announces that the engine copied KV blocks or slots before the next step.
+ * Announces that the engine copied KV blocks or slots before the next step. The pairs are applied one
+ * after the other, in their order: two that change places need a third.
  * Returns 0, -EINVAL (@pairs is NULL, a field, or more pairs than the queue takes at
  * once), -ENOBUFS (queue full: counted), -ESTALE.
  */

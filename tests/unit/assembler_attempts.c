@@ -74,10 +74,80 @@ Test(assembler_attempts, a_pass_whose_token_was_thrown_away_does_not_count)
 
 Test(assembler_attempts, what_was_kept_is_seen_by_what_the_next_attempt_is_fed)
 {
+	struct r3ring_assembled *got = preempted(R3RING_UNKNOWN_U32, 3);
+
+	assert_row(got, 2, 2, 0);
+	assert_row(got, 3, 3, 3);
+	r3ring_assembled_free(got);
+}
+
+/* Nothing was lost, but an engine that tells its first prompt again leaves it open. */
+Test(assembler_attempts, where_nobody_says_what_was_kept_the_tokens_of_two_attempts_are_missing)
+{
 	struct r3ring_assembled *got = preempted(R3RING_UNKNOWN_U32, 2);
 
-	assert_row(got, 2, 3, 2);
+	assert_row(got, 1, 1, 1);
+	assert_missing(got, 2, R3RING_MISSING_SPANS);
+	assert_row(got, 3, 3, 3); /* the first attempt had not come so far */
+	assert_row(got, 4, 4, 0);
 	r3ring_assembled_free(got);
+}
+
+Test(assembler_attempts, nor_is_it_known_then_which_is_the_latest)
+{
+	struct r3ring_assembled *got;
+
+	close_channel();
+	open_with(R3RING_ROWS_LATEST);
+	feed_begin(&channel, 1, "a", 2, 0);
+	run(1, 1, 0, 0, 2);
+	run(2, 1, 0, 2, 1);
+	feed_end(&channel, 1, R3RING_END_PREEMPTED, 0, R3RING_UNKNOWN_U32);
+	feed_begin(&channel, 2, "a", 2, 1);
+	run(3, 2, 1, 3, 1);
+	feed_end(&channel, 2, R3RING_END_FINISHED, 1, 5);
+	got = take(&channel, "a");
+	assert_row(got, 1, 1, 1);
+	assert_missing(got, 2, R3RING_MISSING_SPANS);
+	assert_row(got, 3, 3, 0);
+	r3ring_assembled_free(got);
+}
+
+/* Two tokens are sampled and kept; a second attempt runs them again, and is preempted. */
+static struct r3ring_assembled *thrown_away(uint32_t accepted_then, uint32_t prompt_again)
+{
+	feed_begin(&channel, 1, "a", 2, 0);
+	run(1, 1, 0, 0, 2);
+	run(2, 1, 0, 2, 1);
+	feed_end(&channel, 1, R3RING_END_PREEMPTED, 0, 4);
+	feed_begin(&channel, 2, "a", 4, 1);
+	run(3, 2, 1, 0, 4);
+	feed_end(&channel, 2, R3RING_END_PREEMPTED, 1, accepted_then);
+	feed_begin(&channel, 3, "a", prompt_again, 2);
+	run(4, 3, 2, 0, 4);
+	feed_end(&channel, 3, R3RING_END_FINISHED, 2, 5);
+	return take(&channel, "a");
+}
+
+static void assert_thrown_away(uint32_t accepted_then)
+{
+	struct r3ring_assembled *got = thrown_away(accepted_then, 2);
+
+	assert_row(got, 0, 1, 0);
+	assert_row(got, 1, 1, 1);
+	assert_row(got, 2, 4, 2);
+	assert_row(got, 3, 4, 3);
+	r3ring_assembled_free(got);
+}
+
+Test(assembler_attempts, tokens_that_an_attempt_throws_away_count_for_none_before_it)
+{
+	assert_thrown_away(2);
+}
+
+Test(assembler_attempts, nor_do_those_that_a_later_prompt_lacks)
+{
+	assert_thrown_away(R3RING_UNKNOWN_U32);
 }
 
 /* Its handle has the turn that it had, and its row the place behind the first one's. */

@@ -276,6 +276,15 @@ static bool came_in_parts(const struct cell *cell)
 	return moved && cell->sim->config.replicas > 1 && request->given > 1;
 }
 
+/* An attempt before the last ended, or must have, without a word of how much was kept. */
+static bool end_is_open(const struct cell *cell)
+{
+	for (uint32_t i = 0; i + 1 < cell->request->lives; i++)
+		if (cell->request->life[i]->told_kept == R3RING_UNKNOWN_U32)
+			return true;
+	return false;
+}
+
 static bool cause_is_true(const struct cell *cell, const struct truth *truth)
 {
 	const struct sim *sim = cell->sim;
@@ -315,7 +324,7 @@ static bool cause_is_true(const struct cell *cell, const struct truth *truth)
 	case R3RING_MISSING_SPANS:
 		/* Or for want of room nobody waits for them. */
 		return sim->config.never_late || sim->gaps || sim->losses ||
-		       sim->config.late_steps || sim->config.max_bytes;
+		       sim->config.late_steps || sim->config.max_bytes || end_is_open(cell);
 	case R3RING_MISSING_EVICTED:
 		return cell->given->info.flags & R3RING_ASSEMBLED_EVICTED || sim->config.max_bytes;
 	default:

@@ -80,7 +80,7 @@ struct kept sim_kept_of(const struct sim *sim, const struct sim_request *request
 		}
 		kept.least = kept.least > least ? kept.least : least;
 	}
-	kept.cut_off = next ? lost && !prompts_count(request) : lost || !told;
+	kept.cut_off = (lost || !told) && !(next && prompts_count(request));
 	return kept;
 }
 
