@@ -234,7 +234,6 @@ static int take_channel(void *context, uint32_t channel, const char *name)
 static void note_generation(struct follower *follower, uint32_t channel, uint64_t generation)
 {
 	struct heard *heard = &follower->heard[channel];
-	bool anew = heard->generation;
 
 	if (heard->generation == generation)
 		return;
@@ -243,8 +242,6 @@ static void note_generation(struct follower *follower, uint32_t channel, uint64_
 	if (channel < follower->channels)
 		follower->channel[channel].ended = false;
 	pthread_mutex_unlock(&follower->lock);
-	if (anew && follower->hooks.generation)
-		follower->hooks.generation(follower->hooks.context);
 }
 
 /* What is out of memory is lost to those that are fed, which say so. A ring's end is not its

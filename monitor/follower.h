@@ -28,9 +28,6 @@ struct follower_hooks {
 	 * mean. NULL: none. */
 	void (*record)(void *context, const struct r3ring_requests *names,
 		       const struct r3ring_view *view, const struct r3ring_record *record);
-	/* A channel has begun another generation: its epochs begin anew. Called before anything of
-	 * its first record that was read is used. NULL: none. */
-	void (*generation)(void *context);
 	/* Another model is counted from now on. NULL: none. */
 	void (*model)(void *context, const struct engine_model *former,
 		      const struct engine_model *now);

@@ -158,19 +158,6 @@ static int promise(const struct served *served, struct engine_model *model,
 	return r;
 }
 
-/* What is held by a map of other GPUs cannot be told of these. */
-static int check_gpus(const struct served *served, const struct promised *promised,
-		      struct r3ring_error *err)
-{
-	if (!promised->other)
-		return 0;
-	return r3ring_error_set(
-		err, -ESTALE,
-		"%s: its EPLB map is now of %u GPUs, and its reservations were made "
-		"on %u: start r3ring serve anew, and reserve again",
-		served_name(served), promised->other, promised->gpus);
-}
-
 int served_book(struct served *served, struct engine_model *model, struct r3ring_book **book,
 		struct r3ring_error *err)
 {
@@ -182,16 +169,9 @@ int served_book(struct served *served, struct engine_model *model, struct r3ring
 	if (r == -ENOMEM)
 		r3ring_error_set(err, r, "no memory for a book of %s", served_name(served));
 	if (r == 0)
-		r = check_gpus(served, model->more, err);
-	if (r == 0)
 		*book = ((const struct promised *)model->more)->book;
 	pthread_mutex_unlock(&served->lock);
 	return r;
-}
-
-int32_t served_layer(const struct engine_model *model, uint32_t layer)
-{
-	return ((const struct promised *)model->more)->layer[layer];
 }
 
 /* NULL: nothing was asked for yet. */
@@ -203,6 +183,29 @@ static struct promised *made(struct served *served, const struct engine_model *m
 	promised = model->more;
 	pthread_mutex_unlock(&served->lock);
 	return promised;
+}
+
+int served_promises(struct served *served, const struct engine_model *model,
+		    struct r3ring_error *err)
+{
+	const struct promised *promised = made(served, model);
+	uint32_t other;
+
+	pthread_mutex_lock(&served->lock);
+	other = promised->other;
+	pthread_mutex_unlock(&served->lock);
+	if (!other)
+		return 0;
+	return r3ring_error_set(
+		err, -ESTALE,
+		"%s: its EPLB map is now of %u GPUs, and its reservations were made "
+		"on %u: start r3ring serve anew, and reserve again",
+		served_name(served), other, promised->gpus);
+}
+
+int32_t served_layer(const struct engine_model *model, uint32_t layer)
+{
+	return ((const struct promised *)model->more)->layer[layer];
 }
 
 struct r3ring_book *served_made_book(struct served *served, const struct engine_model *model)
@@ -233,33 +236,42 @@ static void tell_book(struct served *served, const struct r3ring_requests *names
 	engine_model_put(model);
 }
 
-/* Of what is due, until there is a book to take it. Nothing more is promised while the map in force
- * is of other GPUs than the book's. */
-static void give_map(struct served *served)
+/* What is due, once there is a book to take it. Nothing more is promised while the map in force is of
+ * other GPUs than the book's. */
+static void give_map(struct served *served, const struct engine_model *model)
 {
-	struct engine_model *model = follower_model(served->follower);
 	struct promised *promised = made(served, model);
-	uint32_t gpus = promised ? book_maps_give(&served->maps, model, promised->book) : 0;
+	uint32_t gpus;
 
-	if (gpus) {
-		pthread_mutex_lock(&served->lock);
-		promised->other = gpus == promised->gpus ? 0 : gpus;
-		pthread_mutex_unlock(&served->lock);
-	}
-	engine_model_put(model);
+	if (!served->maps.due || !promised)
+		return;
+	gpus = book_maps_give(&served->maps, model, promised->book);
+	pthread_mutex_lock(&served->lock);
+	promised->other = gpus == promised->gpus ? 0 : gpus;
+	pthread_mutex_unlock(&served->lock);
 }
 
 static void note_ends(void *context)
 {
 	struct served *served = context;
 	struct engine_model *model = follower_model(served->follower);
-	const struct promised *promised = made(served, model);
 
-	book_maps_ended(&served->maps, model, promised ? promised->book : NULL,
-			promised ? promised->gpus : 0);
+	book_maps_ended(&served->maps, model);
+	give_map(served, model);
 	engine_model_put(model);
-	if (served->maps.due)
-		give_map(served);
+}
+
+/* A record of which most there are tells nothing of maps. */
+static void note_map(struct served *served, const struct r3ring_record *record)
+{
+	struct engine_model *model;
+
+	if (record->type == R3RING_LAYER)
+		return;
+	model = follower_model(served->follower);
+	book_maps_note(&served->maps, model, record);
+	give_map(served, model);
+	engine_model_put(model);
 }
 
 /* What was published before somebody followed waited for nobody. */
@@ -269,17 +281,6 @@ static void note_latency(struct served *served, uint64_t published_ns)
 
 	if (published_ns >= served->opened_ns && published_ns <= now)
 		latency_note(&served->latency, now - published_ns);
-}
-
-/* An engine that began anew counts its epochs from the beginning. */
-static void begin_anew(void *context)
-{
-	struct served *served = context;
-	struct engine_model *model = follower_model(served->follower);
-	struct r3ring_book *book = served_made_book(served, model);
-
-	book_maps_begin_anew(&served->maps, book);
-	engine_model_put(model);
 }
 
 /* What was reserved goes with the model that it was foretold by, and is held by nobody. */
@@ -296,7 +297,7 @@ static void note_change(void *context, const struct engine_model *former,
 	change.freed = stats.reservations;
 	memcpy(change.former, former->name, sizeof(change.former));
 	memcpy(change.now, now->name, sizeof(change.now));
-	book_maps_begin_anew(&served->maps, NULL);
+	served->maps = (struct book_maps){.due = true};
 	pthread_mutex_lock(&served->lock);
 	served->change = change;
 	pthread_mutex_unlock(&served->lock);
@@ -313,9 +314,7 @@ static void take_record(void *context, const struct r3ring_requests *names,
 	tell_book(served, names, record);
 	if (record->type == R3RING_STEP_END)
 		note_latency(served, record->u.step_end.head.publish_ns);
-	book_maps_note(&served->maps, record);
-	if (served->maps.due && (record->type == R3RING_STEP || record->type == R3RING_EPLB))
-		give_map(served);
+	note_map(served, record);
 }
 
 /* Whoever reserved there has to go elsewhere, and what runs there next has promised nothing. */
@@ -341,6 +340,7 @@ static void expire(void *context)
 	book = served_made_book(served, model);
 	if (book && served_state(served) != SERVED_RUNS)
 		free_all(book);
+	give_map(served, model);
 	if (book) {
 		endings_settle(&served->endings, served->follower, book);
 		r3ring_book_expire(book, now);
@@ -381,7 +381,6 @@ int served_open(struct served **served, const struct served_options *options,
 		.history = options->history,
 		.hooks = {.context = made,
 			  .record = take_record,
-			  .generation = begin_anew,
 			  .model = note_change,
 			  .ends = note_ends,
 			  .turn = expire},

@@ -81,6 +81,14 @@ uint32_t served_gpus(const struct served *served);
 int served_book(struct served *served, struct engine_model *model, struct r3ring_book **book,
 		struct r3ring_error *err);
 
+/*
+ * Whether anything more can be promised by its book, which is there: what is held by a map of other
+ * GPUs cannot be told of those of now. It can be committed, waited for and freed all the same.
+ * Returns 0 or -ESTALE, with a message.
+ */
+int served_promises(struct served *served, const struct engine_model *model,
+		    struct r3ring_error *err);
+
 /* The model's number of a layer of its book, which is there. */
 int32_t served_layer(const struct engine_model *model, uint32_t layer);
 

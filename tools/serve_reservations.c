@@ -202,7 +202,8 @@ void api_reserve(void *context, const struct http_request *request, struct http_
 		wish.request = make.key;
 	make.ttl_ns = ttl_ms * NS_PER_MS;
 	wish.served = api_instance(api, instance, answer);
-	if (wish.served && api_engine_runs(wish.served, answer) && wish_find_book(&wish, answer))
+	if (wish.served && api_engine_runs(wish.served, answer) && wish_find_book(&wish, answer) &&
+	    wish_may_promise(&wish, answer))
 		reserve(&wish, request, &make, answer);
 	wish_end(&wish);
 }
@@ -266,7 +267,8 @@ static bool find_one(const struct api *api, const char *name, struct wish *wish,
 
 static bool change_demand(struct wish *wish, uint64_t id, struct http_answer *answer)
 {
-	struct r3ring_demand *demand = wish_demand(wish, answer);
+	struct r3ring_demand *demand = wish_may_promise(wish, answer) ? wish_demand(wish, answer)
+								      : NULL;
 	struct r3ring_reserve_answer from;
 	int r;
 

@@ -54,7 +54,8 @@ static void ask(struct wish wish, struct place *place)
 	place->state = status.tail.state;
 	wish.served = place->served;
 	wish.age_ms = -1;
-	if (api_engine_runs(wish.served, &unsaid) && wish_find_book(&wish, &unsaid))
+	if (api_engine_runs(wish.served, &unsaid) && wish_find_book(&wish, &unsaid) &&
+	    wish_may_promise(&wish, &unsaid))
 		demand = wish_demand(&wish, &unsaid);
 	if (demand)
 		r = r3ring_book_ask(wish.book, demand, &place->answer);

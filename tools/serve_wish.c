@@ -73,6 +73,16 @@ bool wish_find_book(struct wish *wish, struct http_answer *answer)
 	return false;
 }
 
+bool wish_may_promise(const struct wish *wish, struct http_answer *answer)
+{
+	struct r3ring_error err = {0};
+
+	if (served_promises(wish->served, wish->model, &err) == 0)
+		return true;
+	http_refuse(answer, MHD_HTTP_SERVICE_UNAVAILABLE, "%s", err.text);
+	return false;
+}
+
 void wish_end(struct wish *wish)
 {
 	engine_model_put(wish->model);

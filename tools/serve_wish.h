@@ -31,6 +31,9 @@ void wish_hold(struct wish *wish);
 /* Holds it, where that was not done, and finds its book. Refuses, and returns false, where there can be none. */
 bool wish_find_book(struct wish *wish, struct http_answer *answer);
 
+/* Whether that book can promise anything more. Refuses, and returns false, where it cannot. */
+bool wish_may_promise(const struct wish *wish, struct http_answer *answer);
+
 /* Lets go what was held; fine where nothing was. */
 void wish_end(struct wish *wish);
 

@@ -259,7 +259,7 @@ static void show(struct r3ring_load *load, struct load_board *board, struct load
 	}
 	image_fill(image, board);
 	hold_give_back(&image->hold);
-	/* Pairs with the acquire in snapshot.c, image_enter(). */
+	/* Pairs with the acquire in snapshot.c, load_image_enter(). */
 	r3ring_store_release_u32(&board->newest, (uint32_t)(image - board->image) + 1);
 	load->stats.snapshots++;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading EPLB maps: joined from those of channels, and which of them a load lies by. */
+/* Reading EPLB maps: joined from those of channels, and which of them a load lies by, of what epoch. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -219,4 +219,36 @@ int r3ring_load_map_in_force(const struct r3ring_load *load, uint32_t channel, u
 	struct load_asking asking = {.load = load, .epoch = epoch};
 
 	return read_map(&asking, channel, find_in_force, map);
+}
+
+/* ---- its epoch ------------------------------------------------------------------------ */
+
+static int add_epoch(const struct load_asking *asking, uint32_t channel, uint64_t *newest)
+{
+	struct load_board *board = load_asking_board(asking, channel);
+	struct load_image *image = board ? load_image_enter(board) : NULL;
+
+	if (!image)
+		return -ENODATA;
+	*newest = image->epoch > *newest ? image->epoch : *newest;
+	hold_leave(&image->hold);
+	return 0;
+}
+
+int r3ring_load_epoch(const struct r3ring_load *load, uint32_t channel, uint64_t *epoch)
+{
+	struct load_asking asking = {.load = load};
+	uint64_t newest = 0;
+	int r, found = -ENODATA;
+
+	if (!epoch)
+		return -EINVAL;
+	r = load_asking_channels(&asking, channel);
+	if (r < 0)
+		return r;
+	for (uint32_t i = asking.first; i < asking.end; i++)
+		found = add_epoch(&asking, i, &newest) == 0 ? 0 : found;
+	if (found == 0)
+		*epoch = newest;
+	return found;
 }

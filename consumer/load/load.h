@@ -358,6 +358,8 @@ struct load_asking {
 int load_asking_channels(struct load_asking *asking, uint32_t channel);
 /* A channel's present board, where it has no more than one to be read; NULL: none. */
 struct load_board *load_asking_board(const struct load_asking *asking, uint32_t channel);
+/* Its newest image, which is the caller's to leave (hold_leave()); NULL: no step was counted yet. */
+struct load_image *load_image_enter(struct load_board *board);
 /* The layers of all that is to be read, in order, for the caller to free. Returns 0 or -ENOMEM. */
 int load_asking_layers(const struct load_asking *asking, struct r3ring_layer_entry **layer,
 		       uint32_t *layers);

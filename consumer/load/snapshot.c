@@ -102,7 +102,7 @@ struct load_board *load_asking_board(const struct load_asking *asking, uint32_t 
 /* ---- images --------------------------------------------------------------------- */
 
 /* Tries again only when a newer one came meanwhile. */
-static struct load_image *image_enter(struct load_board *board)
+struct load_image *load_image_enter(struct load_board *board)
 {
 	for (;;) {
 		/* Pairs with the release in load_board_show(). */
@@ -283,7 +283,7 @@ static int make_room(struct r3ring_load_snapshot *snapshot, uint32_t experts)
 static void add_board(const struct load_asking *asking, struct r3ring_load_snapshot *snapshot,
 		      struct load_board *board, struct load_stretch *stretch, uint64_t *epoch)
 {
-	struct load_image *image = image_enter(board);
+	struct load_image *image = load_image_enter(board);
 	struct part part;
 
 	if (!image)

@@ -225,14 +225,16 @@ int r3ring_book_map(struct r3ring_book *book, const struct r3ring_eplb_map *map,
 	layers = calloc(map->layers, sizeof(*layers));
 	r = read_layers(map, layers, err);
 	book_lock(book);
-	if (!r && map->epoch < book->stats.epoch)
+	if (!r && map->epoch < book->stats.epoch && !book->any_epoch)
 		r = r3ring_error_set(err, -ESTALE, "the map is of epoch %llu, the book's of %llu",
 				     (unsigned long long)map->epoch,
 				     (unsigned long long)book->stats.epoch);
 	for (uint32_t i = 0; !r && i < map->layers; i++)
 		move_experts(book, i, &layers[i]);
-	if (!r)
+	if (!r) {
 		book->stats.epoch = map->epoch;
+		book->any_epoch = false;
+	}
 	book_unlock(book);
 	free_layers(layers, map->layers);
 	return r;
@@ -241,6 +243,15 @@ int r3ring_book_map(struct r3ring_book *book, const struct r3ring_eplb_map *map,
 void r3ring_book_forget_epoch(struct r3ring_book *book)
 {
 	book_lock(book);
+	book->any_epoch = true;
+	book_unlock(book);
+}
+
+void r3ring_book_forget_map(struct r3ring_book *book)
+{
+	book_lock(book);
+	for (uint32_t i = 0; i < book->shape.layers; i++)
+		book_layer_order(&book->layer[i], book->shape.experts, book->gpus);
 	book->stats.epoch = 0;
 	book_unlock(book);
 }

@@ -46,6 +46,7 @@ struct r3ring_book {
 	struct r3ring_demand_shape shape;
 	uint32_t gpus;
 	uint32_t max_reservations;
+	bool any_epoch; /* the next map is taken whatever its epoch */
 	uint64_t next_id;
 	struct book_layer *layer;
 	struct order order;
@@ -85,13 +86,17 @@ bool book_has_range(const struct r3ring_book *book, const struct r3ring_demand *
 struct book_place book_tightest(const struct r3ring_book *book);
 uint64_t book_gpu_units(const struct book_layer *layer, uint32_t gpu);
 
-/* The expert that costs the GPU most in the layer; the one with the lowest number of equals. */
+/* The expert that costs the GPU most in the layer, its part of what is spread included; the one with
+ * the lowest number of equals. */
 uint32_t book_heaviest(const struct r3ring_book *book, uint32_t layer, uint32_t gpu);
 
 /* Charges a layer's GPUs anew, by its map of now. */
 void book_project(struct book_layer *layer, uint32_t experts, uint32_t gpus);
 
-/* A layer whose experts lie on GPUs in even, contiguous parts. Returns 0 or -ENOMEM. */
+/* Experts lie on GPUs in even, contiguous parts, whatever map there was. */
+void book_layer_order(struct book_layer *layer, uint32_t experts, uint32_t gpus);
+
+/* A layer whose experts do. Returns 0 or -ENOMEM. */
 int book_layer_init(struct book_layer *layer, uint32_t experts, uint32_t gpus);
 void book_layer_free(struct book_layer *layer);
 

@@ -94,31 +94,31 @@ struct book_place book_tightest(const struct r3ring_book *book)
 	return tightest;
 }
 
-/* One more for each replica, so that one without units is heavier than one elsewhere. */
-static uint64_t units_on(const struct book_layer *layer, const struct book_expert *expert,
-			 uint32_t gpu)
+static uint32_t replicas_on(const struct book_layer *layer, const struct book_expert *expert,
+			    uint32_t gpu)
 {
-	uint64_t units = 0;
+	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < expert->replicas; i++) {
-		if (replica_gpu(layer, expert, i) == gpu)
-			units += 1 + replica_units(expert, i);
-	}
-	return units;
+	for (uint32_t i = 0; i < expert->replicas; i++)
+		count += replica_gpu(layer, expert, i) == gpu;
+	return count;
 }
 
 uint32_t book_heaviest(const struct r3ring_book *book, uint32_t layer, uint32_t gpu)
 {
-	uint64_t most = 0;
+	const struct book_layer *from = &book->layer[layer];
+	const double spread = (double)from->spread / book->shape.experts;
+	double most = -1;
 	uint32_t heaviest = 0;
 
-	for (uint32_t expert = 0; expert < book->shape.experts; expert++) {
-		uint64_t units =
-			units_on(&book->layer[layer], &book->layer[layer].expert[expert], gpu);
+	for (uint32_t i = 0; i < book->shape.experts; i++) {
+		const struct book_expert *expert = &from->expert[i];
+		uint32_t here = replicas_on(from, expert, gpu);
+		double units = ((double)expert->units + spread) * here / expert->replicas;
 
-		if (units > most) {
+		if (here && units > most) {
 			most = units;
-			heaviest = expert;
+			heaviest = i;
 		}
 	}
 	return heaviest;
@@ -151,6 +151,17 @@ void book_layer_free(struct book_layer *layer)
 	free(layer->room);
 }
 
+void book_layer_order(struct book_layer *layer, uint32_t experts, uint32_t gpus)
+{
+	for (uint32_t expert = 0; expert < experts; expert++) {
+		layer->expert[expert].replicas = 1;
+		layer->expert[expert].place = (uint32_t)((uint64_t)expert * gpus / experts);
+	}
+	free(layer->gpu);
+	layer->gpu = NULL;
+	book_project(layer, experts, gpus);
+}
+
 int book_layer_init(struct book_layer *layer, uint32_t experts, uint32_t gpus)
 {
 	layer->part = calloc(gpus, sizeof(*layer->part));
@@ -159,10 +170,6 @@ int book_layer_init(struct book_layer *layer, uint32_t experts, uint32_t gpus)
 	layer->room = calloc(gpus, sizeof(*layer->room));
 	if (!layer->part || !layer->expert || !layer->charge || !layer->room)
 		return -ENOMEM;
-	for (uint32_t expert = 0; expert < experts; expert++) {
-		layer->expert[expert].replicas = 1;
-		layer->expert[expert].place = (uint32_t)((uint64_t)expert * gpus / experts);
-	}
-	book_project(layer, experts, gpus);
+	book_layer_order(layer, experts, gpus);
 	return 0;
 }

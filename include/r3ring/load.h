@@ -315,6 +315,17 @@ R3RING_API int r3ring_load_map(const struct r3ring_load *load, uint32_t channel,
 R3RING_API int r3ring_load_map_in_force(const struct r3ring_load *load, uint32_t channel,
 					uint64_t epoch, struct r3ring_eplb_map **map);
 
+/*
+ * The epoch that r3ring_load_map_in_force() is asked with, as a read's info->epoch, without
+ * reading: cheap enough for each record. Any thread.
+ *
+ * @channel: index, or R3RING_LOAD_MERGED.
+ * @epoch:   receives it; untouched on failure.
+ *
+ * Returns 0, -EINVAL (no such channel, @epoch is NULL), -ENODATA (no step was counted yet).
+ */
+R3RING_API int r3ring_load_epoch(const struct r3ring_load *load, uint32_t channel, uint64_t *epoch);
+
 /* ---- figures ------------------------------------------------------------- */
 
 struct r3ring_load_figures {

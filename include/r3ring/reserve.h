@@ -74,7 +74,9 @@ struct r3ring_evidence {
 /*
  * Predicts that @tokens rows a step (1 in decode, a chunk in prefill) are routed as the
  * evidence says: tokens x top_k visits in each layer, to the unit. The experts that are named
- * are those with the most; equal ones by their number.
+ * are those with the most; equal ones by their number. A token visits an expert once: what one
+ * would get beyond @tokens visits is spread over all experts of its layer, so that it is held at
+ * @tokens, or a little above where nearly all are named.
  * @tokens: 0 (a demand of nothing) to R3RING_DEMAND_TOKENS_MAX.
  *
  * Returns 0, or -EINVAL (@tokens is more, or a NULL): the demand stays as it was.
@@ -134,9 +136,13 @@ R3RING_API int r3ring_book_map(struct r3ring_book *book, const struct r3ring_epl
 			       struct r3ring_error *err);
 
 /* The engine began anew, and its epochs with it, or the rank that had the newest map has ended and
- * all others are behind: the next map is taken whatever its epoch, and
- * the one that the book has stays until then. */
+ * all others are behind: the next map is taken whatever its epoch. Until then the book stays by the
+ * one that it has, and answers tell its epoch. */
 R3RING_API void r3ring_book_forget_epoch(struct r3ring_book *book);
+
+/* No map is known any more, as of an engine that is back without one: experts lie in even, contiguous
+ * parts, as before the first map, and the epoch is 0. What is reserved stays. */
+R3RING_API void r3ring_book_forget_map(struct r3ring_book *book);
 
 /* ---- reservations --------------------------------------------------------- */
 
@@ -154,10 +160,11 @@ struct r3ring_reserve_answer {
 	uint64_t reservation; /* 0: not granted */
 	bool existed;         /* granted before, under the same key */
 	uint32_t layer, gpu;  /* where the least is left */
-	uint32_t expert;      /* the one with the most demand there */
+	uint32_t expert;      /* the one with the most demand there, its part of what is spread over
+			       * all included; of replicas, those on that GPU */
 	int64_t margin;       /* units left there; below 0: what is wanting */
 	uint64_t evidence_age_ns;
-	uint64_t epoch; /* of the map that was used */
+	uint64_t epoch; /* of the map that was used; 0: none, experts lie in order */
 };
 
 /*

@@ -312,6 +312,28 @@ Test(serve_epochs, where_only_ranks_without_a_map_are_left_experts_lie_in_order)
 	cr_expect_eq(scored("expert"), 0);
 }
 
+Test(serve_epochs, of_an_engine_that_is_back_without_a_map_experts_lie_in_order)
+{
+	struct engine *engine = &stage.tool.engine;
+	struct r3ring_error err = {0};
+
+	announce(engine, 1, REVERSED);
+	engine_step(engine, 0, ROWS_0);
+	serve_stage_serve((const char *[]){"--gpus", "2", "--capacity", "100", NULL});
+	cr_assert(becomes("/v1/channels", is_in_state, "live"));
+	expect_reserved(201, 1, false, false);
+	cr_expect_eq(scored("expert"), ENGINE_EXPERTS / 2);
+	engine_close(engine);
+	cr_assert_eq(engine_open_rank(engine, stage.tool.daemon.dir, serve_stage_instance(),
+				      (struct engine_rank){.rank = 0}, 64, &err),
+		     0, "%s", err.text);
+	engine_step(engine, 0, ROWS_0);
+	for (int tries = 0; scored("epoch") != 0; tries++)
+		cr_assert_lt(tries, 6000);
+	expect_score(0, true, false);
+	cr_expect_eq(scored("expert"), 0);
+}
+
 static bool says(const char *text)
 {
 	struct http_reply reply = ask("POST", "/v1/reservations", "{\"key\": \"two\"}");
@@ -331,6 +353,42 @@ static bool soon_says(const char *text, bool wanted)
 		poll(NULL, 0, 10);
 	}
 	return true;
+}
+
+/* Of the only reservation; the caller's. */
+static char *path_of_reserved(void)
+{
+	struct http_reply reply = ask("GET", "/v1/reservations", NULL);
+	const json_t *one = json_array_get(at(reply.json, "reservations", NULL), 0);
+	char *path = NULL;
+
+	cr_expect_eq(reply.status, 200);
+	cr_assert_geq(asprintf(&path, "/v1/reservations/%s",
+			       json_string_value(at(one, "reservation", NULL))),
+		      0);
+	json_decref(reply.json);
+	return path;
+}
+
+Test(serve_epochs, what_is_held_on_other_GPUs_is_committed_and_freed_all_the_same)
+{
+	char *path;
+
+	announce(&stage.tool.engine, 1, IN_ORDER);
+	engine_step(&stage.tool.engine, 0, ROWS_0);
+	serve_stage_serve((const char *[]){"--capacity", "100", NULL});
+	cr_assert(becomes("/v1/channels", is_in_state, "live"));
+	expect_reserved(201, 1, false, false);
+	announce_on(&stage.tool.engine, 2, IN_ORDER, 2 * GPUS);
+	engine_step(&stage.tool.engine, 0, ROWS_0);
+	cr_assert(soon_says("its EPLB map is now of 4 GPUs", true));
+	path = path_of_reserved();
+	expect_status("PATCH", path, "{\"ttl_ms\": 60000}", 200);
+	expect_status("PATCH", path, "{\"commit\": true}", 200);
+	expect_status("PATCH", path, "{\"tokens\": 2}", 503);
+	expect_status("DELETE", path, NULL, 200);
+	expect_status("DELETE", path, NULL, 404);
+	free(path);
 }
 
 Test(serve_epochs, nothing_is_promised_on_other_GPUs_than_the_book_is_of)

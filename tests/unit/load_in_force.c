@@ -52,8 +52,11 @@ static struct r3ring_eplb_map *in_force(uint64_t epoch, uint64_t oldest)
 {
 	const struct r3ring_load_info *info = read_load(R3RING_LOAD_MERGED);
 	struct r3ring_eplb_map *map = NULL;
+	uint64_t alone = UINT64_MAX;
 	int r;
 
+	cr_expect_eq(r3ring_load_epoch(load_feed.load, R3RING_LOAD_MERGED, &alone), 0);
+	cr_expect_eq(alone, epoch, "without reading it: %llu", (unsigned long long)alone);
 	cr_expect_eq(info->epoch, epoch, "epoch %llu", (unsigned long long)info->epoch);
 	cr_expect_eq(info->epoch_oldest, oldest, "oldest %llu",
 		     (unsigned long long)info->epoch_oldest);
