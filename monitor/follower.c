@@ -279,10 +279,28 @@ static void take_record(void *context, uint32_t channel, const char *name,
 		follower->hooks.record(follower->hooks.context, heard->names, view, record);
 }
 
+/* Of generations that were passed over the records' own numbers tell nothing. */
+static void count_gap(struct engine_model *model, const char *name)
+{
+	int index = r3ring_load_channel(model->load, name);
+
+	if (index >= 0)
+		r3ring_load_gap(model->load, (uint32_t)index);
+	if (model->signatures)
+		index = r3ring_signatures_channel(model->signatures, name);
+	if (model->signatures && index >= 0)
+		r3ring_signatures_gap(model->signatures, (uint32_t)index);
+}
+
 static void take_gap(void *context, uint32_t channel)
 {
 	struct follower *follower = context;
+	struct engine_model *model = model_of(follower, &follower->heard[channel]);
+	char name[sizeof(follower->channel->name)];
 
+	follower_channel_name(follower, channel, name);
+	if (model && name[0])
+		count_gap(model, name);
 	r3ring_requests_gap(follower->heard[channel].names);
 }
 

@@ -37,11 +37,12 @@ static json_t *layers_of(const struct r3ring_signature_info *info)
 
 static json_t *describe(const struct served *served, const struct r3ring_signature_info *info)
 {
-	return json_pack("{s:s, s:o, s:i, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:i, s:o}", "instance",
-			 served_name(served), "request", json_text(info->id, strlen(info->id)),
-			 "same_id", (int)info->same_id, "mixed",
-			 (info->flags & R3RING_SIGNATURE_MIXED) != 0, "ended",
-			 (info->flags & R3RING_SIGNATURE_ENDED) != 0, "prefill_rows",
+	return json_pack("{s:s, s:o, s:i, s:b, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:i, s:o}",
+			 "instance", served_name(served), "request",
+			 json_text(info->id, strlen(info->id)), "same_id", (int)info->same_id,
+			 "mixed", (info->flags & R3RING_SIGNATURE_MIXED) != 0, "ended",
+			 (info->flags & R3RING_SIGNATURE_ENDED) != 0, "end_missed",
+			 (info->flags & R3RING_SIGNATURE_END_MISSED) != 0, "prefill_rows",
 			 json_u64(info->rows[R3RING_SIGNATURE_PREFILL]), "decode_rows",
 			 json_u64(info->rows[R3RING_SIGNATURE_DECODE]), "inherited_rows",
 			 json_u64(info->rows_inherited), "missing_rows",

@@ -25,6 +25,13 @@ static void note_gap(struct load_channel *channel, const struct r3ring_view *vie
 		channel->unseen.lost[R3RING_MISSING_GAP] += view->units - expected;
 }
 
+/* Of generations that nobody has any more: how much it was nothing tells. */
+static void note_unnumbered_gap(struct load_channel *channel)
+{
+	channel->unseen.gaps++;
+	channel_losses_gap(&channel->losses, true);
+}
+
 /* Steps of the present schema, where there is one, are counted. */
 static void end_steps(struct r3ring_load *load, struct load_channel *channel)
 {
@@ -69,6 +76,9 @@ static void note_place(struct r3ring_load *load, struct load_channel *channel,
 	/* A reader that comes late has lost nothing. */
 	if (!first && view->seq != channel->seq + 1)
 		note_gap(channel, view, record);
+	else if (!first && channel->gap_told)
+		note_unnumbered_gap(channel);
+	channel->gap_told = false;
 	channel->seq = view->seq;
 	channel->units = view->units;
 }
@@ -323,6 +333,14 @@ int r3ring_load_skip(struct r3ring_load *load, uint32_t index, const struct r3ri
 		channel->unseen.lost[cause] += view->units - channel->units;
 	channel->seq = view->seq;
 	channel->units = view->units;
+	return 0;
+}
+
+int r3ring_load_gap(struct r3ring_load *load, uint32_t index)
+{
+	if (index >= load->channels)
+		return -EINVAL;
+	load->channel[index]->gap_told = true;
 	return 0;
 }
 

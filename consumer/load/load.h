@@ -202,6 +202,7 @@ struct load_channel {
 	bool draft;
 	bool copy;
 	bool schema_seen;
+	bool gap_told;  /* in front of the next record */
 	uint32_t ended; /* read by others: CLOSED, or told so, and not begun again */
 	uint64_t generation, seq, units; /* of the last record */
 	uint64_t unknown_step;           /* the newest of which too little is known to be counted */

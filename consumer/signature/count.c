@@ -178,5 +178,7 @@ void signature_over(void *ctx, struct request *request, uint32_t flags)
 		said |= R3RING_SIGNATURE_ABORTED;
 	if (flags & R3RING_ASSEMBLED_UNFINISHED)
 		said |= R3RING_SIGNATURE_UNFINISHED;
+	if (flags & R3RING_ASSEMBLED_LENGTH_GUESSED)
+		said |= R3RING_SIGNATURE_END_MISSED;
 	slot_end(signatures, slot, said);
 }

@@ -139,6 +139,12 @@ static void notice_gap(struct r3ring_signatures *signatures, uint32_t channel,
 	signatures->generation[channel] = view->generation;
 }
 
+void r3ring_signatures_gap(struct r3ring_signatures *signatures, uint32_t channel)
+{
+	if (channel < signatures->channels)
+		r3ring_assembler_gap(signatures->assembler, channel);
+}
+
 int r3ring_signatures_feed(struct r3ring_signatures *signatures, uint32_t channel,
 			   const struct r3ring_view *view, const struct r3ring_record *record)
 {

@@ -41,7 +41,8 @@ void slot_keep(struct r3ring_signatures *signatures, const struct slot *slot)
 	struct r3ring_finished finished;
 	uint16_t *sum;
 
-	const uint32_t no_request = R3RING_SIGNATURE_UNFINISHED | R3RING_SIGNATURE_MIXED;
+	const uint32_t no_request = R3RING_SIGNATURE_UNFINISHED | R3RING_SIGNATURE_END_MISSED |
+				    R3RING_SIGNATURE_MIXED;
 
 	if (!signatures->history || (slot->flags & no_request) ||
 	    slot_read(signatures, slot, signatures->ended) < 0)

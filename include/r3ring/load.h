@@ -11,7 +11,8 @@
  * Left out, and counted by reason, are
  *
  *	warm-up		steps flagged so
- *	padding		rows behind a record's valid ones
+ *	padding		rows behind a record's valid ones, of layers that came: that of
+ *			a step that was dropped is in no account
  *	rejected	draft rows that were not accepted. Rows of a span whose accepted
  *			number is not known yet are held until it comes
  *	recomputed	rows of a request at positions that the channel had run for it
@@ -96,6 +97,19 @@ R3RING_API int r3ring_load_channel(struct r3ring_load *load, const char *name);
  */
 R3RING_API int r3ring_load_feed(struct r3ring_load *load, uint32_t channel,
 				const struct r3ring_view *view, const struct r3ring_record *record);
+
+/*
+ * Tells that the reader said of the channel that records were missed (-EOVERFLOW, -EBADMSG), in front
+ * of the next record that is fed. What their numbers tell is noticed without it, and counts once;
+ * of generations that were passed over whole (r3ring_reader_next()) nothing else tells: they are then
+ * one of the accounts' `gaps`, with nothing in `lost`, since nobody knows how much it was. The feeding
+ * thread.
+ *
+ * @channel: index.
+ *
+ * Returns 0 or -EINVAL (no such channel).
+ */
+R3RING_API int r3ring_load_gap(struct r3ring_load *load, uint32_t channel);
 
 /*
  * Tells that a LAYER record of the channel came and was left out by who recorded it: its cells
@@ -212,7 +226,7 @@ struct r3ring_load_accounts {
 					       * they were accepted. What the channel told in
 					       * records that were not read is there from the next
 					       * keyframe on, rows with all layers */
-	uint64_t gaps;                        /* in the records' numbers */
+	uint64_t gaps; /* in the records' numbers, or told by r3ring_load_gap() */
 };
 
 struct r3ring_load_info {

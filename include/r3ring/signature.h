@@ -78,7 +78,7 @@ struct r3ring_history;
 
 /*
  * Has what requests did added to a history (r3ring/predict.h) when they end, but for those that
- * were given up before an end was seen, or are mixed. Before the first record is fed.
+ * were given up before an end was seen, whose end was missed, or that are mixed. Before the first record is fed.
  *
  * @history: used until the signatures are destroyed.
  *
@@ -97,6 +97,9 @@ R3RING_API int r3ring_signatures_channel(struct r3ring_signatures *signatures, c
 R3RING_API int r3ring_signatures_feed(struct r3ring_signatures *signatures, uint32_t channel,
 				      const struct r3ring_view *view,
 				      const struct r3ring_record *record);
+
+/* Tells that records of the channel were missed, as r3ring_load_gap(). The feeding thread. */
+R3RING_API void r3ring_signatures_gap(struct r3ring_signatures *signatures, uint32_t channel);
 
 struct r3ring_signatures_stats {
 	uint64_t live, ended;       /* kept now */
@@ -130,6 +133,9 @@ enum r3ring_signature_flags {
 	R3RING_SIGNATURE_ENDED = 1u << 0,
 	R3RING_SIGNATURE_ABORTED = 1u << 1,
 	R3RING_SIGNATURE_UNFINISHED = 1u << 2, /* it was given up before an end was seen */
+	/* Its end was told in records that were not read: what it did behind the last row that is
+	 * known is in no count, and `rows_missing` is at least so many. */
+	R3RING_SIGNATURE_END_MISSED = 1u << 4,
 	R3RING_SIGNATURE_MIXED = 1u << 3, /* channels that share it ran requests of their own under
 					       * the id, or it is not known which of them belong
 					       * together: they say to be the same ranks */

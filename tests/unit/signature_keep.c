@@ -149,3 +149,23 @@ Test(signature_keep, the_history_that_was_named_last_has_them)
 	feed_end(&from, 1, R3RING_END_FINISHED, 0, 4);
 	cr_expect_eq(added(), 1);
 }
+
+/* Its rows are known as far as they were read; a keyframe behind the gap names it no more. */
+Test(signature_keep, a_request_whose_end_was_missed_says_so_and_teaches_nothing)
+{
+	const struct r3ring_labels code = {.class_name = "code"};
+	struct r3ring_signature *signature;
+	uint32_t counts[CELLS];
+
+	cr_assert_eq(r3ring_history_label(history, "a", &code), 0);
+	run(1, "a", 1);
+	from.seq += 9;
+	feed_keyframe(&from, 0);
+	feed_schema(&from);
+	cr_assert_eq(r3ring_signature_create(&signature), 0);
+	cr_assert_eq(r3ring_signatures_get(from.signatures, "a", signature), 0);
+	cr_expect_eq(r3ring_signature_get_info(signature)->flags,
+		     R3RING_SIGNATURE_ENDED | R3RING_SIGNATURE_END_MISSED);
+	cr_expect_eq(kept("code", counts), -ENODATA);
+	r3ring_signature_free(signature);
+}
