@@ -96,6 +96,30 @@ static bool keyframe_means_another(const struct part *part, const struct channel
 	return !is_of_this_run(part, channel);
 }
 
+/* Whether the part, in its engine's newest run that had it, is of the request that the handle began. */
+static bool part_began_as(const struct part *part, uint64_t first)
+{
+	for (uint32_t i = part->attempts; i > 0; i--) {
+		const struct attempt *attempt = part->attempt[i - 1];
+
+		if (attempt->run == newest_of(part)->run &&
+		    (attempt->first ? attempt->first : attempt->handle) == first)
+			return true;
+	}
+	return false;
+}
+
+/* Whether the attempt tells that it goes on with another request of the channel's engine than the part is of. */
+static bool goes_on_with_another(const struct part *part, const struct channel *channel,
+				 const struct r3ring_request_record *head)
+{
+	const uint64_t first = r3ring_request_first(head);
+
+	return head->attempt && first &&
+	       (is_of_this_run(part, channel) || went_on(part, channel)) &&
+	       !part_began_as(part, first);
+}
+
 static bool is_said_again(const struct part *part, const struct channel *channel,
 			  const struct item *item)
 {
@@ -114,6 +138,8 @@ bool request_is_another(const struct request *request, const struct channel *cha
 
 	if (!part || !part->attempts)
 		return false;
+	if (goes_on_with_another(part, channel, head))
+		return true;
 	/* Named no more, it may have been preempted, and goes on. */
 	if (part_ended_for_good(part))
 		return true;

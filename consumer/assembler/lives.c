@@ -128,6 +128,7 @@ int request_begin(struct r3ring_assembler *assembler, struct channel *channel,
 		return -ENOMEM;
 	attempt->prompt = head->prompt_tokens;
 	attempt->handle = head->handle;
+	attempt->first = r3ring_request_first(head);
 	/* Steps of a generation that goes on are numbered from where its channel was then. */
 	attempt->told_apart |= generation_goes_on(channel);
 	attempt->run = channel->runs ? channel->runs - 1 : 0;

@@ -40,6 +40,7 @@ struct attempt {
 	uint64_t serial;                /* no other attempt of this process has it */
 	uint64_t touched;               /* when a step ran it last, */
 	uint64_t handle;                /* that it was begun under last; 0: not seen */
+	uint64_t first;                 /* that its request's first one there was; 0: not known */
 	uint64_t first_step, last_step; /* that had spans of it; 0: none, */
 	uint64_t first_ns, last_ns;     /* and when its host began those */
 	struct told *told;              /* [tolds] the first span of each step, by step, */

@@ -177,7 +177,9 @@ static void begin(struct feed *to, uint64_t handle, const char *id, uint32_t pro
 		.attempt = attempt,
 		.event = R3RING_REQUEST_BEGIN,
 		.id_len = (uint16_t)strlen(id),
+		.since_first = to->since_first,
 	};
+	to->since_first = 0;
 	record.u.request.id = id;
 	record.u.request.session = record.u.request.turn = record.u.request.sample = "";
 	if (to->session) {

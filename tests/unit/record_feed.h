@@ -48,6 +48,7 @@ struct feed {
 	uint32_t experts;     /* 0: FEED_EXPERTS; ids are taken modulo it */
 	const uint8_t *kinds; /* [FEED_LAYERS] enum r3ring_layer_kind; NULL: all moe */
 	const char *session;  /* of requests that begin; NULL: none */
+	uint32_t since_first; /* of the next that begins */
 	/* Is given the records too; NULL: none. */
 	void (*record)(void *ctx, const struct r3ring_view *view);
 	void *ctx;
