@@ -126,17 +126,18 @@ static uint8_t cause_behind(const struct r3ring_assembled *assembled, const stru
 static bool pass_is_first(const struct r3ring_assembled *assembled, const struct pass *pass,
 			  uint32_t position, struct chosen *chosen, uint8_t *lost)
 {
+	const bool orphan = is_of_orphan(assembled, pass, position);
+
 	*lost = 0;
 	if (position >= pass->most)
 		return false;
-	if (is_of_orphan(assembled, pass, position))
-		*lost = R3RING_MISSING_GAP;
-	else if (position >= pass->kept)
-		*lost = cause_behind(assembled, pass, position);
 	/* A later pass over the token is not the one that sampled. */
-	else if (rows_of_pass(assembled, pass, position, chosen) || must_have_run(pass, position))
+	if (!orphan && position < pass->kept &&
+	    (rows_of_pass(assembled, pass, position, chosen) || must_have_run(pass, position)))
 		return true;
-	else if (pass_may_have_run(assembled, pass, position))
+	if (!orphan && position >= pass->kept)
+		*lost = cause_behind(assembled, pass, position);
+	else if (orphan || pass_may_have_run(assembled, pass, position))
 		*lost = R3RING_MISSING_GAP;
 	return *lost;
 }
