@@ -280,12 +280,11 @@ Test(record_run, a_daemon_that_dies_and_its_successor_lose_nothing_for_it)
 /* Killed while it goes to a rank that just appeared, or has only just come to it. */
 static void kill_as_it_joins(uint32_t rank, bool joined)
 {
-	const uint64_t bytes = record_stage_bytes(&stage);
-
 	ranks_open(&stage.ranks, rank);
 	ranks_run(&stage.ranks, rank, 10);
+	/* Its files may shrink meanwhile: the index's log does. */
 	if (joined)
-		cr_assert(record_stage_has_bytes(&stage, bytes + 1000));
+		cr_assert(record_stage_reads(&stage, rank, 10));
 	kill(stage.tool.pid, SIGKILL);
 	command_wait(&stage.tool);
 	ranks_run(&stage.ranks, rank, 10);
