@@ -370,10 +370,9 @@ static char *path_of_reserved(void)
 	return path;
 }
 
-Test(serve_epochs, what_is_held_on_other_GPUs_is_committed_and_freed_all_the_same)
+/* What is reserved then is of a map of other GPUs than the engine's newest. */
+static void reserve_and_change_gpus(void)
 {
-	char *path;
-
 	announce(&stage.tool.engine, 1, IN_ORDER);
 	engine_step(&stage.tool.engine, 0, ROWS_0);
 	serve_stage_serve((const char *[]){"--capacity", "100", NULL});
@@ -381,6 +380,13 @@ Test(serve_epochs, what_is_held_on_other_GPUs_is_committed_and_freed_all_the_sam
 	expect_reserved(201, 1, false, false);
 	announce_on(&stage.tool.engine, 2, IN_ORDER, 2 * GPUS);
 	engine_step(&stage.tool.engine, 0, ROWS_0);
+}
+
+Test(serve_epochs, what_is_held_on_other_GPUs_is_committed_and_freed_all_the_same)
+{
+	char *path;
+
+	reserve_and_change_gpus();
 	cr_assert(soon_says("its EPLB map is now of 4 GPUs", true));
 	path = path_of_reserved();
 	expect_status("PATCH", path, "{\"ttl_ms\": 60000}", 200);
@@ -393,13 +399,7 @@ Test(serve_epochs, what_is_held_on_other_GPUs_is_committed_and_freed_all_the_sam
 
 Test(serve_epochs, nothing_is_promised_on_other_GPUs_than_the_book_is_of)
 {
-	announce(&stage.tool.engine, 1, IN_ORDER);
-	engine_step(&stage.tool.engine, 0, ROWS_0);
-	serve_stage_serve((const char *[]){"--capacity", "100", NULL});
-	cr_assert(becomes("/v1/channels", is_in_state, "live"));
-	expect_reserved(201, 1, false, false);
-	announce_on(&stage.tool.engine, 2, IN_ORDER, 2 * GPUS);
-	engine_step(&stage.tool.engine, 0, ROWS_0);
+	reserve_and_change_gpus();
 	cr_assert(soon_says("its EPLB map is now of 4 GPUs, and its reservations were made on 2",
 			    true));
 	cr_expect(says("start r3ring serve anew, and reserve again"));

@@ -132,6 +132,16 @@ Test(load_drafts, rows_that_no_span_of_a_map_that_came_late_speaks_of_count)
 	expect_load(&expected, 0);
 }
 
+/* Step 1, whose map comes in a record of its own. */
+static void feed_map_behind(uint32_t rows, const struct r3ring_span *span)
+{
+	load_feed.flags = R3RING_STEP_MAP_CONTINUED;
+	feed_step(&load_feed, 1, rows, NULL, 0, NULL, 0);
+	feed_spans_as(&load_feed, R3RING_SPANS_MORE, 1, span, 1, NULL, 0);
+	feed_layers(&load_feed, 1, rows, 0, FEED_LAYERS);
+	feed_step_end(&load_feed, 1, 0, R3RING_CAUSE_NONE);
+}
+
 Test(load_drafts, a_draft_that_is_told_late_was_not_run_before_by_the_steps_behind_it)
 {
 	struct r3ring_span draft = load_draft(1, 5, 0, 3, R3RING_UNKNOWN_U32);
@@ -139,11 +149,7 @@ Test(load_drafts, a_draft_that_is_told_late_was_not_run_before_by_the_steps_behi
 	struct expected expected = {0};
 
 	feed_begin(&load_feed, 1, "a", 5, 0);
-	load_feed.flags = R3RING_STEP_MAP_CONTINUED;
-	feed_step(&load_feed, 1, 3, NULL, 0, NULL, 0);
-	feed_spans_as(&load_feed, R3RING_SPANS_MORE, 1, &draft, 1, NULL, 0);
-	feed_layers(&load_feed, 1, 3, 0, FEED_LAYERS);
-	feed_step_end(&load_feed, 1, 0, R3RING_CAUSE_NONE);
+	feed_map_behind(3, &draft);
 	load_feed.flags = 0;
 	feed_whole(&load_feed, 2, 1, &next, 1);
 	draft.accepted = 2;
@@ -177,11 +183,7 @@ Test(load_drafts, a_row_right_behind_an_open_draft_of_a_map_that_came_late_waits
 	struct expected expected = {0};
 
 	feed_begin(&load_feed, 1, "a", 5, 0);
-	load_feed.flags = R3RING_STEP_MAP_CONTINUED;
-	feed_step(&load_feed, 1, 5, NULL, 0, NULL, 0);
-	feed_spans_as(&load_feed, R3RING_SPANS_MORE, 1, &draft, 1, NULL, 0);
-	feed_layers(&load_feed, 1, 5, 0, FEED_LAYERS);
-	feed_step_end(&load_feed, 1, 0, R3RING_CAUSE_NONE);
+	feed_map_behind(5, &draft);
 	draft.accepted = 2;
 	feed_spans(&load_feed, 1, &draft, 1);
 	expect_rows(&expected, 1, 0, 2);

@@ -131,32 +131,29 @@ Test(load_recomputed, another_request_of_the_same_text_id_is_not_recomputed)
 	expect_load(&expected, 0);
 }
 
-Test(load_recomputed, a_keyframe_does_not_forget_how_far_a_request_was_run)
+/* Of a request of six tokens that is run as far, again behind a keyframe. */
+static void expect_not_forgotten(uint32_t rows)
 {
-	struct r3ring_span span = load_span(1, 0, 0, 6);
+	const struct r3ring_span span = load_span(1, 0, 0, rows);
 	struct expected expected = {0};
 
 	feed_begin(&load_feed, 1, "a", 6, 0);
-	feed_whole(&load_feed, 1, 6, &span, 1);
+	feed_whole(&load_feed, 1, rows, &span, 1);
 	feed_keyframe(&load_feed, 1);
 	feed_repeated_begin(&load_feed, 1, "a", 6);
-	feed_whole(&load_feed, 2, 6, &span, 1);
-	expect_rows(&expected, 1, 0, 6);
+	feed_whole(&load_feed, 2, rows, &span, 1);
+	expect_rows(&expected, 1, 0, rows);
 	expect_load(&expected, 0);
+}
+
+Test(load_recomputed, a_keyframe_does_not_forget_how_far_a_request_was_run)
+{
+	expect_not_forgotten(6);
 }
 
 Test(load_recomputed, nor_how_far_it_was_run_beyond_its_prompt)
 {
-	struct r3ring_span span = load_span(1, 0, 0, 8);
-	struct expected expected = {0};
-
-	feed_begin(&load_feed, 1, "a", 6, 0);
-	feed_whole(&load_feed, 1, 8, &span, 1);
-	feed_keyframe(&load_feed, 1);
-	feed_repeated_begin(&load_feed, 1, "a", 6);
-	feed_whole(&load_feed, 2, 8, &span, 1);
-	expect_rows(&expected, 1, 0, 8);
-	expect_load(&expected, 0);
+	expect_not_forgotten(8);
 }
 
 Test(load_recomputed, a_request_that_begins_anew_though_no_end_was_seen_is_not_recomputed)
