@@ -71,7 +71,7 @@ static int buffer_attach(struct drain *drain, const struct drain_options *option
 					 err);
 }
 
-static int work_alloc(struct drain *drain)
+int drain_alloc_layers(struct drain *drain)
 {
 	uint32_t layers = drain->geometry.layers;
 
@@ -112,7 +112,7 @@ int drain_attach(struct drain *drain, const struct drain_options *options,
 		return r3ring_error_set(err, -EBADMSG, "pages for %u layers, schema with %u",
 					drain->pages.layers, schema->layers);
 	r = buffer_attach(drain, options, err);
-	if (r == 0 && work_alloc(drain) < 0)
+	if (r == 0 && drain_alloc_layers(drain) < 0)
 		r = r3ring_error_set(err, -ENOMEM, "no memory for %u layers", schema->layers);
 	return r;
 }

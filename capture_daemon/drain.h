@@ -137,6 +137,10 @@ void drain_init(struct drain *drain, const char *label);
 int drain_attach(struct drain *drain, const struct drain_options *options,
 		 const struct r3ring_schema_record *schema, struct r3ring_error *err);
 
+/* What it keeps of each layer of its geometry, as drain_attach() makes it; drain_close() frees it.
+ * Returns 0 or -ENOMEM. */
+int drain_alloc_layers(struct drain *drain);
+
 /* Prepares the arena of the ring to come as a target of copies; it must stay until
  * drain_join(). Any thread. Returns likewise. */
 int drain_prepare(struct drain *drain, const struct r3ring_segment *segment,

@@ -124,11 +124,9 @@ static int bed_alloc(struct bed *bed)
 	struct drain *drain = &bed->drain;
 
 	bed->layers = calloc(bed->shape->layers, sizeof(*bed->layers));
-	drain->layer_state = calloc(bed->shape->layers, sizeof(*drain->layer_state));
-	drain->missing = calloc(bed->shape->layers, sizeof(*drain->missing));
 	drain->parts_max = 1024;
 	drain->parts = calloc(drain->parts_max, sizeof(*drain->parts));
-	return bed->layers && drain->layer_state && drain->missing && drain->parts ? 0 : -ENOMEM;
+	return bed->layers && drain->parts ? drain_alloc_layers(drain) : -ENOMEM;
 }
 
 /* The buffer and the pages, as a producer makes them. */
@@ -172,17 +170,17 @@ static int bed_open(struct bed *bed, const struct shape *shape)
 
 	*bed = (struct bed){.shape = shape, .sizes = bed->sizes, .ring.reader_fd = -1};
 	drain_init(drain, shape->model);
-	rc = rc ? rc : bed_alloc(bed);
-	if (rc)
-		return rc;
-	for (uint32_t i = 0; i < shape->layers; i++)
-		bed->layers[i].layer_id = (int32_t)i;
 	drain->geometry = (struct extent_geometry){
 		.layers = shape->layers,
 		.top_k = shape->top_k,
 		.experts = shape->experts,
 		.rows_per_record = bed->sizes.rows_per_record,
 	};
+	rc = rc ? rc : bed_alloc(bed);
+	if (rc)
+		return rc;
+	for (uint32_t i = 0; i < shape->layers; i++)
+		bed->layers[i].layer_id = (int32_t)i;
 	schema.u.schema.head.rows_per_record = bed->sizes.rows_per_record;
 	schema.u.schema.layers = bed->layers;
 	rc = bed_make_channel(bed);

@@ -20,6 +20,7 @@
 #define STEPS 400u
 #define WARM_UP 20u
 #define PACE_NS 2500000ull
+#define STEPS_AHEAD 8u /* of a paced writer; the ring has room for twice as many */
 
 enum { WRITER_CPU = 0, READER_CPU = 1 };
 
@@ -65,13 +66,15 @@ static int write_step(struct bed *bed, uint64_t step)
 	return rc ? rc : put(bed, &record, 0);
 }
 
+/* A reader that gets no processor for long would be lapped, and have nothing to measure. */
 static void await_turn(const struct bed *bed, uint32_t step, uint64_t since)
 {
+	const uint32_t ahead = bed->paced ? STEPS_AHEAD : 1;
 	unsigned int looks = 0;
 
-	/* Pairs with the release in read_steps(). */
-	while (bed->paced ? bench_now_ns() - since < PACE_NS
-			  : r3ring_load_acquire_u32(&bed->turns->read) + 1 < step)
+	/* Pairs with the release of whoever reads. */
+	while ((bed->paced && bench_now_ns() - since < PACE_NS) ||
+	       r3ring_load_acquire_u32(&bed->turns->read) + ahead < step)
 		wait_turn(&looks);
 }
 
@@ -173,7 +176,8 @@ static int read_steps(struct bed *bed, struct r3ring_cursor *cursor, take_fn tak
 }
 
 /* From before STEP_END is written until its step is in the snapshot, for each step. */
-static int read_latencies(struct r3ring_cursor *cursor, struct feeding *feeding, double *us)
+static int read_latencies(struct bed *bed, struct r3ring_cursor *cursor, struct feeding *feeding,
+			  double *us)
 {
 	uint32_t step = 0;
 	uint16_t type = 0;
@@ -183,8 +187,11 @@ static int read_latencies(struct r3ring_cursor *cursor, struct feeding *feeding,
 
 		if (r < 0)
 			return r;
-		if (r == 1 && type == R3RING_STEP_END)
-			us[step++] = (double)(bench_now_ns() - feeding->published_ns) / 1e3;
+		if (r != 1 || type != R3RING_STEP_END)
+			continue;
+		us[step++] = (double)(bench_now_ns() - feeding->published_ns) / 1e3;
+		/* Pairs with the acquire in await_turn(). */
+		r3ring_store_release_u32(&bed->turns->read, step);
 	}
 	return 0;
 }
@@ -267,7 +274,7 @@ static int step_to_snapshot(const struct bench_row *row, double *value)
 	struct stand stand;
 	int rc = stand_open(&stand, made_shape_of(row), true);
 
-	rc = rc ? rc : read_latencies(stand.cursor, &stand.feeding, us);
+	rc = rc ? rc : read_latencies(&stand.bed, stand.cursor, &stand.feeding, us);
 	if (!rc)
 		*value = bench_percentile(us + WARM_UP, STEPS - WARM_UP, row->percent);
 	return stand_close(&stand, rc);

@@ -73,30 +73,41 @@ static int channel_memory(const struct bench_row *row, double *value)
 }
 
 /* A request with a row in its prompt and one behind it: both phases are there. */
-static int request_memory(const struct bench_row *row, double *value)
+static int feed_request(struct r3ring_signatures *signatures, struct made_shape shape)
 {
-	struct made_shape shape = *made_shape_of(row);
 	struct r3ring_layer_entry layers[128];
 	struct r3ring_span span = {.request = 1, .rows = 2};
 	uint16_t ids[2 * 16] = {0};
-	struct r3ring_record records[5] = {made_schema(&shape, layers), {.type = R3RING_REQUEST}};
-	struct r3ring_signatures *signatures = NULL;
-	struct r3ring_signatures_stats stats;
+	struct r3ring_record begin[3] = {made_schema(&shape, layers), {.type = R3RING_REQUEST}};
+	struct r3ring_record end = made_step_end(1);
 	uint64_t seq = 0;
-	int rc = r3ring_signatures_create(&signatures, NULL, NULL);
+	int rc;
 
 	shape.rows = 2;
-	records[1].u.request.head = (struct r3ring_request_record){
+	begin[1].u.request.head = (struct r3ring_request_record){
 		.handle = 1, .prompt_tokens = 1, .event = R3RING_REQUEST_BEGIN, .id_len = 1};
-	records[1].u.request.id = "a";
-	records[1].u.request.session = records[1].u.request.turn = records[1].u.request.sample = "";
-	records[2] = made_step(&shape, 1);
-	records[2].u.step.head.spans = 1;
-	records[2].u.step.spans = &span;
-	records[3] = made_layer(&shape, 1, 0, ids);
-	records[4] = made_step_end(1);
+	begin[1].u.request.id = "a";
+	begin[1].u.request.session = begin[1].u.request.turn = begin[1].u.request.sample = "";
+	begin[2] = made_step(&shape, 1);
+	begin[2].u.step.head.spans = 1;
+	begin[2].u.step.spans = &span;
+	rc = feed_plain(feed_signatures, signatures, begin, 3, &seq);
+	for (uint32_t layer = 0; !rc && layer < shape.layers; layer++) {
+		struct r3ring_record record = made_layer(&shape, 1, layer, ids);
+
+		rc = feed_plain(feed_signatures, signatures, &record, 1, &seq);
+	}
+	return rc ? rc : feed_plain(feed_signatures, signatures, &end, 1, &seq);
+}
+
+static int request_memory(const struct bench_row *row, double *value)
+{
+	struct r3ring_signatures *signatures = NULL;
+	struct r3ring_signatures_stats stats;
+	int rc = r3ring_signatures_create(&signatures, NULL, NULL);
+
 	rc = rc ? rc : r3ring_signatures_channel(signatures, "bench/0");
-	rc = rc ? rc : feed_plain(feed_signatures, signatures, records, 5, &seq);
+	rc = rc ? rc : feed_request(signatures, *made_shape_of(row));
 	if (!rc) {
 		r3ring_signatures_get_stats(signatures, &stats);
 		rc = stats.rows == 2 ? 0 : -EBADMSG;

@@ -28,7 +28,7 @@ static const char usage[] =
 	"unreliable: measure it again on a quieter machine.\n"
 	"\n"
 	"  --json         one JSON object for each row\n"
-	"  --filter TEXT  only rows whose group or name holds TEXT\n"
+	"  --filter TEXT  only rows whose GROUP/NAME holds TEXT; all of a group: ring/\n"
 	"  --repeats N    1 to 99\n";
 
 static const char *verdict(const struct bench_result *result)
@@ -64,12 +64,13 @@ static void print_text(const struct bench_group *group, const struct bench_row *
 static int print_json(const struct bench_group *group, const struct bench_row *row,
 		      const struct bench_result *result)
 {
-	json_t *object = json_pack("{s:s s:s s:s s:f s:f s:f s:s s:f s:f s:s s:b}", "group",
+	const char *error = result->code ? strerror(-result->code) : NULL;
+	json_t *object = json_pack("{s:s s:s s:s s:f s:f s:f s:s s:f s:f s:s s:b s:s*}", "group",
 				   group->name, "row", row->name, "unit", row->unit, "floor",
 				   result->floor, "measured", result->measured, "figure",
 				   result->figure, "target_sign", target_sign(row), "target",
 				   row->target, "floors_disagree", result->disagreement, "verdict",
-				   verdict(result), "reliable", result->reliable);
+				   verdict(result), "reliable", result->reliable, "error", error);
 	int rc = object ? json_dumpf(object, stdout, JSON_COMPACT) : -1;
 
 	json_decref(object);
@@ -81,8 +82,10 @@ static int print_json(const struct bench_group *group, const struct bench_row *r
 static int selected(const struct bench_options *options, const struct bench_group *group,
 		    const struct bench_row *row)
 {
-	return !options->filter || strstr(group->name, options->filter) ||
-	       strstr(row->name, options->filter);
+	char name[128];
+
+	snprintf(name, sizeof(name), "%s/%s", group->name, row->name);
+	return !options->filter || strstr(name, options->filter);
 }
 
 /* Returns 1 when a row failed, else 0; a missed target is a result. */
