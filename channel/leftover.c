@@ -128,6 +128,21 @@ struct leftover_entry leftover_read(int list_fd, const char *name)
 	return entry;
 }
 
+bool leftover_has_ended(const char *runtime_dir, const char *name)
+{
+	char path[PATH_MAX + sizeof("/segments")];
+	enum leftover_end end;
+	int list_fd;
+
+	snprintf(path, sizeof(path), "%s/segments", runtime_dir);
+	list_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (list_fd < 0)
+		return false;
+	end = leftover_read(list_fd, name).end;
+	close(list_fd);
+	return end == LEFTOVER_ENDED;
+}
+
 int leftover_each(int list_fd, void (*each)(void *ctx, const char *name), void *ctx)
 {
 	struct dirent **entries;

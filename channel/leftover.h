@@ -8,6 +8,7 @@
 #ifndef CHANNEL_LEFTOVER_H
 #define CHANNEL_LEFTOVER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -52,6 +53,10 @@ int leftover_note_end(int list_fd, const char *name, enum leftover_end end);
 
 /* What was noted; of what a crash cut short: of this user, goes on. */
 struct leftover_entry leftover_read(int list_fd, const char *name);
+
+/* Whether the list of a runtime directory says that a segment's engine had ended and all of it was
+ * told; false also where the list cannot be read. */
+bool leftover_has_ended(const char *runtime_dir, const char *name);
 
 /* Calls @each with every name listed; it may unlist it. Returns 0 or an errno. */
 int leftover_each(int list_fd, void (*each)(void *ctx, const char *name), void *ctx);

@@ -68,6 +68,9 @@ int reader_enter(struct r3ring_reader *reader, struct attachment *attachment,
 /* Tells the writer up to where all is done with. */
 void reader_tell_cursor(struct r3ring_reader *reader);
 
+/* Whether its ring says of a sequence that it is its newest which cannot be. */
+bool reader_tail_lies(const struct r3ring_reader *reader);
+
 /* To be called when `now` has another page and connection; before the former one is
  * closed, readiness_drop_connection(). */
 void reader_registered(struct r3ring_reader *reader);

@@ -13,6 +13,7 @@
 #include "channel/socket.h"
 #include "consumer/internal.h"
 #include "consumer/options.h"
+#include "ring/internal.h"
 
 #define OPEN_TIMEOUT_MS 5000
 #define ADMISSION_NAP_NS 100000
@@ -478,6 +479,11 @@ void r3ring_reader_get_stats(const struct r3ring_reader *reader, struct r3ring_r
 {
 	*stats = reader->sums;
 	r3ring_cursor_get_stats(reader->cursor, &stats->now);
+}
+
+bool reader_tail_lies(const struct r3ring_reader *reader)
+{
+	return tail_lies(reader->now.segment);
 }
 
 const char *r3ring_reader_segment(const struct r3ring_reader *reader)

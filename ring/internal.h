@@ -125,6 +125,9 @@ bool tail_is_shown(const struct r3ring_segment *segment, uint64_t tail);
  * somebody wrote over it, what the slots show: then all of them are looked at. */
 uint64_t tail_newest(const struct r3ring_segment *segment);
 
+/* Whether the word says more than can be. */
+bool tail_lies(const struct r3ring_segment *segment);
+
 /* ---- how far back can be read (window.c) ------------------------------ */
 
 struct window {

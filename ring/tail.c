@@ -43,3 +43,12 @@ uint64_t tail_newest(const struct r3ring_segment *segment)
 	/* Of the newest its slot alone may be spoiled, and some in front of it. */
 	return tail > newest && tail - newest <= segment->depth ? tail : newest;
 }
+
+bool tail_lies(const struct r3ring_segment *segment)
+{
+	/* First: what a writer stores from then on is no less. Pairs with the release of tail_seq
+	 * in its publish. */
+	const uint64_t said = r3ring_load_acquire_u64(&segment->lines->tail_seq);
+
+	return said > tail_newest(segment);
+}

@@ -48,7 +48,7 @@ static const char usage[] =
 	"  --count                   only totals by type, and the losses; of one channel\n"
 	"  --help                    this text\n"
 	"\n"
-	"exit codes: 0 done, 1 failed or corrupt records found, 2 usage, 3 no daemon or no such\n"
+	"exit codes: 0 done, 1 failed or damage found, 2 usage, 3 no daemon or no such\n"
 	"channel\n";
 
 static int refuse(const char *option, const char *value, const char *wanted)
@@ -245,20 +245,19 @@ static int dump(const struct command_line *line)
 	struct dump_count count = {.out = stdout, .channel = line->dump.channel};
 	struct dump_form form = make_form(line->form, &count);
 	struct r3ring_error err = {0};
-	uint64_t unreadable = 0;
+	struct dump_damage damage = {0};
 	int code;
 
 	setvbuf(stdout, NULL, _IOFBF, OUTPUT_BUFFER);
-	code = dump_run(&line->dump, &form, stdout, &unreadable, &err);
+	code = dump_run(&line->dump, &form, stdout, &damage, &err);
 	if (code) {
 		plain_text_error("r3ring dump", code, &err);
 		return exit_code(code);
 	}
-	if (!unreadable)
-		return TOOL_DONE;
-	fprintf(stderr, "r3ring dump: %llu records of %s are corrupt\n",
-		(unsigned long long)unreadable, line->dump.channel);
-	return TOOL_FAILED;
+	if (damage.records)
+		fprintf(stderr, "r3ring dump: %llu records of %s are corrupt\n",
+			(unsigned long long)damage.records, line->dump.channel);
+	return damage.records || damage.tails ? TOOL_FAILED : TOOL_DONE;
 }
 
 int cmd_dump(int argc, char **argv)

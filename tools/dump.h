@@ -49,7 +49,8 @@ struct dump_form {
 	int (*record)(void *ctx, const struct dump_item *item);
 	int (*gap)(void *ctx, const struct dump_gap *gap);
 	int (*unreadable)(void *ctx, const struct dump_unreadable *unreadable);
-	int (*finish)(void *ctx); /* may be NULL */
+	void (*left_open)(void *ctx); /* of a ring by itself: nobody told its end; may be NULL */
+	int (*finish)(void *ctx);     /* may be NULL */
 	void *ctx;
 };
 
@@ -73,6 +74,12 @@ struct dump_options {
 	struct dump_layer layer;
 };
 
+/* What was found to be damaged. */
+struct dump_damage {
+	uint64_t records;
+	uint64_t tails; /* rings whose newest sequence cannot be */
+};
+
 bool dump_wants(const struct dump_layer *layer, const struct r3ring_record *record);
 
 /* Whether the model that a SCHEMA record tells of has that layer. */
@@ -88,14 +95,14 @@ const char *dump_request_id(const struct dump_item *item, size_t *len);
  * Reads the channel and hands all it finds to @form, until the end that the
  * options ask for, SIGINT or SIGTERM.
  *
- * @unreadable: receives how many records could not be decoded.
- * @err:        receives the reason in words.
+ * @damage: receives what was damaged, which was told.
+ * @err:    receives the reason in words.
  *
  * Returns 0, or a negative errno (-ECONNREFUSED: no daemon, -ENOENT: no such
  * channel).
  */
 int dump_run(const struct dump_options *options, const struct dump_form *form, FILE *out,
-	     uint64_t *unreadable, struct r3ring_error *err);
+	     struct dump_damage *damage, struct r3ring_error *err);
 
 /* ---- JSON: one object a line ------------------------------------------ */
 
@@ -140,6 +147,7 @@ struct dump_count {
 int dump_count_record(void *count, const struct dump_item *item);
 int dump_count_gap(void *count, const struct dump_gap *gap);
 int dump_count_unreadable(void *count, const struct dump_unreadable *unreadable);
+void dump_count_left_open(void *count);
 int dump_count_print(void *count);
 struct dump_form dump_count_form(struct dump_count *count);
 

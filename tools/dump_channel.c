@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* r3ring dump of one channel, and what sources of one channel have in common. */
+#include "consumer/internal.h"
 #include "tools/dump_single.h"
 
 uint32_t dump_single_channels(void *handle)
@@ -53,6 +54,12 @@ static bool channel_get_stats(void *handle, uint32_t index, struct r3ring_reader
 	return true;
 }
 
+static bool channel_tail_lies(void *handle, uint32_t index)
+{
+	(void)index;
+	return reader_tail_lies(handle);
+}
+
 static const struct dump_source_ops channel_ops = {
 	.goes_on = true,
 	.close = channel_close,
@@ -64,6 +71,7 @@ static const struct dump_source_ops channel_ops = {
 	.current = dump_single_current,
 	.channel = dump_single_channel,
 	.get_stats = channel_get_stats,
+	.tail_lies = channel_tail_lies,
 };
 
 int dump_channel_open(struct dump_source *source, const struct dump_source_options *as,

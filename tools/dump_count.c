@@ -130,6 +130,13 @@ int dump_count_unreadable(void *ctx, const struct dump_unreadable *unreadable)
 	return 0;
 }
 
+void dump_count_left_open(void *ctx)
+{
+	struct dump_count *count = ctx;
+
+	channel_losses_unfollowed(&count->losses, true);
+}
+
 /* ---- printing --------------------------------------------------------- */
 
 static void print_details(const struct dump_count *count, uint16_t type)
@@ -253,6 +260,7 @@ struct dump_form dump_count_form(struct dump_count *count)
 		.record = dump_count_record,
 		.gap = dump_count_gap,
 		.unreadable = dump_count_unreadable,
+		.left_open = dump_count_left_open,
 		.finish = dump_count_print,
 		.ctx = count,
 	};

@@ -2,6 +2,8 @@
 /* r3ring dump of all ranks of an instance. */
 #include <r3ring/instance.h>
 
+#include "consumer/instance_internal.h"
+#include "consumer/internal.h"
 #include "tools/dump_source.h"
 
 static void instance_close(void *handle)
@@ -49,6 +51,14 @@ static bool instance_get_stats(void *handle, uint32_t index, struct r3ring_reade
 	return r3ring_instance_get_stats(handle, index, stats) == 0;
 }
 
+static bool instance_tail_lies(void *handle, uint32_t index)
+{
+	const struct r3ring_instance *instance = handle;
+	const struct r3ring_reader *reader = instance->channels[index]->reader;
+
+	return reader && reader_tail_lies(reader);
+}
+
 static const struct dump_source_ops instance_ops = {
 	.goes_on = true,
 	.close = instance_close,
@@ -60,6 +70,7 @@ static const struct dump_source_ops instance_ops = {
 	.current = instance_current,
 	.channel = instance_channel,
 	.get_stats = instance_get_stats,
+	.tail_lies = instance_tail_lies,
 };
 
 int dump_instance_open(struct dump_source *source, const struct dump_source_options *as,

@@ -29,6 +29,7 @@ struct dump_channel {
 	uint64_t generation; /* where a dump that does not follow ends: */
 	uint64_t end_seq;    /* before this record of that generation */
 	bool over;
+	bool closed; /* CLOSED was its last record */
 };
 
 struct dump_loop {
@@ -42,7 +43,7 @@ struct dump_loop {
 	void *buffer;
 	size_t capacity;
 	uint64_t last_ns; /* when something last came; 0: nothing yet */
-	uint64_t unreadable;
+	struct dump_damage damage;
 	bool doubted; /* whether what has come is all */
 	bool request_table_full;
 	bool layer_unknown; /* the model has none of that number */
@@ -213,6 +214,16 @@ static void note_end(struct dump_loop *loop, uint32_t index, const struct dump_s
 	}
 }
 
+/* It takes no record, and whoever reads up to the newest that is there meets it nowhere. */
+static void tell_false_tail(struct dump_loop *loop, const char *channel)
+{
+	fprintf(stderr,
+		"r3ring dump: %s: the ring is damaged: the sequence that it says is its newest "
+		"cannot be; nothing is lost by that\n",
+		channel ? channel : loop->options->channel);
+	loop->damage.tails++;
+}
+
 /* A dump that does not follow ends where the channels ended when it began. */
 static int find_end(struct dump_loop *loop)
 {
@@ -221,8 +232,11 @@ static int find_end(struct dump_loop *loop)
 
 	if (code)
 		return code;
-	for (uint32_t i = 0; i < loop->count; i++)
+	for (uint32_t i = 0; i < loop->count; i++) {
 		note_end(loop, i, &latest);
+		if (loop->source.ops->tail_lies(loop->source.handle, i))
+			tell_false_tail(loop, loop->source.ops->channel(loop->source.handle, i));
+	}
 	dump_source_close(&latest);
 	return 0;
 }
@@ -271,39 +285,6 @@ static const char *current_name(const struct dump_loop *loop)
 
 /* ---- records ---------------------------------------------------------- */
 
-bool dump_wants(const struct dump_layer *layer, const struct r3ring_record *record)
-{
-	const struct r3ring_layer_record *head = &record->u.layer.head;
-
-	if (layer->all || record->type != R3RING_LAYER)
-		return true;
-	return head->layer_id == layer->id && (head->kind == R3RING_LAYER_MTP) == layer->mtp;
-}
-
-bool dump_has_layer(const struct dump_layer *layer, const struct r3ring_record *record)
-{
-	for (uint32_t i = 0; i < record->u.schema.head.layers; i++) {
-		const struct r3ring_layer_entry *entry = &record->u.schema.layers[i];
-
-		if (entry->layer_id == layer->id && (entry->kind == R3RING_LAYER_MTP) == layer->mtp)
-			return true;
-	}
-	return layer->all;
-}
-
-const char *dump_request_id(const struct dump_item *item, size_t *len)
-{
-	const struct r3ring_request_record *head = &item->record->u.request.head;
-	const char *id = item->record->u.request.id;
-
-	*len = head->id_len;
-	if (*len)
-		return id;
-	id = item->requests ? r3ring_requests_id(item->requests, head->handle) : NULL;
-	*len = id ? strlen(id) : 0;
-	return id;
-}
-
 static int tell_unreadable(struct dump_loop *loop, const struct r3ring_view *view, int code,
 			   const char *why)
 {
@@ -311,7 +292,7 @@ static int tell_unreadable(struct dump_loop *loop, const struct r3ring_view *vie
 		.view = view, .code = code, .text = why, .channel = current_name(loop)};
 
 	if (code == -EBADMSG) {
-		loop->unreadable++;
+		loop->damage.records++;
 		r3ring_requests_gap(current_channel(loop)->requests);
 	}
 	return loop->form->unreadable(loop->form->ctx, &unreadable);
@@ -350,6 +331,7 @@ static int take_record(struct dump_loop *loop, const struct r3ring_view *view)
 	channel->over = view->seq + 1 >= channel->end_seq;
 	loop->done = channel->over && all_over(loop);
 	code = r3ring_record_decode(&record, view->type, view->data, view->len, &why);
+	channel->closed = !code && record.type == R3RING_CLOSED;
 	if (code)
 		return tell_unreadable(loop, view, code, why.text);
 	/* Another rank of an instance may have it. */
@@ -366,7 +348,6 @@ static int take_record(struct dump_loop *loop, const struct r3ring_view *view)
 
 static int tell_gap(struct dump_loop *loop, bool corrupt)
 {
-	const char *damage = loop->source.ops->error(loop->source.handle);
 	struct dump_channel *channel = current_channel(loop);
 	struct r3ring_reader_stats stats;
 	struct dump_gap gap = {.channel = current_name(loop), .corrupt = corrupt};
@@ -380,15 +361,13 @@ static int tell_gap(struct dump_loop *loop, bool corrupt)
 	gap.to_seq = stats.now.gap_to;
 	gap.missed = stats.missed - channel->missed;
 	if (!gap.lost && !gap.missed) {
-		fprintf(stderr, "r3ring dump: %s: %s\n",
-			gap.channel ? gap.channel : loop->options->channel,
-			damage[0] ? damage : "its newest sequence cannot be: the ring is damaged");
+		tell_false_tail(loop, gap.channel);
 		return 0;
 	}
 	channel->lost += gap.lost;
 	channel->missed = stats.missed;
 	loop->doubted = false;
-	loop->unreadable += corrupt ? gap.lost : 0;
+	loop->damage.records += corrupt ? gap.lost : 0;
 	loop->last_ns = clock_now_ns();
 	r3ring_requests_gap(channel->requests);
 	return loop->form->gap(loop->form->ctx, &gap);
@@ -476,8 +455,23 @@ static int explain(struct dump_loop *loop, int code)
 				reason[0] ? reason : strerror(-code));
 }
 
+/* Of a ring by itself nobody else says so. */
+static void tell_left_open(const struct dump_loop *loop)
+{
+	const struct dump_source_ops *ops = loop->source.ops;
+
+	if (!ops->left_open || loop->channels[0].closed || !ops->left_open(loop->source.handle))
+		return;
+	fprintf(stderr,
+		"r3ring dump: %s: it is not closed, and its daemon is gone: unless its engine had "
+		"ended before, what that ran since is not known\n",
+		loop->options->channel);
+	if (loop->form->left_open)
+		loop->form->left_open(loop->form->ctx);
+}
+
 int dump_run(const struct dump_options *options, const struct dump_form *form, FILE *out,
-	     uint64_t *unreadable, struct r3ring_error *err)
+	     struct dump_damage *damage, struct r3ring_error *err)
 {
 	struct dump_loop loop = {.options = options, .form = form, .out = out, .err = err};
 	int code;
@@ -490,9 +484,11 @@ int dump_run(const struct dump_options *options, const struct dump_form *form, F
 		code = read_next(&loop);
 	if (code)
 		explain(&loop, code);
-	else if (form->finish)
+	else
+		tell_left_open(&loop);
+	if (!code && form->finish)
 		code = form->finish(form->ctx);
-	*unreadable = loop.unreadable;
+	*damage = loop.damage;
 out:
 	stop(&loop);
 	return was_interrupted() && code == -ENOENT ? 0 : code;

@@ -6,8 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <r3ring/atomic.h>
 #include <r3ring/ring.h>
 
+#include "channel/leftover.h"
+#include "channel/socket.h"
 #include "ring/cursor.h"
 #include "tools/dump_single.h"
 
@@ -67,6 +70,35 @@ static bool segment_get_stats(void *handle, uint32_t index, struct r3ring_reader
 	return true;
 }
 
+static bool segment_tail_lies(void *handle, uint32_t index)
+{
+	const struct opened *opened = handle;
+
+	(void)index;
+	return tail_lies(opened->segment);
+}
+
+/* A daemon closes the ring of an engine that has ended when the next one comes, and lists it as
+ * ended before. */
+static bool had_ended(const struct r3ring_segment *segment)
+{
+	char runtime_dir[PATH_MAX];
+
+	return socket_default_dir(runtime_dir, sizeof(runtime_dir)) == 0 &&
+	       leftover_has_ended(runtime_dir, r3ring_segment_name(segment));
+}
+
+static bool segment_left_open(void *handle)
+{
+	const struct opened *opened = handle;
+
+	/* Pairs with the release of `closed` in r3ring_writer_finish(). Asked behind the writer:
+	 * one that lives may close it, and end. */
+	return !r3ring_segment_writer_lives(opened->segment) &&
+	       !r3ring_load_acquire_u32(&opened->segment->lines->closed) &&
+	       !had_ended(opened->segment);
+}
+
 static const struct dump_source_ops segment_ops = {
 	.close = segment_close,
 	.read = segment_read,
@@ -77,6 +109,8 @@ static const struct dump_source_ops segment_ops = {
 	.current = dump_single_current,
 	.channel = dump_single_channel,
 	.get_stats = segment_get_stats,
+	.tail_lies = segment_tail_lies,
+	.left_open = segment_left_open,
 };
 
 /* As shm_open() takes it: of a path what follows the directory of shared memory. */

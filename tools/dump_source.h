@@ -24,6 +24,10 @@ struct dump_source_ops {
 	const char *(*channel)(void *handle, uint32_t index);
 	/* False for a channel that could not be attached to. */
 	bool (*get_stats)(void *handle, uint32_t index, struct r3ring_reader_stats *stats);
+	/* Whether the channel's ring says of a sequence that it is its newest which cannot be. */
+	bool (*tail_lies)(void *handle, uint32_t index);
+	/* Of a ring by itself: it is not closed, and nobody writes it any more. NULL elsewhere. */
+	bool (*left_open)(void *handle);
 };
 
 /* Zeroed: closed. */

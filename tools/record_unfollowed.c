@@ -4,12 +4,9 @@
  * daemon was killed and none has come after it, or one has and waits for the engine.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "channel/leftover.h"
 #include "monitor/daemon_status.h"
@@ -34,22 +31,6 @@ static const char *state_of(const json_t *status, const char *name,
 	return NULL;
 }
 
-/* Whether the daemon that is gone noted that all was told, and that the engine was gone. */
-static bool had_ended(const char *runtime_dir, const char *segment)
-{
-	char path[PATH_MAX + sizeof("/segments")];
-	enum leftover_end end;
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/segments", runtime_dir);
-	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	end = leftover_read(fd, segment).end;
-	close(fd);
-	return end == LEFTOVER_ENDED;
-}
-
 static bool is_unfollowed(const struct record_channels *channels, uint32_t i, const json_t *status)
 {
 	const struct record_channel *channel = &channels->channels[i];
@@ -61,8 +42,8 @@ static bool is_unfollowed(const struct record_channels *channels, uint32_t i, co
 	    memcmp(stats.uuid, channel->uuid, sizeof(channel->uuid)) != 0)
 		return false;
 	if (!status)
-		return !had_ended(channels->runtime_dir,
-				  r3ring_instance_segment(channels->instance, i));
+		return !leftover_has_ended(channels->runtime_dir,
+					   r3ring_instance_segment(channels->instance, i));
 	state = state_of(status, r3ring_instance_channel(channels->instance, i), channel);
 	return state && strcmp(state, "orphan") == 0;
 }

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "tests/support/channel_status.h"
 #include "tests/support/dump_tally.h"
 
 #define BASE "segment"
@@ -74,11 +75,11 @@ Test(tools_segment, it_is_readable_after_the_death_of_everybody)
 	cr_expect(strstr(tool.out, "complete 5, partial 0"), "%s", tool.out);
 }
 
-/* Writes over a word of the descriptor of @seq. */
-static void damage(uint64_t seq, size_t offset, uint64_t word)
+/* Writes over a word of entry @number of a region. */
+static void write_over(uint32_t kind, uint64_t number, size_t offset, uint64_t word)
 {
 	struct r3ring_segment_header header;
-	const struct r3ring_region *descs = &header.regions[R3RING_REGION_DESCS];
+	const struct r3ring_region *region = &header.regions[kind];
 	char name[sizeof(segment) + 1];
 	off_t at;
 	int fd;
@@ -86,9 +87,16 @@ static void damage(uint64_t seq, size_t offset, uint64_t word)
 	snprintf(name, sizeof(name), "/%s", segment);
 	fd = shm_open(name, O_RDWR, 0);
 	cr_assert_eq(pread(fd, &header, sizeof(header), 0), (ssize_t)sizeof(header));
-	at = (off_t)(descs->offset + descs->stride * (seq & ((1ull << descs->count_log2) - 1)));
-	cr_assert_eq(pwrite(fd, &word, sizeof(word), at + (off_t)offset), (ssize_t)sizeof(word));
+	number &= (1ull << region->count_log2) - 1;
+	at = (off_t)(region->offset + region->stride * number + offset);
+	cr_assert_eq(pwrite(fd, &word, sizeof(word), at), (ssize_t)sizeof(word));
 	close(fd);
+}
+
+/* A word of the descriptor of @seq. */
+static void damage(uint64_t seq, size_t offset, uint64_t word)
+{
+	write_over(R3RING_REGION_DESCS, seq, offset, word);
 }
 
 /* All but one of the records come, by the daemon and without it, and that one is told. */
@@ -137,6 +145,73 @@ Test(tools_segment, a_slot_that_is_ahead_is_told_and_hides_nothing_behind_it)
 	damage(5, 0, 5 + 7);
 	expect_one_told();
 	tool_stage_close(&stage);
+}
+
+/* However it is read, it says so and ends with 1; no record lacks. */
+static void expect_tail_told(const char *const *args)
+{
+	struct dump_tally tally;
+
+	cr_expect_eq(command_run(&tool, stage.daemon.dir, args), 1, "%s", tool.err);
+	cr_expect(strstr(tool.err, "says is its newest cannot be; nothing is lost by that"), "%s",
+		  tool.err);
+	cr_expect_null(strstr(tool.err, "records of"), "%s", tool.err);
+	tally = dump_tally(tool.out);
+	cr_expect_eq(tally.steps, STEPS);
+	cr_expect_eq(tally.gaps, 0);
+	dump_tally_free(&tally);
+	command_free(&tool);
+}
+
+Test(tools_segment, a_newest_sequence_that_cannot_be_is_told_though_no_record_lacks)
+{
+	char instance[32];
+
+	start();
+	snprintf(instance, sizeof(instance), "%s", engine_instance(stage.daemon.dir, BASE));
+	write_over(R3RING_REGION_LINES, 0, offsetof(struct r3ring_writer_lines, tail_seq),
+		   1ull << 40);
+	expect_tail_told(ARGS("dump", "--segment", segment, "--json"));
+	expect_tail_told(ARGS("dump", tool_stage_channel(&stage, BASE), "--json"));
+	expect_tail_told(ARGS("dump", instance, "--json"));
+	tool_stage_close(&stage);
+}
+
+#define OPEN_END "what that ran since is not known"
+
+Test(tools_segment, a_ring_that_its_dead_daemon_left_open_is_told_as_that_in_each_form)
+{
+	static const char *const forms[] = {"--json", "--count", "--until-idle=0.1"};
+
+	start();
+	cr_expect_eq(command_run(&tool, NOWHERE, ARGS("dump", "--segment", segment, "--count")), 0);
+	cr_expect_str_empty(tool.err, "its daemon lives");
+	cr_expect(strstr(tool.out, "losses\n  none\n"), "%s", tool.out);
+	test_daemon_kill(&stage.daemon);
+	engine_close(&stage.engine);
+	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+		command_free(&tool);
+		cr_expect_eq(
+			command_run(&tool, NOWHERE, ARGS("dump", "--segment", segment, forms[i])),
+			0);
+		cr_expect(strstr(tool.err, OPEN_END), "%s: %s", forms[i], tool.err);
+		cr_expect_eq(strstr(tool.out, "daemon_gone        unknown") != NULL, i == 1, "%s",
+			     tool.out);
+	}
+}
+
+Test(tools_segment, that_of_an_engine_that_had_ended_is_not_told_as_left_open)
+{
+	start();
+	engine_close(&stage.engine);
+	cr_assert(status_becomes(stage.daemon.dir, tool_stage_channel(&stage, BASE),
+				 status_has_ended, 1));
+	test_daemon_kill(&stage.daemon);
+	cr_expect_eq(
+		command_run(&tool, stage.daemon.dir, ARGS("dump", "--segment", segment, "--count")),
+		0);
+	cr_expect_str_empty(tool.err);
+	cr_expect(strstr(tool.out, "losses\n  none\n"), "%s", tool.out);
 }
 
 Test(tools_segment, it_begins_where_it_was_asked_to)
