@@ -231,16 +231,32 @@ static int take_channel(void *context, uint32_t channel, const char *name)
 
 /* By whatever record: who was lapped may not have the generation's first one. What has begun
  * anew has not ended, whatever was judged before. */
-static void note_generation(struct follower *follower, uint32_t channel, uint64_t generation)
+static void note_generation(struct follower *follower, uint32_t channel,
+			    const struct r3ring_view *view)
 {
 	struct heard *heard = &follower->heard[channel];
 
-	if (heard->generation == generation)
+	if (heard->generation == view->generation)
 		return;
-	heard->generation = generation;
+	heard->generation = view->generation;
+	channel_losses_generation(&heard->losses, view->generation, view->seq == 1);
 	pthread_mutex_lock(&follower->lock);
 	if (channel < follower->channels)
 		follower->channel[channel].ended = false;
+	pthread_mutex_unlock(&follower->lock);
+}
+
+static void note_losses(struct follower *follower, uint32_t channel, const struct r3ring_view *view,
+			const struct r3ring_record *record)
+{
+	struct channel_losses *losses = &follower->heard[channel].losses;
+
+	if (!channel_losses_takes(record->type) || view->flags & R3RING_DESC_REPEATED)
+		return;
+	channel_losses_record(losses, record, true);
+	pthread_mutex_lock(&follower->lock);
+	if (channel < follower->channels)
+		follower->channel[channel].ends_unfollowed = losses->account.unfollowed;
 	pthread_mutex_unlock(&follower->lock);
 }
 
@@ -266,7 +282,8 @@ static void take_record(void *context, uint32_t channel, const char *name,
 	struct heard *heard = &follower->heard[channel];
 	struct engine_model *model;
 
-	note_generation(follower, channel, view->generation);
+	note_generation(follower, channel, view);
+	note_losses(follower, channel, view, record);
 	if (record->type == R3RING_SCHEMA) {
 		take_schema(follower, channel, record);
 		heard->follows = is_draft(name) || record->u.schema.head.replica != 0;

@@ -65,6 +65,9 @@ const char *follower_name(const struct follower *follower);
 struct follower_status {
 	struct tail_status tail;
 	uint32_t channels;
+	/* Ends of generations that were read here, behind which an engine may have run on, and no
+	 * later generation has told what yet: more may be lost than anybody counted. */
+	uint64_t ends_unfollowed;
 	uint32_t expert_ranks; /* size of the expert parallelism, as a schema said; 0: none did */
 	bool other_model; /* a channel that runs is of another model than the one that is counted,
 			   * of which others have not ended, as far as is known */

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "consumer/channel_losses.h"
 #include "monitor/follower.h"
 
 struct follower {
@@ -39,12 +40,14 @@ struct heard {
 	uint64_t generation;           /* of its newest record; 0: none yet */
 	bool follows;                  /* of a draft model, or a copy */
 	enum counts_in counts;
+	struct channel_losses losses; /* of which ends that nobody follows are told */
 };
 
 struct followed {
 	char name[128];
 	int load; /* its index there, or why it has none */
 	bool ended;
+	uint64_t ends_unfollowed;
 	bool other_model;                      /* than the one that is counted now */
 	char model[R3RING_MODEL_NAME_MAX + 1]; /* as its newest schema says */
 };

@@ -46,8 +46,10 @@ void follower_get_status(struct follower *follower, struct follower_status *stat
 	status->expert_ranks = follower->now->expert_ranks;
 	status->models = follower->now->number + 1;
 	memcpy(status->model, follower->now->name, sizeof(status->model));
-	for (uint32_t i = 0; i < follower->channels; i++)
+	for (uint32_t i = 0; i < follower->channels; i++) {
 		status->other_model |= is_left_out(&follower->channel[i]);
+		status->ends_unfollowed += follower->channel[i].ends_unfollowed;
+	}
 	status->signatures = follower->signatures_stats;
 	follower_add_signatures(&status->signatures, &follower->signatures_before);
 	pthread_mutex_unlock(&follower->lock);

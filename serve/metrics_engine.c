@@ -183,6 +183,14 @@ static void tell_state(FILE *out, const struct engine *engines, uint32_t count)
 			     METRIC_LABELS({"engine", served_name(engine->served)}),
 			     engine->status.tail.gaps);
 	}
+	metric_begin(out, "r3ring_engine_ends_unfollowed", METRIC_GAUGE,
+		     "Ends of generations behind which only the engine knows what it ran: more may "
+		     "be lost.");
+	for (const struct engine *engine = engines; engine < engines + count; engine++) {
+		metric_count(out, "r3ring_engine_ends_unfollowed",
+			     METRIC_LABELS({"engine", served_name(engine->served)}),
+			     engine->status.ends_unfollowed);
+	}
 }
 
 /* Returns 0 or -ENOMEM. */

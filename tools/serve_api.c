@@ -132,13 +132,14 @@ static json_t *describe(struct served *served)
 		if (follower_channel_ended(served_follower(served), i))
 			json_array_append_new(ended, json_string(name));
 	}
-	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "instance",
+	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "instance",
 			 served_name(served), "model", status.model, "state",
 			 tail_state_name(status.tail.state), "error", status.tail.error, "replaced",
 			 change_of(served), "channels", channels, "ended", ended, "left_out",
 			 left_out_json_of(served_follower(served)), "records",
 			 json_u64(status.tail.records), "gaps", json_u64(status.tail.gaps),
-			 "signatures", signatures_of(&status.signatures));
+			 "ends_unfollowed", json_u64(status.ends_unfollowed), "signatures",
+			 signatures_of(&status.signatures));
 }
 
 void api_channels(void *context, const struct http_request *request, struct http_answer *answer)

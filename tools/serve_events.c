@@ -87,6 +87,7 @@ static void add_state(const struct events *events, json_t *data)
 	json_object_set_new(data, "state", json_string(tail_state_name(state_of(events, &status))));
 	json_object_set_new(data, "error", json_string(status.tail.error));
 	json_object_set_new(data, "model", json_text(status.model, strlen(status.model)));
+	json_object_set_new(data, "ends_unfollowed", json_u64(status.ends_unfollowed));
 	json_object_set_new(data, "left_out", left_out_json_of(follower_of(events)));
 }
 

@@ -125,14 +125,15 @@ static json_t *losses_object(const struct top_frame *frame)
 	struct losses_recent recent;
 
 	top_losses_recent(losses, frame->now_ns, &recent);
-	return json_pack(
-		"{s:b, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o}", "anything", top_losses_any(losses),
-		"causes", json_lost(losses->steps.steps, losses->steps.rows, "other"),
-		"steps_partial", json_u64(losses->partial), "ids_out_of_range",
-		json_u64(losses->out_of_range), "records_of_readers",
-		json_u64(losses->readers_lost), "readers_demoted", (int)losses->readers_demoted,
-		"channels_crashed", (int)losses->crashed, "channels_unbound", (int)losses->unbound,
-		"recent", recent_object(&recent));
+	return json_pack("{s:b, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o}", "anything",
+			 top_losses_any(losses), "causes",
+			 json_lost(losses->steps.steps, losses->steps.rows, "other"),
+			 "steps_partial", json_u64(losses->partial), "ids_out_of_range",
+			 json_u64(losses->out_of_range), "records_of_readers",
+			 json_u64(losses->readers_lost), "readers_demoted",
+			 (int)losses->readers_demoted, "channels_crashed", (int)losses->crashed,
+			 "channels_unbound", (int)losses->unbound, "ends_unfollowed",
+			 json_u64(losses->unfollowed), "recent", recent_object(&recent));
 }
 
 /* ---- load ------------------------------------------------------------------ */
@@ -204,13 +205,14 @@ static json_t *follower_object(const struct top_frame *frame)
 {
 	if (!frame->instance[0])
 		return json_null();
-	return json_pack("{s:o, s:o, s:o, s:s, s:o, s:o, s:o}", "instance", text(frame->instance),
-			 "model", text(frame->follower.model), "left_out",
+	return json_pack("{s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "instance",
+			 text(frame->instance), "model", text(frame->follower.model), "left_out",
 			 left_out_json(frame->left_out, frame->left_outs), "state",
 			 tail_state_name(frame->follower.tail.state), "error",
 			 text(frame->follower.tail.error), "records",
 			 json_u64(frame->follower.tail.records), "gaps",
-			 json_u64(frame->follower.tail.gaps));
+			 json_u64(frame->follower.tail.gaps), "ends_unfollowed",
+			 json_u64(frame->follower.ends_unfollowed));
 }
 
 json_t *top_json(const struct top_frame *frame, bool counts)

@@ -66,6 +66,9 @@ static void add_asides(const struct top_frame *frame, struct flow *flow)
 	if (losses->crashed)
 		flow_add(flow, GRID_WARN, "%" PRIu32 " channel%s crashed;", losses->crashed,
 			 top_plural(losses->crashed));
+	if (losses->unfollowed)
+		flow_add(flow, GRID_WARN, "%" PRIu64 " end%s that nobody follows;",
+			 losses->unfollowed, top_plural(losses->unfollowed));
 	if (losses->unbound)
 		flow_add(flow, GRID_WARN, "%" PRIu32 " channel%s with layers that nobody bound;",
 			 losses->unbound, top_plural(losses->unbound));
@@ -126,6 +129,14 @@ static uint64_t unbound_of(const struct picture_channel *channel, uint32_t cause
 static uint64_t crashed_of(const struct picture_channel *channel, uint32_t cause)
 {
 	return cause ? 0 : channel->crashed;
+}
+
+/* No picture tells of them: the records do. */
+static uint64_t unfollowed_of(const struct picture_channel *channel, uint32_t cause)
+{
+	(void)channel;
+	(void)cause;
+	return 0;
 }
 
 static uint64_t demoted_of(const struct picture_channel *channel, uint32_t cause)
@@ -234,6 +245,10 @@ void top_losses_page(const struct top_frame *frame, struct page *page)
 		{"crashed", "channel", losses->crashed, 0,
 		 "its engine ran on without a daemon: more may be lost than is known",
 		 "look at the engine", crashed_of, 0},
+		{"not followed", "end", losses->unfollowed, 0,
+		 "its daemon was gone: what the engine ran behind it only the engine knows",
+		 "start a daemon again within its engine's life: the engine tells it all",
+		 unfollowed_of, 0},
 		{"not bound", "channel", losses->unbound, 0,
 		 "layers that nobody bound are missing in every step",
 		 "r3ring status names the layers", unbound_of, 0},

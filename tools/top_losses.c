@@ -90,6 +90,14 @@ void top_losses_add(struct top_losses *losses, const struct daemon_picture *befo
 	}
 }
 
+/* Fewer than at the reset: those were told after all, or are another engine's. */
+void top_losses_ends(struct top_losses *losses, uint64_t unfollowed)
+{
+	if (unfollowed < losses->unfollowed_then)
+		losses->unfollowed_then = unfollowed;
+	losses->unfollowed = unfollowed - losses->unfollowed_then;
+}
+
 static void add_recent(struct losses_recent *to, const struct losses_recent *more)
 {
 	to->steps += more->steps;
@@ -119,10 +127,17 @@ void top_losses_reset(struct top_losses *losses)
 	memset(&losses->steps, 0, sizeof(losses->steps));
 	memset(losses->seconds, 0, sizeof(losses->seconds));
 	losses->partial = losses->out_of_range = losses->newest_ns = 0;
+	losses->unfollowed_then += losses->unfollowed;
+	losses->unfollowed = 0;
+}
+
+bool top_losses_doubt(const struct top_losses *losses)
+{
+	return losses->crashed || losses->unfollowed;
 }
 
 bool top_losses_any(const struct top_losses *losses)
 {
 	return losses->steps.all_steps || losses->steps.all_rows || losses->partial ||
-	       losses->out_of_range || losses->readers_demoted || losses->crashed;
+	       losses->out_of_range || losses->readers_demoted || top_losses_doubt(losses);
 }

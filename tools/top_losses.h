@@ -27,8 +27,10 @@ struct top_losses {
 	uint64_t readers_lost;     /* records, by registered readers that are there */
 	uint32_t readers_demoted;  /* that are there */
 	uint32_t crashed;          /* channels of which more may be lost */
-	uint32_t unbound;          /* channels of which layers are not captured */
-	uint64_t newest_ns;        /* when the newest loss was seen to come; 0: none was */
+	uint64_t unfollowed; /* ends, likewise, of the engine that is followed; not at the reset */
+	uint64_t unfollowed_then; /* at the reset */
+	uint32_t unbound;         /* channels of which layers are not captured */
+	uint64_t newest_ns;       /* when the newest loss was seen to come; 0: none was */
 	struct losses_second seconds[LOSSES_RECENT_S + 1];
 	bool seen; /* a picture of a daemon that is there */
 };
@@ -42,6 +44,9 @@ struct top_losses {
 void top_losses_add(struct top_losses *losses, const struct daemon_picture *before,
 		    const struct daemon_picture *now);
 
+/* Takes in how many ends nobody follows by now, of the engine that is followed. */
+void top_losses_ends(struct top_losses *losses, uint64_t unfollowed);
+
 /* Sums up the last LOSSES_RECENT_S seconds. */
 void top_losses_recent(const struct top_losses *losses, uint64_t now_ns,
 		       struct losses_recent *recent);
@@ -52,5 +57,8 @@ void top_losses_reset(struct top_losses *losses);
 /* Whether anything was lost. Layers that nobody bound, and what readers lost that did not
  * ask to lose nothing, are none of the capture's losses. */
 bool top_losses_any(const struct top_losses *losses);
+
+/* Whether more may be lost than anybody counted. */
+bool top_losses_doubt(const struct top_losses *losses);
 
 #endif

@@ -122,6 +122,15 @@ static void look_at_load(struct top *top)
 	top->load_ns = clock_now_ns();
 }
 
+static void look_at_ends(struct top *top)
+{
+	struct follower_status status = {0};
+
+	if (top->follower)
+		follower_get_status(top->follower, &status);
+	top_losses_ends(&top->losses, status.ends_unfollowed);
+}
+
 /* An engine that came back with another model has another load. */
 static void take_its_model(struct top *top)
 {
@@ -161,6 +170,7 @@ void top_look(struct top *top)
 	else
 		take_its_model(top);
 	look_at_load(top);
+	look_at_ends(top);
 	list_left_out(top);
 }
 

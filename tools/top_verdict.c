@@ -68,8 +68,9 @@ static void add_lost(const struct top_frame *frame, struct flow *flow)
 	else if (steps)
 		flow_add(flow, GRID_WARN, "lost %" PRIu64 " step%s,", steps, top_plural(steps));
 	else
-		flow_add(flow, GRID_WARN, losses->crashed ? "MAY HAVE LOST," : "lost some,");
-	if (steps && losses->crashed)
+		flow_add(flow, GRID_WARN,
+			 top_losses_doubt(losses) ? "MAY HAVE LOST," : "lost some,");
+	if (steps && top_losses_doubt(losses))
 		flow_add(flow, GRID_WARN, "MAY HAVE LOST MORE,");
 	if (losses->newest_ns)
 		flow_add(flow, GRID_WARN, "none for %s",

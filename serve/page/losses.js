@@ -52,14 +52,15 @@ function everWords(ever, partial) {
 
 /* Mark, word and more. @lost: cells of the window by cause; what this monitor itself did not read
  * is told apart. @before: whether anything is marked as lost in the last minutes, perhaps of ranks
- * and generations that the daemon lists no more. */
-function lossesOf(lost, daemon, before) {
+ * and generations that the daemon lists no more. @unfollowed: ends behind which only the engine knows
+ * what it ran. */
+function lossesOf(lost, daemon, before, unfollowed) {
 	const {gap, ...window} = lost;
 	const channels = daemon?.channels ?? [];
 	const now = lately.sum(), ever = lostSteps(channels), partial = partialOf(channels);
 	const own = gap ? ` This monitor skipped ${asCount(gap)} cells.` : '';
-	const doubt = channels.some((channel) => channel.crashed)
-		? ' An engine ran on without a daemon: more may be lost.' : '';
+	const doubt = channels.some((channel) => channel.crashed) || unfollowed
+		? ` An engine ran on without a daemon${unfollowed > 1 ? ` ${unfollowed} times` : ''}: more may be lost.` : '';
 	const unbound = unboundOf(channels);
 
 	if (sumOf(window) || sumOf(now))
@@ -87,8 +88,8 @@ function lossesOf(lost, daemon, before) {
 	return ['good', 'nothing lost', 'Every step that was announced came whole.' + own];
 }
 
-function judgeLosses(lost, daemon, before) {
-	const [mark, word, more] = lossesOf(lost, daemon, before);
+function judgeLosses(lost, daemon, before, unfollowed) {
+	const [mark, word, more] = lossesOf(lost, daemon, before, unfollowed);
 
 	told = `${word}. ${more}`;
 	judge('verdict-losses', mark, word, more);

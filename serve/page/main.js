@@ -96,7 +96,7 @@ function refresh() {
 	if (!state.connected)
 		fadeLosses(performance.now() - state.toldAt);
 	else if (state.frame || state.daemon)
-		judgeLosses(state.frame?.lost ?? {}, state.daemon, timeline.hasLost());
+		judgeLosses(state.frame?.lost ?? {}, state.daemon, timeline.hasLost(), Number(state.unfollowed ?? 0));
 	if (shown?.balance) {
 		setNote('heat-says', describe(shown));
 		setNote('legend-max', `${asTokens(heat.picture?.max ?? 0)} tokens, ${scaleOf() === 'log' ? 'logarithmic' : 'linear'}`);
@@ -127,6 +127,7 @@ function speak() {
 function hear(event, data) {
 	state.engine = data.state ?? state.engine;
 	state.engineError = data.error ?? '';
+	state.unfollowed = data.ends_unfollowed ?? state.unfollowed;
 	if (event === 'frame') {
 		state.frame = data;
 		state.heardAt = performance.now();

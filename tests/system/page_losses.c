@@ -25,6 +25,22 @@ Test(page_losses, what_is_known_to_be_lost_comes_before_what_may_be)
 				      ".textContent)");
 }
 
+Test(page_losses, an_end_that_nobody_follows_is_told_beside_an_engine_that_runs)
+{
+	page_five_steps();
+	expect_becomes(WORD("losses") " === 'nothing lost'");
+	test_daemon_kill(&stage.tool.daemon);
+	page_run(1);
+	engine_close(&stage.tool.engine);
+	test_daemon_restart(&stage.tool.daemon, NULL);
+	tool_stage_open(&stage.tool, "prod");
+	page_run(1);
+	expect_becomes(
+		WORD("losses") " === 'nothing that is known' && /more may be lost/.test("
+			       "document.querySelector('#verdict-losses .more').textContent)"
+			       " && document.querySelector('#channels tbody').rows.length === 1");
+}
+
 /* The page's clock stands still, so many ms after its beginning. */
 static void set_clock(int ms)
 {

@@ -55,6 +55,20 @@ Test(top_frame, more_that_may_be_lost_is_said_though_some_losses_are_known)
 			 "lost 15 steps, MAY HAVE LOST MORE, before this | no load yet");
 }
 
+Test(top_frame, ends_that_nobody_follows_are_said_though_nothing_else_is_lost)
+{
+	top_stage_make(&stage, TOP_QUIET);
+	stage.losses.unfollowed = 2;
+	top_stage_draw(&stage, 24, 80);
+	cr_expect_str_eq(top_stage_row(&stage, 0), "MAY HAVE LOST, before this | no load yet");
+	cr_expect_eq(style_at(0, 0), GRID_WARN);
+	cr_expect_str_eq(top_stage_row(&stage, 2), "lost: 2 ends that nobody follows");
+	stage.frame.page = TOP_LOSSES;
+	top_stage_draw(&stage, 24, 80);
+	expect_shown("not followed: 2 ends\n");
+	expect_not_shown("no losses");
+}
+
 Test(top_frame, what_is_being_lost_is_told_by_its_share_and_worst_cause_in_red)
 {
 	make_lossy();

@@ -80,6 +80,33 @@ Test(top_losses, a_new_generations_losses_come_on_top)
 	cr_expect_eq(losses.partial, 1);
 }
 
+Test(top_losses, an_end_that_nobody_follows_is_a_doubt_until_it_is_told_after_all)
+{
+	next(picture(1, 0, 0));
+	top_losses_ends(&losses, 0);
+	cr_expect_not(top_losses_any(&losses));
+	top_losses_ends(&losses, 1);
+	cr_expect(top_losses_any(&losses) && top_losses_doubt(&losses));
+	top_losses_ends(&losses, 0);
+	cr_expect_not(top_losses_any(&losses));
+}
+
+Test(top_losses, a_reset_begins_without_the_ends_that_nobody_followed)
+{
+	next(picture(1, 0, 0));
+	top_losses_ends(&losses, 2);
+	top_losses_reset(&losses);
+	top_losses_ends(&losses, 2);
+	cr_expect_not(top_losses_any(&losses));
+	top_losses_ends(&losses, 3);
+	cr_expect_eq(losses.unfollowed, 1);
+	/* Of another engine, which has none. */
+	top_losses_ends(&losses, 0);
+	cr_expect_not(top_losses_any(&losses));
+	top_losses_ends(&losses, 1);
+	cr_expect_eq(losses.unfollowed, 1);
+}
+
 Test(top_losses, a_reset_begins_with_nothing)
 {
 	next(picture(1, 3, 1));
