@@ -131,15 +131,14 @@ static bool pass_is_first(const struct r3ring_assembled *assembled, const struct
 	*lost = 0;
 	if (position >= pass->most)
 		return false;
-	/* A later pass over the token is not the one that sampled. */
-	if (!orphan && position < pass->kept &&
-	    (rows_of_pass(assembled, pass, position, chosen) || must_have_run(pass, position)))
+	if (!orphan && position < pass->kept && rows_of_pass(assembled, pass, position, chosen))
 		return true;
 	if (!orphan && position >= pass->kept)
 		*lost = cause_behind(assembled, pass, position);
 	else if (orphan || pass_may_have_run(assembled, pass, position))
 		*lost = R3RING_MISSING_GAP;
-	return *lost;
+	/* A later pass over the token is not the one that sampled. */
+	return *lost || (!orphan && position < pass->kept && must_have_run(pass, position));
 }
 
 /* Both return the cause where the pass that counts may be one that was lost, else 0. */

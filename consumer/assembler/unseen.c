@@ -212,14 +212,40 @@ static uint64_t shards_fed(const struct r3ring_assembler *assembler, const struc
 	return fed;
 }
 
+/* Whether a channel of the instance was read of which nobody knows what rows it has: what would have told
+ * was lost. */
+static bool has_unknown_rank(const struct r3ring_assembler *assembler,
+			     const struct channel *channel)
+{
+	for (uint32_t i = 0; i < assembler->channels; i++) {
+		const struct channel *other = assembler->channel[i];
+
+		if (other->instance == channel->instance && other->lossy && !other->schema_seen)
+			return true;
+	}
+	return false;
+}
+
+/* Whether there was an attempt that no channel told of, of whatever shard. */
+static bool lacks_attempt(const struct r3ring_assembled *assembled)
+{
+	for (uint32_t i = 0; i < assembled->passes; i++)
+		if (assembled->pass[i].orphan)
+			return true;
+	return false;
+}
+
 bool shard_is_unheard(const struct r3ring_assembled *assembled)
 {
 	bool unheard = false;
 
+	if (lacks_attempt(assembled))
+		return false;
+
 	for (const struct part *part = assembled->request->part; part; part = part->next) {
 		const struct channel *channel = channel_of(assembled, part);
 
-		if (channel->lossy)
+		if (channel->lossy || has_unknown_rank(assembled->assembler, channel))
 			return false;
 		unheard = unheard ||
 			  (shards_of(assembled, part) > 1 &&

@@ -186,6 +186,46 @@ Test(assembler_channels, what_may_be_lost_is_not_said_to_be_of_an_absent_shard)
 	r3ring_assembled_free(got);
 }
 
+/* Nothing was lost of the shard that was heard: it was heard from then on. */
+Test(assembler_channels,
+     what_an_attempt_ran_that_nobody_heard_of_is_not_said_to_be_of_an_absent_shard)
+{
+	struct r3ring_span one = keyed_span(1, R3RING_SPAN_COMPUTED, 0, 0, 8, 0);
+	struct r3ring_assembled *got;
+
+	one.attempt = 1;
+	first.rank.sp = (struct r3ring_coordinate){0, 2};
+	first.row_end = 4;
+	feed_schema(&first);
+	feed_begin(&first, 1, "a", 8, 1);
+	feed_whole(&first, 1, 8, &one, 1);
+	feed_end(&first, 1, R3RING_END_FINISHED, 1, 9);
+	r3ring_assembler_flush(first.assembler);
+	got = take(&first, "a");
+	assert_missing(got, 4, R3RING_MISSING_GAP);
+	r3ring_assembled_free(got);
+}
+
+/* Which rows it has is not known, but that something of it was lost is. */
+Test(assembler_channels, a_shard_that_was_read_behind_a_loss_of_its_schema_is_not_said_to_be_absent)
+{
+	const struct r3ring_span one = keyed_span(1, R3RING_SPAN_COMPUTED, 0, 0, 8, 0);
+	struct r3ring_assembled *got;
+
+	first.rank.sp = (struct r3ring_coordinate){0, 2};
+	first.row_end = 4;
+	r3ring_assembler_gap(second.assembler, second.channel);
+	feed_schema(&first);
+	feed_begin(&first, 1, "a", 8, 0);
+	feed_whole(&first, 1, 8, &one, 1);
+	feed_end(&first, 1, R3RING_END_FINISHED, 0, 9);
+	r3ring_assembler_flush(first.assembler);
+	got = take(&first, "a");
+	assert_row(got, 3, 1, 3);
+	assert_missing(got, 4, R3RING_MISSING_GAP);
+	r3ring_assembled_free(got);
+}
+
 Test(assembler_channels, failure_47_copies_of_tensor_parallel_ranks_are_left_out)
 {
 	struct r3ring_assembled *got;

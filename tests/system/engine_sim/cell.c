@@ -285,6 +285,35 @@ static bool end_is_open(const struct cell *cell)
 	return false;
 }
 
+/* Whether the attempt was run by an engine of which a rank that has the layer was silent. */
+static bool has_silent_rank(const struct cell *cell, const struct sim_life *life)
+{
+	for (uint32_t i = 0; i < life->engine->channels; i++) {
+		const uint32_t c = life->engine->first_channel + i;
+		const struct sim_channel *channel = &cell->sim->channel[c];
+
+		if (((cell->given->silent >> c) & 1) && !channel->copy && !channel->draft &&
+		    cell->layer >= channel->first_layer &&
+		    cell->layer < channel->first_layer + channel->layers)
+			return true;
+	}
+	return false;
+}
+
+/* A rank may have run the token of whose channel nobody had heard anything, in the attempt that counts
+ * or one before it. */
+static bool silent_rank_may_have_run(const struct cell *cell, const struct truth *truth)
+{
+	for (uint32_t i = 0; i < cell->request->lives; i++) {
+		const struct sim_life *life = cell->request->life[i];
+
+		if (life->attempt <= truth->attempt && has_silent_rank(cell, life) &&
+		    sim_may_have_run(cell->sim, cell->request, life->attempt, cell->position))
+			return true;
+	}
+	return false;
+}
+
 static bool cause_is_true(const struct cell *cell, const struct truth *truth)
 {
 	const struct sim *sim = cell->sim;
@@ -327,6 +356,8 @@ static bool cause_is_true(const struct cell *cell, const struct truth *truth)
 		       sim->config.late_steps || sim->config.max_bytes || end_is_open(cell);
 	case R3RING_MISSING_EVICTED:
 		return cell->given->info.flags & R3RING_ASSEMBLED_EVICTED || sim->config.max_bytes;
+	case R3RING_MISSING_OTHER_SHARDS:
+		return sim->config.shards > 1 && silent_rank_may_have_run(cell, truth);
 	default:
 		return false;
 	}

@@ -25,6 +25,7 @@ static struct sim_heard *note(struct sim_channel *channel, enum sim_heard_type t
 void sim_hear_gap(struct sim_channel *channel)
 {
 	channel->keyframe_left = 0;
+	channel->loss_heard = true;
 	note(channel, SIM_HEARD_GAP);
 }
 
@@ -231,6 +232,7 @@ static void hear_place(struct sim_channel *channel, const struct r3ring_view *vi
 	if (view->type != R3RING_SCHEMA)
 		return;
 	channel->schema_heard = true;
+	channel->rank_heard = true;
 	channel->continues_heard = record->u.schema.head.continues;
 	channel->heard_epoch = (uint32_t)record->u.schema.head.weight_version;
 	if (view->seq == 1 && !(view->flags & R3RING_DESC_REPEATED))

@@ -377,6 +377,8 @@ struct sim_channel {
 	uint32_t heard_epoch;
 	bool schema_heard;    /* of this generation, */
 	bool continues_heard; /* that it goes on from another */
+	bool rank_heard;      /* a schema, ever, */
+	bool loss_heard;      /* or that something was lost */
 	uint64_t keyframe_seq;
 	uint32_t keyframe_left, keyframe;
 };
@@ -475,6 +477,8 @@ struct sim_given {
 	struct sim_request *request;
 	struct r3ring_assembled_info info; /* its pointers are not valid any more, but `mixed_by` */
 	bool flushed;
+	uint32_t
+		silent; /* channels, a bit each, of which nobody had heard anything when it came out */
 	uint16_t *ids;
 	uint8_t *valid, *cause;
 	uint64_t *weights;

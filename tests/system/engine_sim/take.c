@@ -27,6 +27,16 @@ static void note_texts(struct sim *sim, const struct r3ring_assembled_info *info
 			sim_fault(sim, "%s: layer %u is another", info->id, i);
 }
 
+static uint32_t silent_channels(const struct sim *sim)
+{
+	uint32_t silent = 0;
+
+	for (uint32_t c = 0; c < sim->channels; c++)
+		if (!sim->channel[c].rank_heard && !sim->channel[c].loss_heard)
+			silent |= 1u << c;
+	return silent;
+}
+
 static struct sim_given *given_make(struct sim *sim, const struct r3ring_assembled *assembled)
 {
 	struct sim_given *given = calloc(1, sizeof(*given));
@@ -66,6 +76,7 @@ void sim_take(struct sim *sim, bool flushed)
 		struct sim_given *given = given_make(sim, assembled);
 
 		given->flushed = flushed;
+		given->silent = silent_channels(sim);
 		given_read(sim, assembled, given);
 		if (!given->request) {
 			sim_fault(sim, "%s: nobody asked for it", given->info.id);
