@@ -35,15 +35,25 @@ uint32_t kept_by_engine(const struct r3ring_assembler *assembler, const struct p
 	return kept;
 }
 
+/* Whether an engine that returned so many tokens handed the attempt on to another: where it is not known how
+ * many that one returned, it may have where it returned the first one only, as a prefill does. */
+static bool handed_on(const struct attempt *attempt, uint32_t kept, uint32_t others)
+{
+	if (kept <= attempt->prompt)
+		return false;
+	return others == R3RING_UNKNOWN_U32 ? kept == attempt->prompt + 1 : others > kept;
+}
+
 /* Of two engines the one that goes on with an attempt feeds itself the last token that the other
  * returned. */
 static uint32_t end_before(const struct r3ring_assembler *assembler, const struct attempt *attempt,
 			   uint32_t kept, const struct part *other)
 {
-	const bool handed_on = assembler->options.min_ends && attempt && kept > attempt->prompt &&
-			       kept_by_engine(assembler, other, attempt->number) > kept;
-
-	return handed_on ? kept - 1 : kept;
+	if (!assembler->options.min_ends || !attempt)
+		return kept;
+	return handed_on(attempt, kept, kept_by_engine(assembler, other, attempt->number))
+		       ? kept - 1
+		       : kept;
 }
 
 /* Where its end was not heard: of two, the one that samples begins where the other ended. */
@@ -100,7 +110,7 @@ static bool engine_ended(const struct r3ring_assembler *assembler, const struct 
 	for (const struct part *other = part->request->part; other; other = other->next) {
 		const struct attempt *attempt = part_find_attempt(other, number);
 
-		if (attempt && attempt->ended && !attempt_is_open(attempt) &&
+		if (attempt && attempt->ended && !(attempt->given_up && attempt_is_open(attempt)) &&
 		    share_engine(assembler, part, other) &&
 		    (!idle || (attempt->given_up && attempt->positions <= attempt->prompt)))
 			return true;

@@ -483,6 +483,53 @@ Test(assembler_lives, nor_is_what_was_run_of_a_last_attempt_whose_length_is_a_gu
 	feed_destroy(&prefill);
 }
 
+/* The prefill's end was lost, and so was something before that of the attempt that decoded, which did not
+ * tell how much it kept: but that it was preempted, and so ran nothing past an end. */
+Test(assembler_lives, what_decoded_until_it_was_preempted_ran_nothing_past_an_end)
+{
+	struct feed prefill, decode;
+	struct r3ring_assembled *got;
+
+	open_instances(&prefill, &decode);
+	r3ring_assembler_gap(prefill.assembler, prefill.channel);
+	feed_begin(&decode, 7, "a", 2, 0);
+	run(&decode, 7, 0, 1, 2, 1);
+	r3ring_assembler_gap(decode.assembler, decode.channel);
+	feed_end(&decode, 7, R3RING_END_PREEMPTED, 0, R3RING_UNKNOWN_U32);
+	feed_begin(&decode, 9, "a", 4, 1);
+	run(&decode, 9, 1, 3, 0, 4);
+	feed_end(&decode, 9, R3RING_END_FINISHED, 1, 5);
+	r3ring_assembler_flush(prefill.assembler);
+	got = take(&prefill, "a");
+	assert_row(got, 2, 1, 0);
+	assert_missing(got, 3, R3RING_MISSING_GAP);
+	r3ring_assembled_free(got);
+	feed_destroy(&prefill);
+}
+
+/* Where the prefill's end was lost: it ran the last token that the other kept, since it went on. */
+Test(assembler_lives,
+     the_last_token_of_an_attempt_that_decoded_is_its_own_where_the_prefill_s_end_was_lost)
+{
+	struct feed prefill, decode;
+	struct r3ring_assembled *got;
+
+	open_instances(&prefill, &decode);
+	r3ring_assembler_gap(prefill.assembler, prefill.channel);
+	feed_begin(&decode, 7, "a", 2, 0);
+	run(&decode, 7, 0, 1, 2, 3);
+	feed_end(&decode, 7, R3RING_END_PREEMPTED, 0, 5);
+	feed_begin(&decode, 9, "a", 2, 1);
+	run(&decode, 9, 1, 2, 0, 6);
+	feed_end(&decode, 9, R3RING_END_FINISHED, 1, 7);
+	r3ring_assembler_flush(prefill.assembler);
+	got = take(&prefill, "a");
+	assert_row(got, 4, 1, 2);
+	assert_row(got, 5, 2, 5);
+	r3ring_assembled_free(got);
+	feed_destroy(&prefill);
+}
+
 /* Nor where the attempt that decoded was never heard of. */
 Test(assembler_lives, failure_18_nor_before_a_later_attempt)
 {
