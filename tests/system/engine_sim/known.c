@@ -66,6 +66,48 @@ bool cell_is_past_unheard_end(const struct cell *cell, const struct sim_life *li
 		       (R3RING_ASSEMBLED_LENGTH_GUESSED | R3RING_ASSEMBLED_EVICTED);
 }
 
+static bool is_last(const struct sim_life *life)
+{
+	for (uint32_t i = 0; i < life->request->lives; i++)
+		if (life->request->life[i]->attempt > life->attempt &&
+		    life->request->life[i]->ever_named)
+			return false;
+	return true;
+}
+
+/* How much the engine kept of the attempt, where it told so. */
+static bool engine_told_kept(const struct sim_request *request, const struct sim_engine *engine,
+			     uint16_t attempt)
+{
+	for (uint32_t i = 0; i < request->lives; i++)
+		if (request->life[i]->engine == engine && request->life[i]->attempt == attempt &&
+		    kept_was_told(request->life[i]))
+			return true;
+	return false;
+}
+
+/* Whether the row may be past the life's end, for all that readers can know: nobody heard that end,
+ * nor how much another instance kept of the attempt, which may have gone on with it. Which of the two
+ * returned first they do not tell. */
+static bool may_be_past_end(const struct cell *cell, const struct sim_life *life)
+{
+	const struct sim_request *request = cell->request;
+
+	if (!cell->sim->config.disaggregated || life->end_heard || is_last(life))
+		return false;
+	for (uint32_t i = 0; i < request->lives; i++) {
+		const struct sim_life *other = request->life[i];
+
+		if (other->engine != life->engine && other->ever_named &&
+		    other->attempt >= life->attempt &&
+		    !engine_told_kept(request, other->engine, life->attempt) &&
+		    cell->position >= (other->attempt == life->attempt ? other->told_prompt
+								       : life->told_prompt))
+			return true;
+	}
+	return false;
+}
+
 /* What readers of all channels have of the cell, of an attempt; @counting: and that its engine
  * did not run past its end. */
 static uint32_t rows_told(const struct cell *cell, int32_t attempt, bool counting,
@@ -83,7 +125,8 @@ static uint32_t rows_told(const struct cell *cell, int32_t attempt, bool countin
 								    : NULL;
 
 			if (!seen || seen->known != SIM_ROW || cell_is_cut(cell, life) ||
-			    (counting && cell->position >= life->kept) ||
+			    (counting &&
+			     (cell->position >= life->kept || may_be_past_end(cell, life))) ||
 			    cell->layer < channel->first_layer ||
 			    cell->layer >= channel->first_layer + channel->layers)
 				continue;

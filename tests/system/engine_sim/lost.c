@@ -59,10 +59,33 @@ static bool prompts_count(const struct sim_request *request)
 	return false;
 }
 
+static bool told_kept(const struct sim_life *life)
+{
+	return life->end_heard && life->told_kept != R3RING_UNKNOWN_U32;
+}
+
+/* Whether its engine ended the attempt without a word of how much was kept, which nothing bounds that
+ * another one sampled of it. */
+static bool left_open(const struct sim_life *life)
+{
+	const struct sim_request *request = life->request;
+
+	if (told_kept(life))
+		return false;
+	for (uint32_t i = 0; i < request->lives; i++) {
+		const struct sim_life *other = request->life[i];
+
+		if (other->attempt == life->attempt && other->engine != life->engine &&
+		    told_kept(other) && other->told_kept > other->told_prompt)
+			return false;
+	}
+	return true;
+}
+
 struct kept sim_kept_of(const struct sim *sim, const struct sim_request *request, int32_t attempt)
 {
 	struct kept kept = {0};
-	bool told = false, next = false, lost = others_lost(sim, request, attempt);
+	bool open = false, next = false, lost = others_lost(sim, request, attempt);
 
 	for (uint32_t i = 0; i < request->lives; i++) {
 		const struct sim_life *life = request->life[i];
@@ -73,14 +96,13 @@ struct kept sim_kept_of(const struct sim *sim, const struct sim_request *request
 		next |= life->attempt == attempt + 1;
 		if (life->attempt == attempt) {
 			lost |= lost_end(sim, life);
-			if (life->end_heard && life->told_kept != R3RING_UNKNOWN_U32) {
-				told = true;
+			open |= left_open(life);
+			if (told_kept(life))
 				least = least > life->told_kept ? least : life->told_kept;
-			}
 		}
 		kept.least = kept.least > least ? kept.least : least;
 	}
-	kept.cut_off = (lost || !told) && !(next && prompts_count(request));
+	kept.cut_off = (lost || open) && !(next && prompts_count(request));
 	return kept;
 }
 
