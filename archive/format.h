@@ -114,9 +114,10 @@ enum archive_entry_kind {
 	ARCHIVE_RESUMED = 5,    /* struct archive_resumed: the recorder began anew */
 	ARCHIVE_SKIPPED = 6,    /* a LAYER record that `--layers` left out; no payload */
 	ARCHIVE_READY = 7,      /* the end of what the segment says again; no payload */
-	/* The recorder ended while nobody wrote the channel's ring, or its engine was waited for:
-	 * what that ran since is not known, unless more of the channel follows. No payload; `seq`
-	 * is that of the next record, `step` the newest that was announced, 0: none. */
+	/* The recorder ended while nobody wrote the channel's ring, or its engine was waited for,
+	 * or the ring, which was read to its end, was gone before anybody wrote CLOSED: what the
+	 * engine ran since is not known, unless more of it follows. No payload; `seq` is that of
+	 * the next record, `step` the newest that was announced, 0: none. */
 	ARCHIVE_UNFOLLOWED = 8,
 };
 

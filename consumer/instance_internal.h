@@ -46,6 +46,10 @@ bool instance_wants(const struct r3ring_instance *instance, const struct r3ring_
 int instance_join(struct r3ring_instance *instance, enum r3ring_cursor_start from,
 		  struct r3ring_error *err);
 
+/* Whether in the channel's last generation before the present one more may have come since its end
+ * was come to: its writer lived, and had not ended it. */
+bool instance_left_alive(const struct r3ring_instance *instance, uint32_t index);
+
 /* Looks for new channels when it is time to. Returns as instance_join(). */
 int instance_look(struct r3ring_instance *instance);
 

@@ -54,6 +54,7 @@ struct r3ring_reader {
 	struct r3ring_view found_view;
 
 	bool missed;     /* some in front of the present generation: not yet told */
+	bool left_alive; /* more may have come in those since: their writer lived */
 	bool end_told;   /* -EPIPE of the present generation */
 	bool death_told; /* -EOWNERDEAD of the present writer */
 
@@ -67,6 +68,9 @@ int reader_enter(struct r3ring_reader *reader, struct attachment *attachment,
 
 /* Tells the writer up to where all is done with. */
 void reader_tell_cursor(struct r3ring_reader *reader);
+
+/* Notes for `left_alive` what the present generation is left as, whose end was come to. */
+void reader_leave(struct r3ring_reader *reader);
 
 /* Whether its ring says of a sequence that it is its newest which cannot be. */
 bool reader_tail_lies(const struct r3ring_reader *reader);

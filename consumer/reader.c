@@ -13,7 +13,7 @@
 #include "channel/socket.h"
 #include "consumer/internal.h"
 #include "consumer/options.h"
-#include "ring/internal.h"
+#include "ring/cursor.h"
 
 #define OPEN_TIMEOUT_MS 5000
 #define ADMISSION_NAP_NS 100000
@@ -333,6 +333,7 @@ static int move_on(struct r3ring_reader *reader)
 	int rc;
 
 	r3ring_cursor_get_stats(reader->cursor, &stats);
+	reader_leave(reader);
 	reader->follower.next = (struct attachment){0};
 	rc = reader_enter(reader, &next, R3RING_FROM_SEQ,
 			  r3ring_segment_get_header(next.segment)->first_seq);
@@ -381,6 +382,9 @@ int reader_advance(struct r3ring_reader *reader, struct r3ring_view *view)
 			reader->missed = false;
 			return -EOVERFLOW;
 		}
+		/* One that leaves looks at all that is there. */
+		if (next_found)
+			cursor_doubt(reader->cursor);
 		rc = r3ring_cursor_next(reader->cursor, view);
 
 		reader_tell_cursor(reader);
@@ -479,11 +483,6 @@ void r3ring_reader_get_stats(const struct r3ring_reader *reader, struct r3ring_r
 {
 	*stats = reader->sums;
 	r3ring_cursor_get_stats(reader->cursor, &stats->now);
-}
-
-bool reader_tail_lies(const struct r3ring_reader *reader)
-{
-	return tail_lies(reader->now.segment);
 }
 
 const char *r3ring_reader_segment(const struct r3ring_reader *reader)

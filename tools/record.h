@@ -113,6 +113,7 @@ struct record_channel {
 	bool begun;          /* its generation is the archive's */
 	bool read;           /* something of it came since this recorder began */
 	bool resumed;        /* the archive had it */
+	bool followed;       /* it is read to its end: the reader was in its ring */
 	uint64_t generation; /* of the newest entry */
 	uint8_t uuid[16];
 	uint64_t seq;                 /* of its last record or gap */

@@ -7,6 +7,7 @@
 
 #include <r3ring/record.h>
 
+#include "consumer/instance_internal.h"
 #include "tools/record.h"
 
 #define MISSED_EACH 64u /* generations that each have a gap of their own; of more, the newest */
@@ -31,6 +32,20 @@ static const struct archive_cursor *find_cursor(const struct record_channels *ch
 	return NULL;
 }
 
+static bool is_present(const struct record_channel *channel, const uint8_t uuid[16])
+{
+	return channel->begun && memcmp(channel->uuid, uuid, sizeof(channel->uuid)) == 0;
+}
+
+/* Whether the reader is in the channel's ring. */
+static bool is_read(const struct record_channels *channels, uint32_t index)
+{
+	struct r3ring_reader_stats stats;
+
+	return r3ring_instance_get_stats(channels->instance, index, &stats) == 0 &&
+	       is_present(&channels->channels[index], stats.uuid);
+}
+
 static int meet(struct record_channels *channels, uint32_t index)
 {
 	const char *name = r3ring_instance_channel(channels->instance, index);
@@ -50,6 +65,7 @@ static int meet(struct record_channels *channels, uint32_t index)
 	memcpy(channel->uuid, cursor->uuid, sizeof(channel->uuid));
 	channel->seq = cursor->seq;
 	channel->closed = cursor->closed;
+	channel->followed = is_read(channels, index);
 	channel_losses_generation(&channel->losses, cursor->generation, false);
 	return 0;
 }
@@ -137,11 +153,6 @@ static bool in_its_time(const struct record_channel *channel)
 	return channel->read || !channel->resumed;
 }
 
-static bool is_present(const struct record_channel *channel, const uint8_t uuid[16])
-{
-	return channel->begun && memcmp(channel->uuid, uuid, sizeof(channel->uuid)) == 0;
-}
-
 /* The generation that was to come. A number that is no higher is of a daemon that began anew. */
 static uint64_t generation_due(const struct record_channels *channels,
 			       const struct record_channel *channel, uint64_t next)
@@ -196,25 +207,56 @@ static int put_all_missed(struct record_channels *channels, struct record_channe
 	return r;
 }
 
-static int begin_generation(struct record_channels *channels, struct record_channel *channel,
-			    const struct r3ring_reader_stats *stats)
+/* The rest of a ring that is gone, and of which nobody here knows how much there was. */
+static int put_rest(struct record_channels *channels, struct record_channel *channel)
 {
 	const struct archive_gap rest = {
 		.from_seq = channel->seq + 1,
 		.cause = cause_of(channels, channel, false),
 	};
-	int r = 0;
 
-	if (channel->begun && !channel->closed) {
-		channel_losses_gap(&channel->losses, in_its_time(channel));
-		r = put_gap(channels, channel, &rest);
-	}
+	channel_losses_gap(&channel->losses, in_its_time(channel));
+	return put_gap(channels, channel, &rest);
+}
+
+/* All of it is here: what its daemon, which died, was not told is no record. The next generation
+ * says it where the engine is the same. */
+static int put_left_open(struct record_channels *channels, struct record_channel *channel)
+{
+	record_progress_clear(channels->progress);
+	fprintf(stderr,
+		"r3ring record: %s: generation %" PRIu64 " ended untold behind record %" PRIu64
+		": what its engine ran since is in the next one of that engine, or not known\n",
+		current_name(channels), channel->generation, channel->seq);
+	channel_losses_unfollowed(&channel->losses, true);
+	return archive_writer_unfollowed(channels->writer, (uint16_t)channel->index, channel->step);
+}
+
+static bool has_left_alive(const struct record_channels *channels)
+{
+	return instance_left_alive(channels->instance, r3ring_instance_current(channels->instance));
+}
+
+static int end_generation(struct record_channels *channels, struct record_channel *channel)
+{
+	if (!channel->begun || channel->closed)
+		return 0;
+	return channel->followed && !has_left_alive(channels) ? put_left_open(channels, channel)
+							      : put_rest(channels, channel);
+}
+
+static int begin_generation(struct record_channels *channels, struct record_channel *channel,
+			    const struct r3ring_reader_stats *stats)
+{
+	int r = end_generation(channels, channel);
+
 	if (r == 0)
 		r = put_all_missed(channels, channel, stats);
 	if (r == 0)
 		r = archive_writer_generation(channels->writer, (uint16_t)channel->index,
 					      stats->generation, stats->uuid);
 	channel->begun = true;
+	channel->followed = true;
 	channel->closed = false;
 	channel->demoted = false;
 	channel->generation = stats->generation;
@@ -229,7 +271,10 @@ static int begin_generation(struct record_channels *channels, struct record_chan
 static int enter(struct record_channels *channels, struct record_channel *channel,
 		 const struct r3ring_reader_stats *stats)
 {
-	return is_present(channel, stats->uuid) ? 0 : begin_generation(channels, channel, stats);
+	if (!is_present(channel, stats->uuid))
+		return begin_generation(channels, channel, stats);
+	channel->followed = true;
+	return 0;
 }
 
 static int stats_of_current(const struct record_channels *channels,

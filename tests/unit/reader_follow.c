@@ -2,11 +2,14 @@
 /* A reader across generations, and when its writer or daemon is gone. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <time.h>
 
 #include <r3ring/reader.h>
 
+#include "consumer/internal.h"
+#include "ring/internal.h"
 #include "tests/support/fake_daemon.h"
 
 static struct fake_daemon *served;
@@ -215,6 +218,70 @@ Test(reader_follow, a_ring_that_is_gone_with_its_daemon_is_left_though_its_heart
 	served = fake_daemon_start(dir);
 	fake_daemon_serve(served, &second);
 	expect(reader, R3RING_SCHEMA, 2, 1);
+	r3ring_reader_close(reader);
+}
+
+Test(reader_follow, a_ring_that_was_left_may_have_more_where_its_writer_lives_and_did_not_end_it)
+{
+	struct r3ring_reader *reader = open_reader(false);
+	struct fake_channel third;
+
+	fake_channel_open(&third, 3, 64, 65536);
+	fake_channel_put_schema(&first);
+	fake_channel_put_schema(&second);
+	fake_channel_put_schema(&third);
+	expect(reader, R3RING_SCHEMA, 1, 1);
+	fake_daemon_stop(served);
+	served = fake_daemon_start(dir);
+	fake_daemon_serve(served, &second);
+	expect(reader, R3RING_SCHEMA, 2, 1);
+	cr_expect(reader->left_alive);
+	fake_daemon_serve(served, &third);
+	fake_channel_end(&second, R3RING_CLOSED_NEXT, 3);
+	expect(reader, R3RING_CLOSED, 2, 2);
+	expect(reader, R3RING_SCHEMA, 3, 1);
+	cr_expect_not(reader->left_alive);
+	r3ring_reader_close(reader);
+	fake_channel_close(&third);
+}
+
+/* Fewer than after which an empty slot is doubted anyhow. */
+static int next_in_few_looks(struct r3ring_reader *reader, struct r3ring_view *view)
+{
+	struct pollfd answer = {.events = POLLIN};
+	int rc = 0;
+
+	for (unsigned int looks = 0; rc == 0 && looks < RING_EMPTY_LOOKS / 4; looks++) {
+		reader->follower.hung_up_at_ns = 0;
+		rc = r3ring_reader_next(reader, view);
+		answer.fd = reader->follower.request.fd;
+		if (rc == 0)
+			poll(&answer, 1, 100);
+	}
+	return rc;
+}
+
+Test(reader_follow, what_an_emptied_slot_hides_is_told_and_read_before_the_ring_is_left)
+{
+	struct r3ring_reader *reader = open_reader(false);
+	struct r3ring_reader_stats stats;
+	struct r3ring_view view;
+	int rc;
+
+	fake_channel_put_schema(&first);
+	fake_channel_put_steps(&first, 1, 2);
+	fake_channel_put_schema(&second);
+	fake_channel_empty(&first, 2);
+	expect(reader, R3RING_SCHEMA, 1, 1);
+	fake_daemon_stop(served);
+	served = fake_daemon_start(dir);
+	fake_daemon_serve(served, &second);
+	rc = next_in_few_looks(reader, &view);
+	cr_expect_eq(rc, -EBADMSG, "%d", rc);
+	expect(reader, R3RING_STEP_END, 1, 3);
+	expect(reader, R3RING_SCHEMA, 2, 1);
+	r3ring_reader_get_stats(reader, &stats);
+	cr_expect_eq(stats.lost_before, 1);
 	r3ring_reader_close(reader);
 }
 
