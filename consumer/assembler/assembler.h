@@ -138,18 +138,18 @@ struct channel {
 	uint64_t generation;
 	uint64_t era; /* generations that were settled */
 	bool draft;
-	bool copy; /* of a primary's rows */
-	bool schema_seen;
-	bool ready;      /* its beginning or a whole keyframe was settled */
-	bool lossy;      /* something was lost of it, or it was not seen from its beginning */
-	bool closed;     /* its end was read, */
-	bool cut;        /* and that of the one before was not */
-	bool unfollowed; /* who told of it is gone, and no other has told since */
-	bool carrying;   /* only what lives on from the generation before may have come of it */
-	bool steady;     /* no new weights came since the last whole keyframe, or the beginning */
-	bool uncounted;  /* how many requests of an id it had in the newest run is not known */
-	bool came_late;  /* requests were let go before it was heard of */
-	bool abridged;   /* the newest keyframe leaves out live requests */
+	bool copy;        /* of a primary's rows */
+	bool schema_seen; /* of this generation */
+	bool ready;       /* its beginning or a whole keyframe was settled */
+	bool lossy;       /* something was lost of it, or it was not seen from its beginning */
+	bool closed;      /* its end was read, */
+	bool cut;         /* and that of the one before was not */
+	bool unfollowed;  /* who told of it is gone, and no other has told since */
+	bool carrying;    /* only what lives on from the generation before may have come of it */
+	bool steady;      /* no new weights came since the last whole keyframe, or the beginning */
+	bool uncounted;   /* how many requests of an id it had in the newest run is not known */
+	bool came_late;   /* requests were let go before it was heard of */
+	bool abridged;    /* the newest keyframe leaves out live requests */
 	struct r3ring_schema_record schema;
 	struct row_pool *pool;  /* of the schema, among `pools` */
 	struct row_pool *pools; /* all that were, */

@@ -368,6 +368,8 @@ static int feed_place(struct r3ring_assembler *assembler, struct channel *channe
 		channel->cut = !channel->closed;
 		channel->closed = false;
 		channel->generation = view->generation;
+		/* Nor is anything known of one whose own was lost: whose engine's it is, and what ran. */
+		channel->schema_seen = false;
 		r = append_plain(channel, ITEM_GENERATION);
 	}
 	if (r == 0 && record->type == R3RING_SCHEMA && view->seq == 1 &&

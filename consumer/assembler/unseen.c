@@ -183,7 +183,7 @@ bool pass_left_open(const struct r3ring_assembled *assembled, const struct pass 
 
 static bool is_of_stage(const struct channel *channel, const struct channel *other)
 {
-	return channel == other || (other->schema_seen && channels_of_one_engine(channel, other) &&
+	return channel == other || (other->pool && channels_of_one_engine(channel, other) &&
 				    channel->schema.rank.pp.index == other->schema.rank.pp.index);
 }
 
@@ -220,7 +220,7 @@ static bool has_unknown_rank(const struct r3ring_assembler *assembler,
 	for (uint32_t i = 0; i < assembler->channels; i++) {
 		const struct channel *other = assembler->channel[i];
 
-		if (other->instance == channel->instance && other->lossy && !other->schema_seen)
+		if (other->instance == channel->instance && other->lossy && !other->pool)
 			return true;
 	}
 	return false;

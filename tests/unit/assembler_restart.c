@@ -221,6 +221,30 @@ Test(assembler_restart, a_keyframe_of_an_engine_that_bound_anew_names_the_same_r
 	expect_whole();
 }
 
+/* Its schema was lost, which would have told that it goes on, and so was the keyframe before the request that
+ * it names: the next keyframe tells. */
+Test(assembler_restart, of_a_generation_without_its_schema_nothing_is_known)
+{
+	struct r3ring_assembled *got;
+
+	begin_and_run();
+	channel.generation = 2;
+	channel.seq = 3;
+	channel.continues = 1;
+	r3ring_assembler_gap(channel.assembler, channel.channel);
+	feed_repeated_begin(&channel, 1, "a", 3);
+	feed_keyframe(&channel, 1);
+	feed_repeated_begin(&channel, 1, "a", 3);
+	run(&channel, 3, 1, 2);
+	feed_end(&channel, 1, R3RING_END_FINISHED, 0, 4);
+	got = take_ended(true);
+	cr_assert_not(r3ring_assembled_get_info(got)->flags & R3RING_ASSEMBLED_MIXED);
+	assert_row(got, 0, 1, 0);
+	assert_missing(got, 1, R3RING_MISSING_GAP);
+	assert_row(got, 2, 3, 0);
+	r3ring_assembled_free(got);
+}
+
 /* A reader that comes in the second generation has not seen what was run in the first. */
 Test(assembler_restart, what_a_late_reader_did_not_see_is_a_gap)
 {
