@@ -44,7 +44,7 @@ void cell_read(const struct r3ring_assembled *assembled, const struct chosen *ch
 /* mixed.c: cells of which two channels have ids, and those whose experts are not the same. */
 struct overlap {
 	uint64_t shared, apart;
-	uint32_t positions; /* that they are of */
+	uint32_t positions; /* that those are of */
 	bool torn;          /* one of the channels lost something */
 	uint32_t by[2];     /* channels of the first that were apart */
 };

@@ -203,7 +203,7 @@ static bool engine_is_torn(const struct r3ring_assembled *assembled, const struc
 void overlap_add(struct overlap *overlap, const struct r3ring_assembled *assembled,
 		 const struct chosen *chosen, uint32_t position)
 {
-	const uint64_t shared = overlap->shared;
+	const uint64_t apart = overlap->apart;
 
 	if (chosen->passes < 2)
 		return;
@@ -220,7 +220,7 @@ void overlap_add(struct overlap *overlap, const struct r3ring_assembled *assembl
 					engine_is_torn(assembled, other);
 		}
 	}
-	overlap->positions += overlap->shared > shared;
+	overlap->positions += overlap->apart > apart;
 }
 
 /* One position alone may be one that was run again, and whose first pass was lost. */

@@ -285,6 +285,26 @@ Test(assembler_mixed, a_single_position_says_nothing_where_records_were_lost)
 	cr_expect_eq(flags_of_a_lost_pass(1), 0);
 }
 
+/* Of the other token next to nothing came. */
+Test(assembler_mixed, nor_beside_another_that_agrees)
+{
+	struct r3ring_span spans[] = {keyed_span(1, R3RING_SPAN_EXTERNAL, 0, 0, 2, 0),
+				      keyed_span(1, R3RING_SPAN_COMPUTED, 2, 0, 1, 0)};
+	struct feed prefill, decode = open_pair(&prefill);
+
+	spans[1].row = 2;
+	feed_begin(&prefill, 3, "a", 4, 0);
+	feed_computed(&prefill, 1, 3, 0, 4, NULL, 0);
+	feed_begin(&decode, 1, "a", 4, 0);
+	feed_step(&decode, 1, 4, spans, 2, NULL, 0);
+	feed_layers(&decode, 1, 4, 0, 1);
+	r3ring_assembler_gap(decode.assembler, decode.channel);
+	feed_computed(&decode, 3, 1, 3, 1, NULL, 0);
+	end_both(&prefill, &decode, 5);
+	cr_expect_eq(flags_of_next(&prefill), 0);
+	feed_destroy(&prefill);
+}
+
 /* The shard that ran a token of the prompt lost it, and another one ran it again, to other ids. */
 Test(assembler_mixed, nor_where_the_shard_that_ran_it_first_lost_them)
 {
