@@ -326,8 +326,9 @@ static void map_forget(struct map *map, const struct map *late)
 		for (uint32_t j = 0; j < late->spans && !again; j++)
 			again = late->span[j].request == span.request;
 		if (!again) {
-			memmove(map->key + kept_keys, map->key + key,
-				span.keys * sizeof(*map->key));
+			if (kept_keys != key)
+				memmove(map->key + kept_keys, map->key + key,
+					span.keys * sizeof(*map->key));
 			kept_keys += span.keys;
 			map->since[kept] = map->since[i];
 			map->span[kept++] = span;
