@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "capture_daemon/refusals.h"
 #include "channel/socket.h"
 #include "tests/support/daemon.h"
 #include "tests/support/engine.h"
@@ -77,6 +78,34 @@ Test(daemon_hostile, noise_is_refused)
 	memset(noise, 0xA5, sizeof(noise));
 	cr_assert_eq(send(fd, noise, sizeof(noise), 0), sizeof(noise));
 	expect_refused(fd, -EBADMSG);
+}
+
+static unsigned int refusals_said(void)
+{
+	unsigned int said = 0;
+
+	for (const char *at = daemon_a.log; (at = strstr(at, " refused: ")); at++)
+		said++;
+	return said;
+}
+
+/* Twice: what it waits for may take as long as it waits. */
+Test(daemon_hostile, of_noise_without_end_some_is_listed_and_the_rest_counted, .timeout = 60)
+{
+	const unsigned int more = 7;
+	char rest[64];
+
+	for (unsigned int i = 0; i < REFUSALS_LISTED + more; i++) {
+		int fd = connect_raw();
+
+		cr_assert_eq(send(fd, "noise", 5, 0), 5);
+		expect_refused(fd, -EBADMSG);
+	}
+	snprintf(rest, sizeof(rest), "%u more refusals in %u s are not listed", more,
+		 REFUSALS_SECONDS);
+	cr_expect(test_daemon_said(&daemon_a, rest) || test_daemon_said(&daemon_a, rest), "%s",
+		  daemon_a.log);
+	cr_expect_eq(refusals_said(), REFUSALS_LISTED);
 }
 
 /* As one that was killed while the daemon was stopped. */

@@ -9,6 +9,7 @@
 
 #include <jansson.h>
 
+#include "channel/clock.h"
 #include "monitor/daemon_status.h"
 #include "tests/support/channel_status.h"
 #include "tests/support/tool_stage.h"
@@ -139,6 +140,39 @@ static bool is_live(const json_t *channel)
 static bool has_rate(const json_t *channel)
 {
 	return json_number_value(json_object_get(channel, "steps_per_s")) > 0;
+}
+
+static double rate_now(const char *base)
+{
+	json_t *status = ask_status();
+	const json_t *channel = channel_of(status, tool_stage_channel(&stage, base));
+	double rate = json_number_value(json_object_get(channel, "steps_per_s"));
+
+	cr_assert_not_null(channel);
+	json_decref(status);
+	return rate;
+}
+
+/* The daemon's is of the newest second or more, the engine's of all; every second step is lost. */
+Test(tools_status, its_steps_a_second_are_those_that_the_engine_begins_lost_ones_too)
+{
+	double told = 0, made = 0;
+	uint64_t begun_ns;
+	bool alike = false;
+
+	tool_stage_start(&stage, NULL);
+	tool_stage_open(&stage, "pace");
+	begun_ns = clock_now_ns();
+	for (int steps = 2; steps < LOOKS && !alike; steps += 2) {
+		engine_step(&stage.engine, 0, TOOL_STAGE_ROWS);
+		cr_assert_lt(engine_begin(&stage.engine, 0, stage.engine.max_rows + 1), 0);
+		poll(NULL, 0, 2 * LOOK_MS);
+		told = rate_now("pace");
+		made = steps / ((double)(clock_now_ns() - begun_ns) / 1e9);
+		alike = told > 0.75 * made && told < 1.35 * made;
+	}
+	cr_expect(alike, "told %g, made %g", told, made);
+	tool_stage_close(&stage);
 }
 
 Test(tools_status, an_engine_that_is_gone_makes_no_steps_a_second)

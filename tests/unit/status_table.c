@@ -86,6 +86,21 @@ Test(status_table, failure_23_bound_layers_and_their_time_are_shown_for_every_ch
 	free(text);
 }
 
+Test(status_table, steps_a_second_are_told_to_a_tenth_and_none_is_no_number)
+{
+	char *text = print("{\"daemon\":{},\"channels\":["
+			   "{\"channel\":\"a/0\",\"state\":\"live\",\"generation\":1,\"steps\":9,"
+			   "\"steps_per_s\":49.96},"
+			   "{\"channel\":\"b/0\",\"state\":\"live\",\"generation\":1,\"steps\":9,"
+			   "\"steps_per_s\":0}]}");
+	const char *head = strstr(text, "STEPS/S");
+
+	cr_assert_not_null(head, "%s", text);
+	cr_expect(strstr(text, " live      1     50.0          9 "), "%s", text);
+	cr_expect(strstr(text, " live      1        -          9 "), "%s", text);
+	free(text);
+}
+
 Test(status_table, a_producer_that_is_not_known_is_no_process_0)
 {
 	char *text = print("{\"daemon\":{},\"channels\":["

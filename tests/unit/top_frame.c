@@ -149,6 +149,19 @@ Test(top_frame, a_pipelines_stages_of_which_there_is_no_channel_are_named)
 	cr_expect_eq(style_at(2, 0), GRID_WARN);
 }
 
+Test(top_frame, steps_a_second_are_those_between_two_looks_or_else_the_daemons)
+{
+	top_stage_make(&stage, "{\"daemon\":{},\"channels\":["
+			       "{\"channel\":\"a/0\",\"state\":\"live\",\"steps_per_s\":7.5},"
+			       "{\"channel\":\"a/1\",\"state\":\"live\",\"steps_per_s\":0.25}]}");
+	stage.rates[0] = (struct picture_rates){.known = true, .steps = 12.25};
+	stage.rates[1] = (struct picture_rates){.known = true};
+	top_stage_draw(&stage, 24, 80);
+	cr_expect(strstr(top_stage_row(&stage, 2), " STEPS/S  ROWS/S"), "%s", stage.text);
+	expect_shown("a/0                  live      0    12.2");
+	expect_shown("a/1                  live      0     0.2");
+}
+
 Test(top_frame, lost_steps_of_a_channel_are_whole_numbers)
 {
 	top_stage_make(&stage, "{\"daemon\":{},\"channels\":[{\"channel\":\"a/0\",\"lost\":{"
