@@ -23,6 +23,8 @@ struct pass {
 	uint32_t kept;    /* those that were kept of it: the least, */
 	uint32_t most;    /* and the most, by what later attempts had */
 	uint8_t cut_off;  /* cause, where nobody heard, or said, whether more than `kept` was */
+	uint32_t sure;    /* tokens that no later attempt can have thrown away, */
+	uint8_t doubt;    /* and cause, where others were that nobody heard of */
 	bool unsure;      /* an engine did not say what it kept */
 	bool orphan;      /* the attempt before it is not known */
 };

@@ -122,6 +122,14 @@ static uint8_t cause_behind(const struct r3ring_assembled *assembled, const stru
 	return pass->cut_off;
 }
 
+/* Whether what the attempt ran of a token that it kept may have been thrown away. */
+static bool is_doubtful(const struct r3ring_assembled *assembled, const struct pass *pass,
+			uint32_t position)
+{
+	return position >= pass->sure && position < pass->kept &&
+	       has_row(assembled, pass, position);
+}
+
 /* Whether no later pass counts. @lost: cause, where this one, or one before it, may have been lost. */
 static bool pass_is_first(const struct r3ring_assembled *assembled, const struct pass *pass,
 			  uint32_t position, struct chosen *chosen, uint8_t *lost)
@@ -131,6 +139,10 @@ static bool pass_is_first(const struct r3ring_assembled *assembled, const struct
 	*lost = 0;
 	if (position >= pass->most)
 		return false;
+	if (is_doubtful(assembled, pass, position)) {
+		*lost = pass->doubt;
+		return true;
+	}
 	if (!orphan && position < pass->kept && rows_of_pass(assembled, pass, position, chosen))
 		return true;
 	if (!orphan && position >= pass->kept)
@@ -179,7 +191,9 @@ static uint8_t choose_latest(const struct r3ring_assembled *assembled, uint32_t 
 
 		if (position >= pass->most)
 			continue;
-		if (position >= pass->kept)
+		if (is_doubtful(assembled, pass, position))
+			lost = pass->doubt;
+		else if (position >= pass->kept)
 			lost = cause_behind(assembled, pass, position);
 		else if (rows_of_pass(assembled, pass, position, chosen))
 			return 0;

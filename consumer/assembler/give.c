@@ -45,23 +45,6 @@ static int pass_add(const struct r3ring_assembler *assembler, struct r3ring_asse
 	return 0;
 }
 
-/* Tokens that a later attempt did not begin with, or did not keep, were thrown away, whichever attempt
- * had sampled them. */
-static void passes_limit(struct r3ring_assembled *assembled)
-{
-	uint32_t most = R3RING_UNKNOWN_U32;
-
-	for (uint32_t i = assembled->passes; i-- > 0;) {
-		struct pass *pass = &assembled->pass[i];
-
-		pass->most = most;
-		if (!pass->unsure && pass->kept < most)
-			most = pass->kept;
-		if (assembled->counts && pass->prompt && pass->prompt < most)
-			most = pass->prompt;
-	}
-}
-
 static uint8_t cause_of_open_end(const struct r3ring_assembled *assembled, const struct pass *pass)
 {
 	if (assembled->counts)
@@ -71,10 +54,46 @@ static uint8_t cause_of_open_end(const struct r3ring_assembled *assembled, const
 	return pass_left_open(assembled, pass) ? R3RING_MISSING_SPANS : 0;
 }
 
+/* That no attempt throws away: the least that one was told to be fed. */
+static uint32_t first_prompt(const struct r3ring_assembled *assembled)
+{
+	uint32_t least = R3RING_UNKNOWN_U32;
+
+	for (uint32_t i = 0; i < assembled->passes; i++)
+		if (assembled->pass[i].prompt && assembled->pass[i].prompt < least)
+			least = assembled->pass[i].prompt;
+	return least == R3RING_UNKNOWN_U32 ? 0 : least;
+}
+
+/* Tokens that a later attempt did not begin with, or did not keep, were thrown away, whichever attempt
+ * had sampled them; and may have been where nobody told how many that one kept. */
+static void passes_limit(struct r3ring_assembled *assembled)
+{
+	uint32_t most = R3RING_UNKNOWN_U32, sure = R3RING_UNKNOWN_U32;
+	uint8_t doubt = 0;
+
+	for (uint32_t i = assembled->passes; i-- > 0;) {
+		struct pass *pass = &assembled->pass[i];
+
+		pass->most = most;
+		pass->sure = sure;
+		pass->doubt = doubt;
+		if (i + 1 < assembled->passes)
+			pass->cut_off = cause_of_open_end(assembled, pass);
+		if (pass->unsure && pass->cut_off) {
+			sure = first_prompt(assembled);
+			doubt = pass->cut_off;
+		}
+		if (!pass->unsure && pass->kept < most)
+			most = pass->kept;
+		if (assembled->counts && pass->prompt && pass->prompt < most)
+			most = pass->prompt;
+	}
+}
+
 /* What the next attempt was fed as its prompt is what was kept of this one; where that is
  * not known, it was its own prompt at least. @next: the attempt behind it, NULL where it is not known. */
-static void pass_join(const struct r3ring_assembled *assembled, struct pass *pass,
-		      const struct pass *next)
+static void pass_join(struct pass *pass, const struct pass *next)
 {
 	uint32_t least = pass->unsure ? pass->prompt : pass->kept;
 
@@ -84,7 +103,6 @@ static void pass_join(const struct r3ring_assembled *assembled, struct pass *pas
 		least = next->prompt;
 	pass->sampled = least;
 	pass->kept = least < pass->most ? least : pass->most;
-	pass->cut_off = cause_of_open_end(assembled, pass);
 }
 
 static void passes_join(struct r3ring_assembled *assembled)
@@ -97,10 +115,11 @@ static void passes_join(struct r3ring_assembled *assembled)
 
 		pass->orphan = pass->number != number;
 		number = pass->number + 1u;
-		if (i && pass[-1].kept > pass->prompt)
+		/* Unless it may have thrown some away. */
+		if (i && pass[-1].kept > pass->prompt && !(pass->unsure && pass->cut_off))
 			pass->prompt = pass[-1].kept;
 		if (i + 1 < assembled->passes)
-			pass_join(assembled, pass, pass[1].number == number ? &pass[1] : NULL);
+			pass_join(pass, pass[1].number == number ? &pass[1] : NULL);
 		else if (pass->unsure)
 			pass->kept = R3RING_UNKNOWN_U32;
 	}

@@ -72,13 +72,32 @@ static bool is_of_unknown_length(const struct cell *cell, const struct truth *tr
 	       (latest || truth->attempt < 0 || said <= truth->attempt) && is_pass(cell, truth, -1);
 }
 
+/* What a later attempt threw away only after the request had come out, for want of room or at the end, which
+ * is told not to be whole. */
+static bool was_thrown_away_later(const struct cell *cell, const struct truth *truth)
+{
+	const uint16_t said = cell->given->attempt[cell->position];
+
+	if (!(cell->given->info.flags & (R3RING_ASSEMBLED_UNFINISHED | R3RING_ASSEMBLED_EVICTED)) ||
+	    cell->position < sim_limit_of(cell->request, said))
+		return false;
+	for (uint32_t i = 0; i < cell->request->lives; i++) {
+		const struct sim_life *life = cell->request->life[i];
+
+		if (life->attempt > said && cell->position >= life->kept && life->told_end &&
+		    life->told_end <= cell->given->at)
+			return false;
+	}
+	return is_pass(cell, truth, said);
+}
+
 /* Ids of another pass that are no lie where the one that counts was lost. One of another attempt
  * is: whoever gives it must know that no attempt before it kept the token. */
 static bool may_stand_in(const struct cell *cell, const struct truth *truth)
 {
 	if (cell->known)
 		return false;
-	if (is_of_unknown_length(cell, truth))
+	if (is_of_unknown_length(cell, truth) || was_thrown_away_later(cell, truth))
 		return true;
 	if (truth->attempt < 0)
 		return false;
@@ -441,6 +460,7 @@ void sim_check_cell(struct sim *sim, const struct sim_given *given, const struct
 
 	cell_find_known(&cell, truth);
 	cell.known &= is_strict(&cell) && other_attempts_are_known(&cell, truth) &&
+		      !sim_may_be_thrown_away(sim, cell.request, truth->attempt, position) &&
 		      kept_is_known(&cell, truth) && !cell_seems_earlier(&cell, truth);
 	if (cell.valid != (cell.cause == 0))
 		complain(&cell, truth, "valid and a cause, or neither");

@@ -117,6 +117,14 @@ static void ids_choose(struct sim_config *config, uint64_t *chance)
 		config->engine_dies = 5 + sim_below(chance, 20);
 }
 
+/* It takes a request that is preempted several times. */
+static void rewind_often(struct sim_config *config, uint64_t *chance)
+{
+	config->rewinds = true;
+	config->preempt = 40 + sim_below(chance, 100);
+	config->discard = 300 + sim_below(chance, 500);
+}
+
 bool sim_config_is_lossless(const struct sim_config *config)
 {
 	return !config->real && !config->gap && !config->dropped && !config->unheard &&
@@ -149,4 +157,6 @@ void sim_config_make(struct sim_config *config, uint64_t seed)
 	if (!config->disaggregated && one_in(&chance, 4))
 		ids_choose(config, &chance);
 	config->misses = config->key_kind == R3RING_KEYS_BLOCK_HASH && one_in(&chance, 2);
+	if (one_in(&chance, 8))
+		rewind_often(config, &chance);
 }

@@ -16,12 +16,14 @@ static struct sim_engine *where_next(struct sim *sim, struct sim_engine *engine)
 static uint32_t tokens_kept(struct sim *sim, const struct sim_life *life)
 {
 	const struct sim_request *request = life->request;
+	uint32_t least;
 
 	if (life->engine->prefill_only || request->length <= life->prompt)
 		return life->prompt;
 	if (!sim_chance(&sim->chance, sim->config.discard))
 		return request->length;
-	return life->prompt + sim_below(&sim->chance, request->length - life->prompt);
+	least = sim->config.rewinds ? request->prompt : life->prompt;
+	return least + sim_below(&sim->chance, request->length - least);
 }
 
 static void give_up(struct sim *sim, struct sim_life *life, enum sim_end_told told)

@@ -191,6 +191,9 @@ static void hear_request(struct sim *sim, struct sim_channel *channel,
 		return;
 	heard = note(channel,
 		     head->event == R3RING_REQUEST_BEGIN ? SIM_HEARD_BEGIN : SIM_HEARD_END);
+	if (head->event != R3RING_REQUEST_BEGIN && !life->told_end && !channel->copy &&
+	    !channel->draft)
+		life->told_end = sim->fed;
 	heard->life = life;
 	heard->repeated = view->flags & R3RING_DESC_REPEATED;
 	heard->over = head->reason != R3RING_END_PREEMPTED;

@@ -106,6 +106,39 @@ struct kept sim_kept_of(const struct sim *sim, const struct sim_request *request
 	return kept;
 }
 
+static int32_t newest_named(const struct sim_request *request)
+{
+	int32_t newest = -1;
+
+	for (uint32_t i = 0; i < request->lives; i++)
+		if (request->life[i]->ever_named && request->life[i]->attempt > newest)
+			newest = request->life[i]->attempt;
+	return newest;
+}
+
+/* Whether the attempt ended without a word of how many tokens it kept, of those before it too. */
+static bool may_have_thrown_away(const struct sim *sim, const struct sim_request *request,
+				 int32_t attempt)
+{
+	bool untold = false;
+
+	for (uint32_t i = 0; i < request->lives; i++) {
+		const struct sim_life *life = request->life[i];
+
+		untold |= life->attempt == attempt && life->ever_named && !told_kept(life);
+	}
+	return untold && sim_kept_of(sim, request, attempt).cut_off;
+}
+
+bool sim_may_be_thrown_away(const struct sim *sim, const struct sim_request *request,
+			    int32_t attempt, uint32_t position)
+{
+	for (; attempt < newest_named(request); attempt++)
+		if (position >= request->prompt && may_have_thrown_away(sim, request, attempt))
+			return true;
+	return false;
+}
+
 /* ---- what was run ---------------------------------------------------------- */
 
 /* Later positions that a channel was told of may be other shards' rows; and ones that are run again,

@@ -2,10 +2,38 @@
 /* Which pass over a position counts, and which others there were. */
 #include "tests/system/engine_sim/passes.h"
 
+/* By the engine that kept the most of it: one that only prefills ends where the prompt does. */
+static uint32_t kept_of(const struct sim_request *request, uint32_t attempt)
+{
+	uint32_t kept = 0;
+	bool ran = false;
+
+	for (uint32_t i = 0; i < request->lives; i++) {
+		const struct sim_life *life = request->life[i];
+
+		ran |= life->attempt == attempt;
+		if (life->attempt == attempt && life->kept > kept)
+			kept = life->kept;
+	}
+	return ran ? kept : R3RING_UNKNOWN_U32;
+}
+
+uint32_t sim_limit_of(const struct sim_request *request, uint32_t attempt)
+{
+	uint32_t limit = R3RING_UNKNOWN_U32;
+
+	while (++attempt <= request->attempts)
+		if (kept_of(request, attempt) < limit)
+			limit = kept_of(request, attempt);
+	return limit;
+}
+
 /* What an engine ran past its own end does not count, where another went on with the attempt
  * either. */
 static bool consumed(const struct sim_request *request, uint32_t attempt, uint32_t position)
 {
+	if (position >= sim_limit_of(request, attempt))
+		return false;
 	for (uint32_t i = 0; i < request->lives; i++)
 		if (request->life[i]->attempt == attempt && position < request->life[i]->kept &&
 		    (request->life[i]->fill[position].pass ||

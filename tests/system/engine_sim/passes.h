@@ -19,6 +19,9 @@ struct truth {
 struct truth sim_truth_of(const struct sim *sim, const struct sim_request *request,
 			  uint32_t position);
 
+/* Tokens of the attempt that no later one threw away. */
+uint32_t sim_limit_of(const struct sim_request *request, uint32_t attempt);
+
 /* Of two engines that ran the attempt under different weights, the older ones are first. */
 bool sim_counts_more(const struct sim *sim, const struct sim_row *pass,
 		     const struct sim_row *other);
@@ -66,6 +69,10 @@ struct kept {
 };
 
 struct kept sim_kept_of(const struct sim *sim, const struct sim_request *request, int32_t attempt);
+/* Whether the attempt, or a later one, may have thrown the token away, which nobody heard: neither its end, nor a prompt
+ * that counts what it kept. */
+bool sim_may_be_thrown_away(const struct sim *sim, const struct sim_request *request,
+			    int32_t attempt, uint32_t position);
 /* Whether an attempt may have kept the token, and run it, in records that were lost. */
 bool sim_may_have_run(const struct sim *sim, const struct sim_request *request, int32_t attempt,
 		      uint32_t position);

@@ -86,6 +86,7 @@ void sim_feed(struct sim *sim, struct sim_channel *channel, const struct r3ring_
 	int r;
 
 	trace_record(sim, channel, view, record);
+	sim->fed++;
 	sim_hear(sim, channel, view, record);
 	r = r3ring_assembler_feed(sim->assembler, channel->index, view, record);
 	if (r < 0)

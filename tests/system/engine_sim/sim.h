@@ -95,6 +95,7 @@ struct sim_config {
 	bool misses;     /* hashes: tells which blocks it has none of */
 	bool apart;      /* hashes: whoever runs a block comes to other routes */
 	bool device_rows;
+	bool rewinds;     /* throws away what attempts before it had kept, too */
 	bool prompt_once; /* attempts do not count what was kept of those before in their prompts */
 	uint32_t min_ends;
 	enum r3ring_row_policy policy;
@@ -201,6 +202,8 @@ struct sim_life {
 	/* New weights may have come in what was lost, under which it began anew. */
 	bool renewed[SIM_CHANNELS];
 	bool ever_named;
+	uint64_t
+		told_end; /* by the clock of the records that were fed: when its end was; 0: never */
 	bool ended[SIM_CHANNELS]; /* as its reader heard, */
 	bool over[SIM_CHANNELS];  /* for good */
 	bool end_heard;           /* by a reader that knew of it, */
@@ -477,6 +480,7 @@ struct sim_given {
 	struct sim_request *request;
 	struct r3ring_assembled_info info; /* its pointers are not valid any more, but `mixed_by` */
 	bool flushed;
+	uint64_t at; /* by the clock of the records that were fed */
 	uint32_t
 		silent; /* channels, a bit each, of which nobody had heard anything when it came out */
 	uint16_t *ids;
@@ -507,6 +511,7 @@ struct sim {
 	struct sim_given *given;
 	uint32_t faults; /* found by checks in passing */
 	uint32_t gaps, losses;
+	uint64_t fed; /* records: their clock */
 	bool trace;
 	struct sim_figures figures;
 };

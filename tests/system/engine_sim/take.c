@@ -76,6 +76,7 @@ void sim_take(struct sim *sim, bool flushed)
 		struct sim_given *given = given_make(sim, assembled);
 
 		given->flushed = flushed;
+		given->at = sim->fed;
 		given->silent = silent_channels(sim);
 		given_read(sim, assembled, given);
 		if (!given->request) {
