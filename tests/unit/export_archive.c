@@ -444,7 +444,8 @@ static void expect_refused(const char *what, size_t at)
 	cr_assert_eq(trial_files(), 0, "%s at %zu", what, at);
 }
 
-Test(export_archive, with_any_byte_changed_it_is_refused, .timeout = 120)
+/* Thousands of exports: with a sanitizer, or emulated, and beside others, they take minutes. */
+Test(export_archive, with_any_byte_changed_it_is_refused, .timeout = 1200)
 {
 	uint8_t *content;
 	size_t bytes;

@@ -361,6 +361,9 @@ Test(ring_create, who_writes_into_it_waits_for_no_page)
 	long before;
 
 	SKIP_WHERE_EMULATED("page faults of its own");
+#ifdef __SANITIZE_ADDRESS__
+	cr_skip_test("the sanitizer's own memory has page faults, too");
+#endif
 	options.arena_bytes = 32u << 20;
 	segment = create();
 	arena = r3ring_segment_arena(segment, &bytes);
