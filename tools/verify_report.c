@@ -192,7 +192,7 @@ json_t *verify_json(const char *dir, const struct archive_verified *v, json_t *p
 	return json_pack(
 		"{s:o, s:b, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
 		"s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-		"s:o}",
+		"s:o, s:o}",
 		"archive", json_text(dir, strlen(dir)), "true", v->problems == 0, "problems",
 		json_u64(v->problems), "told", problems, "uuid", json_hex(v->uuid, 16),
 		"being_written", v->being_written, "first_segment", json_u64(v->first_segment),

@@ -70,6 +70,7 @@ Test(daemon_keyframes, who_comes_behind_many_requests_without_a_step_is_told_the
 	cr_assert(listener_read_until(&late, listener_has_step, 2));
 	cr_expect_gt(late.records[R3RING_KEYFRAME], 0);
 	cr_expect_gt(late.records[R3RING_SCHEMA], 0);
+	listener_close(&late);
 	engine_close(&engine_a);
 }
 
@@ -105,6 +106,7 @@ Test(daemon_keyframes, the_ends_of_many_requests_of_an_engine_that_went_leave_a_
 	cr_assert(test_daemon_said(&daemon_a, ": drained, "));
 	listener_open(&late, daemon_a.dir, engine_channel(daemon_a.dir, "keyframes"));
 	cr_expect(listener_read_until(&late, has_schemas, 1));
+	listener_close(&late);
 }
 
 /* A ring of the directory with one record, that is no schema; its writer is gone. */
