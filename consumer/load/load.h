@@ -7,7 +7,8 @@
  *	steps.c     open steps: layers are counted, or held
  *	again.c     a step that two generations tell is counted once
  *	rows.c      which rows of a step count
- *	watch.c     up to where requests were run already
+ *	ran.c       which positions of a request were run already
+ *	watch.c     of the requests that live
  *	window.c    counted steps come into windows and go out of them
  *	board.c     what of it is shown to those that read
  *	pool.c      blocks that windows and what is shown of them share
@@ -40,15 +41,35 @@
 #define LOAD_BOARDS 8u  /* schemas of a channel that differ in their layers */
 #define LOAD_WINDOWS 2u /* of steps, of time */
 #define LOAD_NO_ROW UINT32_MAX
+/* Of a request's positions that were run: beyond them the shortest is forgotten. */
+#define LOAD_STRETCHES 8u
 
-/* ---- requests, as far as they were run (watch.c) --------------------------- */
+/* ---- positions that were run (ran.c) ----------------------------------------- */
+
+struct load_run {
+	uint32_t from, end;
+};
+
+/* What lies between them was run by nobody who is known: it came from a cache or from elsewhere,
+ * or with records that were not read. */
+struct load_ran {
+	uint32_t stretches;
+	struct load_run stretch[LOAD_STRETCHES]; /* in no order; none touches another */
+};
+
+void load_ran_add(struct load_ran *ran, uint32_t from, uint32_t end);
+/* Positions from @kept on are as if they had not been run. */
+void load_ran_cut(struct load_ran *ran, uint32_t kept);
+bool load_ran_any(const struct load_ran *ran, uint64_t from, uint64_t end);
+
+/* ---- requests, and what was run of them (watch.c) --------------------------- */
 
 struct load_watched {
 	uint64_t handle;
-	char *id;         /* text id */
-	uint32_t run;     /* positions below it were run, in this attempt or before */
-	uint16_t attempt; /* newest */
-	bool cut;         /* `run` has been cut to the tokens that were kept */
+	char *id;            /* text id */
+	struct load_ran ran; /* in this attempt or before */
+	uint16_t attempt;    /* newest */
+	bool cut;            /* `ran` has been cut to the tokens that were kept */
 	UT_hash_handle by_handle, by_id;
 };
 
@@ -62,10 +83,10 @@ struct load_watch {
 /* A request begins (@repeated: says a keyframe) or ends. Returns 0 or -ENOMEM: it is not
  * watched. */
 int load_watch_request(struct load_watch *watch, const struct r3ring_record *record, bool repeated);
-/* Positions of the request that were run already; 0 of one that is not watched. */
-uint32_t load_watch_run(const struct load_watch *watch, uint64_t handle);
-/* Positions below @end were run. */
-void load_watch_ran(struct load_watch *watch, uint64_t handle, uint32_t end);
+/* What was run of the request already; of one that is not watched nothing. */
+const struct load_ran *load_watch_ran(const struct load_watch *watch, uint64_t handle);
+/* Positions [from, end) were run. */
+void load_watch_add(struct load_watch *watch, uint64_t handle, uint32_t from, uint32_t end);
 void load_watch_clear(struct load_watch *watch);
 
 /* ---- open steps ----------------------------------------------------------- */
@@ -79,12 +100,6 @@ enum load_row {
 	LOAD_ROW_STATES,
 };
 
-/* What is remembered of a computed span until its rows are decided. */
-struct load_span {
-	struct r3ring_span span;
-	uint32_t run; /* of its request when the step began */
-};
-
 struct load_step {
 	struct load_step *next; /* the step behind it, or another spare one */
 	struct r3ring_step_record head;
@@ -96,21 +111,21 @@ struct load_step {
 	bool first;       /* nothing was open when it began: its layers may be folded */
 	bool warmup;
 	bool ended;
-	bool lost; /* its LOST counts all of it, what came before as well: */
-	bool cut;  /* its daemon ended in it: the next generation may tell it again */
+	bool lost;  /* its LOST counts all of it, what came before as well: */
+	bool cut;   /* its daemon ended in it: the next generation may tell it again */
 	bool spans_follow;
 	uint64_t lost_cells; /* rows times layers, where they are not among what was of no step */
 	uint8_t *state;      /* [rows] enum load_row; NULL while plain */
 	uint32_t *place;     /* [rows] in `held`; NULL when nothing is held */
 	uint32_t held_rows;
-	uint16_t *held;         /* [layers][held_rows][top_k] */
-	uint8_t *held_came;     /* [layers][held_rows] */
-	uint32_t *counts;       /* cells and rows */
-	uint32_t *layer_rows;   /* [layers] rows counted: behind the cells */
-	uint32_t *layer_came;   /* [layers] valid rows that came, counted or not */
-	uint8_t *layer_lost;    /* [layers] cause that its end said, or 0 */
-	uint8_t *layer_folded;  /* [layers] 1: it is in the board's next sums, not in `counts` */
-	struct load_span *span; /* [spans] of rows that wait */
+	uint16_t *held;           /* [layers][held_rows][top_k] */
+	uint8_t *held_came;       /* [layers][held_rows] */
+	uint32_t *counts;         /* cells and rows */
+	uint32_t *layer_rows;     /* [layers] rows counted: behind the cells */
+	uint32_t *layer_came;     /* [layers] valid rows that came, counted or not */
+	uint8_t *layer_lost;      /* [layers] cause that its end said, or 0 */
+	uint8_t *layer_folded;    /* [layers] 1: it is in the board's next sums, not in `counts` */
+	struct r3ring_span *span; /* [spans] of rows that wait */
 	uint32_t spans;
 	struct r3ring_load_accounts accounts;
 };
@@ -211,7 +226,7 @@ struct load_channel {
 	uint32_t boards;                       /* read by others */
 	uint32_t board_at; /* the present one + 1; 0: none yet. Read by others */
 	struct load_watch watch;
-	struct load_step *open; /* oldest first */
+	struct load_step *open;                /* oldest first */
 	uint32_t open_steps;
 	struct load_step *spare;
 	uint32_t spare_steps;

@@ -31,16 +31,33 @@ static uint32_t end_of(const struct r3ring_span *span)
 	return end > UINT32_MAX ? UINT32_MAX : (uint32_t)end;
 }
 
-static enum load_row state_of(const struct r3ring_span *span, uint32_t i, uint32_t run)
+static enum load_row state_of(const struct r3ring_span *span, uint32_t i,
+			      const struct load_ran *ran)
 {
+	const uint64_t position = (uint64_t)span->position + i;
+
 	if (is_open(span))
 		return LOAD_ROW_WAITS;
 	if (i >= rows_kept(span))
 		return LOAD_ROW_REJECTED;
-	return (uint64_t)span->position + i < run ? LOAD_ROW_RECOMPUTED : LOAD_ROW_COUNTS;
+	return load_ran_any(ran, position, position + 1) ? LOAD_ROW_RECOMPUTED : LOAD_ROW_COUNTS;
 }
 
 /* ---- a step that begins ----------------------------------------------------- */
+
+static const struct load_ran *ran_before(const struct load_channel *channel,
+					 const struct load_step *step, uint64_t request)
+{
+	(void)step;
+	return load_watch_ran(&channel->watch, request);
+}
+
+static bool runs_again(const struct load_channel *channel, const struct load_step *step,
+		       const struct r3ring_span *span)
+{
+	return load_ran_any(ran_before(channel, step, span->request), span->position,
+			    (uint64_t)span->position + span->rows);
+}
 
 static bool all_count(const struct load_channel *channel, const struct load_step *step,
 		      const struct r3ring_span *spans, uint32_t count)
@@ -49,30 +66,30 @@ static bool all_count(const struct load_channel *channel, const struct load_step
 		return false;
 	for (uint32_t i = 0; i < count; i++)
 		if (spans[i].kind == R3RING_SPAN_COMPUTED &&
-		    (is_draft(&spans[i]) ||
-		     load_watch_run(&channel->watch, spans[i].request) > spans[i].position))
+		    (is_draft(&spans[i]) || runs_again(channel, step, &spans[i])))
 			return false;
 	return true;
 }
 
-static void span_state(struct load_step *step, const struct r3ring_span *span, uint32_t run)
+static void span_state(struct load_step *step, const struct r3ring_span *span,
+		       const struct load_ran *ran)
 {
 	for (uint32_t i = 0; i < span->rows; i++) {
 		uint64_t row = (uint64_t)span->row + i;
 
 		if (row >= step->head.row_begin && row - step->head.row_begin < step->rows)
-			step->state[row - step->head.row_begin] = (uint8_t)state_of(span, i, run);
+			step->state[row - step->head.row_begin] = (uint8_t)state_of(span, i, ran);
 	}
 }
 
-static int keep_span(struct load_step *step, const struct r3ring_span *span, uint32_t run)
+static int keep_span(struct load_step *step, const struct r3ring_span *span)
 {
-	struct load_span *spans = realloc(step->span, (step->spans + 1) * sizeof(*spans));
+	struct r3ring_span *spans = realloc(step->span, (step->spans + 1) * sizeof(*spans));
 
 	if (!spans)
 		return -ENOMEM;
 	step->span = spans;
-	spans[step->spans++] = (struct load_span){*span, run};
+	spans[step->spans++] = *span;
 	return 0;
 }
 
@@ -86,13 +103,11 @@ static int give_states(struct load_channel *channel, struct load_step *step,
 		return -ENOMEM;
 	memset(step->state, step->spans_follow ? LOAD_ROW_WAITS : LOAD_ROW_COUNTS, step->rows);
 	for (uint32_t i = 0; r == 0 && i < count; i++) {
-		uint32_t run = load_watch_run(&channel->watch, spans[i].request);
-
 		if (spans[i].kind != R3RING_SPAN_COMPUTED)
 			continue;
-		span_state(step, &spans[i], run);
+		span_state(step, &spans[i], ran_before(channel, step, spans[i].request));
 		if (is_open(&spans[i]))
-			r = keep_span(step, &spans[i], run);
+			r = keep_span(step, &spans[i]);
 	}
 	return r;
 }
@@ -139,7 +154,8 @@ void load_rows_ran(struct load_channel *channel, const struct r3ring_span *spans
 {
 	for (uint32_t i = 0; i < count; i++)
 		if (spans[i].kind == R3RING_SPAN_COMPUTED && !is_open(&spans[i]))
-			load_watch_ran(&channel->watch, spans[i].request, end_of(&spans[i]));
+			load_watch_add(&channel->watch, spans[i].request, spans[i].position,
+				       end_of(&spans[i]));
 }
 
 int load_rows_decide(struct r3ring_load *load, struct load_channel *channel, struct load_step *step,
@@ -283,27 +299,17 @@ static void decide(const struct load_board *board, struct load_step *step, uint3
 	count_held(board, step, row);
 }
 
-/* Up to where the request of a span had been run when the step began. */
-static uint32_t run_at_begin(const struct load_channel *channel, const struct load_step *step,
-			     uint64_t request)
-{
-	for (uint32_t i = 0; i < step->spans; i++)
-		if (step->span[i].span.request == request)
-			return step->span[i].run;
-	return load_watch_run(&channel->watch, request);
-}
-
 static void learn_span(struct load_channel *channel, struct load_step *step,
 		       const struct r3ring_span *span)
 {
 	const struct load_board *board = load_board_now(channel);
-	uint32_t run = run_at_begin(channel, step, span->request);
+	const struct load_ran *ran = ran_before(channel, step, span->request);
 
 	if (span->kind != R3RING_SPAN_COMPUTED)
 		return;
 	if (is_open(span)) {
 		/* Without memory it is as if nobody had claimed its rows. */
-		keep_span(step, span, run);
+		keep_span(step, span);
 		return;
 	}
 	for (uint32_t i = 0; i < span->rows; i++) {
@@ -311,9 +317,9 @@ static void learn_span(struct load_channel *channel, struct load_step *step,
 
 		if (row >= step->head.row_begin && row - step->head.row_begin < step->rows)
 			decide(board, step, (uint32_t)(row - step->head.row_begin),
-			       state_of(span, i, run));
+			       state_of(span, i, ran));
 	}
-	load_watch_ran(&channel->watch, span->request, end_of(span));
+	load_watch_add(&channel->watch, span->request, span->position, end_of(span));
 }
 
 static bool is_claimed(const struct load_step *step, uint32_t row)
@@ -321,8 +327,7 @@ static bool is_claimed(const struct load_step *step, uint32_t row)
 	uint64_t number = (uint64_t)step->head.row_begin + row;
 
 	for (uint32_t i = 0; i < step->spans; i++)
-		if (number >= step->span[i].span.row &&
-		    number - step->span[i].span.row < step->span[i].span.rows)
+		if (number >= step->span[i].row && number - step->span[i].row < step->span[i].rows)
 			return true;
 	return false;
 }
@@ -349,8 +354,8 @@ void load_rows_give_up(struct load_channel *channel, struct load_step *step)
 	const struct load_board *board = load_board_now(channel);
 
 	for (uint32_t i = 0; i < step->spans; i++)
-		for (uint32_t j = 0; j < step->span[i].span.rows; j++) {
-			uint64_t row = (uint64_t)step->span[i].span.row + j;
+		for (uint32_t j = 0; j < step->span[i].rows; j++) {
+			uint64_t row = (uint64_t)step->span[i].row + j;
 
 			if (row >= step->head.row_begin && row - step->head.row_begin < step->rows)
 				decide(board, step, (uint32_t)(row - step->head.row_begin),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Up to where requests were run: what is run again is no load of theirs. */
+/* What was run of requests: what is run again is no load of theirs. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +54,8 @@ static int enlist(struct load_watch *watch, struct load_watched *one)
 	return -ENOMEM;
 }
 
-static int begin_new(struct load_watch *watch, const struct r3ring_record *record, uint32_t run)
+static int begin_new(struct load_watch *watch, const struct r3ring_record *record,
+		     const struct load_ran *ran)
 {
 	const struct r3ring_request_record *head = &record->u.request.head;
 	struct load_watched *one = by_handle(watch, head->handle);
@@ -76,34 +77,36 @@ static int begin_new(struct load_watch *watch, const struct r3ring_record *recor
 	}
 	one->handle = head->handle;
 	one->attempt = head->attempt;
-	one->run = run;
+	one->ran = *ran;
 	return enlist(watch, one);
 }
 
 /* Where nobody said what was kept of an attempt, it is what the next one is fed. */
-static uint32_t run_before(const struct load_watched *former,
-			   const struct r3ring_request_record *head)
+static struct load_ran ran_before(const struct load_watched *former,
+				  const struct r3ring_request_record *head)
 {
-	if (former->cut || former->run < head->prompt_tokens)
-		return former->run;
-	return head->prompt_tokens;
+	struct load_ran ran = former->ran;
+
+	if (!former->cut)
+		load_ran_cut(&ran, head->prompt_tokens);
+	return ran;
 }
 
 static int begin(struct load_watch *watch, const struct r3ring_record *record, bool repeated)
 {
 	const struct r3ring_request_record *head = &record->u.request.head;
 	struct load_watched *former = by_id(watch, record->u.request.id, head->id_len);
-	uint32_t run = 0;
+	struct load_ran ran = {0};
 
 	if (former && repeated && former->handle == head->handle &&
 	    former->attempt == head->attempt)
 		return 0;
 	/* Else it is another request with the same text id. */
 	if (former && (head->attempt > former->attempt || repeated))
-		run = run_before(former, head);
+		ran = ran_before(former, head);
 	if (former)
 		forget(watch, former);
-	return begin_new(watch, record, run);
+	return begin_new(watch, record, &ran);
 }
 
 static void end(struct load_watch *watch, const struct r3ring_request_record *head)
@@ -119,8 +122,7 @@ static void end(struct load_watch *watch, const struct r3ring_request_record *he
 	if (head->accepted_tokens == R3RING_UNKNOWN_U32)
 		return;
 	one->cut = true;
-	if (one->run > head->accepted_tokens)
-		one->run = head->accepted_tokens;
+	load_ran_cut(&one->ran, head->accepted_tokens);
 }
 
 int load_watch_request(struct load_watch *watch, const struct r3ring_record *record, bool repeated)
@@ -131,17 +133,18 @@ int load_watch_request(struct load_watch *watch, const struct r3ring_record *rec
 	return 0;
 }
 
-uint32_t load_watch_run(const struct load_watch *watch, uint64_t handle)
+const struct load_ran *load_watch_ran(const struct load_watch *watch, uint64_t handle)
 {
+	static const struct load_ran nothing;
 	const struct load_watched *one = by_handle(watch, handle);
 
-	return one ? one->run : 0;
+	return one ? &one->ran : &nothing;
 }
 
-void load_watch_ran(struct load_watch *watch, uint64_t handle, uint32_t end)
+void load_watch_add(struct load_watch *watch, uint64_t handle, uint32_t from, uint32_t end)
 {
 	struct load_watched *one = by_handle(watch, handle);
 
-	if (one && one->run < end)
-		one->run = end;
+	if (one)
+		load_ran_add(&one->ran, from, end);
 }

@@ -18,10 +18,13 @@
  *	recomputed	rows of a request at positions that the channel had run for it
  *			already, in this or an earlier attempt, as far as their tokens were
  *			kept: what a preempted or retracted request is fed again, also under
- *			new weights. A first pass that was lost counts as run where its spans
- *			were told (a step that was dropped has them, most often): it was. What
- *			this reader never saw (another channel, before it came, records that
- *			are gone with their spans) it cannot tell, and counts
+ *			new weights. Positions that an attempt had from a cache or from
+ *			elsewhere it did not run: where a later one runs them, they count.
+ *			A first pass that was lost counts as run where its spans were told (a
+ *			step that was dropped has them, most often): it was. What this reader
+ *			never saw (another channel, before it came, records that are gone
+ *			with their spans) it cannot tell, and counts; of stretches that lie
+ *			apart a request's eight longest are remembered.
  *
  * and, without being counted, whole channels of draft models and of ranks that hold
  * copies of a primary's rows (replica != 0 in SCHEMA). Rows from a cache or from elsewhere

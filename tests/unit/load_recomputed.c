@@ -191,3 +191,110 @@ Test(load_recomputed, spans_of_one_step_may_be_in_any_order)
 	expect_rows(&expected, 1, 0, 8);
 	expect_load(&expected, 0);
 }
+
+/* A span of positions that are taken, and not run. */
+static struct r3ring_span taken(uint64_t request, enum r3ring_span_kind kind, uint32_t position,
+				uint32_t rows)
+{
+	struct r3ring_span span = load_span(request, position, 0, rows);
+
+	span.kind = (uint8_t)kind;
+	return span;
+}
+
+/* Its first attempt is given eight positions of ten, its second one runs them all. */
+static void expect_taken_is_load(enum r3ring_span_kind kind)
+{
+	const struct r3ring_span spans[] = {taken(1, kind, 0, 8), load_span(1, 8, 0, 2)};
+	const struct r3ring_span again = load_span(2, 0, 0, 10);
+	struct expected expected = {0};
+
+	feed_begin(&load_feed, 1, "a", 10, 0);
+	feed_whole(&load_feed, 1, 2, spans, 2);
+	feed_end(&load_feed, 1, R3RING_END_PREEMPTED, 0, 11);
+	feed_begin(&load_feed, 2, "a", 10, 1);
+	feed_whole(&load_feed, 2, 10, &again, 1);
+	expect_rows(&expected, 1, 0, 2);
+	expect_rows(&expected, 2, 0, 8);
+	expect_load(&expected, 0);
+	cr_expect_eq(read_load(0)->accounts.left_out[R3RING_LOAD_RECOMPUTED], 2 * FEED_LAYERS);
+}
+
+Test(load_recomputed, what_came_from_elsewhere_in_an_earlier_attempt_is_load_when_it_is_run)
+{
+	expect_taken_is_load(R3RING_SPAN_EXTERNAL);
+}
+
+Test(load_recomputed, what_came_from_a_cache_in_an_earlier_attempt_is_load_when_it_is_run)
+{
+	expect_taken_is_load(R3RING_SPAN_CACHED);
+}
+
+Test(load_recomputed, so_it_is_where_the_spans_come_late)
+{
+	const struct r3ring_span first = load_span(1, 8, 0, 2), again = load_span(2, 0, 0, 10);
+	struct expected expected = {0};
+
+	feed_begin(&load_feed, 1, "a", 10, 0);
+	feed_whole(&load_feed, 1, 2, &first, 1);
+	feed_end(&load_feed, 1, R3RING_END_PREEMPTED, 0, 11);
+	feed_begin(&load_feed, 2, "a", 10, 1);
+	load_feed.flags = R3RING_STEP_SPANS_FOLLOW;
+	feed_whole(&load_feed, 2, 10, NULL, 0);
+	feed_spans_as(&load_feed, R3RING_SPANS_REPLACE, 2, &again, 1, NULL, 0);
+	expect_rows(&expected, 1, 0, 2);
+	expect_rows(&expected, 2, 0, 8);
+	expect_load(&expected, 0);
+}
+
+Test(load_recomputed, what_an_attempt_took_between_what_two_ran_is_load_of_a_third)
+{
+	const struct r3ring_span first[] = {taken(1, R3RING_SPAN_EXTERNAL, 0, 2),
+					    load_span(1, 2, 0, 3)};
+	const struct r3ring_span second[] = {taken(2, R3RING_SPAN_EXTERNAL, 0, 7),
+					     load_span(2, 7, 0, 3)};
+	const struct r3ring_span third = load_span(3, 0, 0, 10);
+	struct expected expected = {0};
+
+	feed_begin(&load_feed, 1, "a", 10, 0);
+	feed_whole(&load_feed, 1, 3, first, 2);
+	feed_end(&load_feed, 1, R3RING_END_PREEMPTED, 0, 10);
+	feed_begin(&load_feed, 2, "a", 10, 1);
+	feed_whole(&load_feed, 2, 3, second, 2);
+	feed_end(&load_feed, 2, R3RING_END_PREEMPTED, 1, 10);
+	feed_begin(&load_feed, 3, "a", 10, 2);
+	feed_whole(&load_feed, 3, 10, &third, 1);
+	expect_rows(&expected, 1, 0, 3);
+	expect_rows(&expected, 2, 0, 3);
+	expect_rows(&expected, 3, 0, 2);
+	expect_rows(&expected, 3, 5, 7);
+	expect_load(&expected, 0);
+}
+
+/* Request 1 runs every other position from 0 on, so many times, and two at the end; its next attempt
+ * all that there were. Returns how many rows of those were left out. */
+static uint64_t run_in_stretches(uint32_t stretches)
+{
+	const struct r3ring_span again = load_span(2, 0, 0, 2 * stretches + 2);
+	struct r3ring_span span;
+
+	feed_begin(&load_feed, 1, "a", 2 * stretches + 2, 0);
+	for (uint32_t i = 0; i <= stretches; i++) {
+		span = load_span(1, 2 * i, 0, i < stretches ? 1 : 2);
+		feed_whole(&load_feed, i + 1, span.rows, &span, 1);
+	}
+	feed_end(&load_feed, 1, R3RING_END_PREEMPTED, 0, 2 * stretches + 3);
+	feed_begin(&load_feed, 2, "a", 2 * stretches + 2, 1);
+	feed_whole(&load_feed, 100, again.rows, &again, 1);
+	return read_load(0)->accounts.left_out[R3RING_LOAD_RECOMPUTED] / FEED_LAYERS;
+}
+
+Test(load_recomputed, eight_stretches_of_positions_are_remembered)
+{
+	cr_expect_eq(run_in_stretches(7), 9);
+}
+
+Test(load_recomputed, of_more_the_longest_are)
+{
+	cr_expect_eq(run_in_stretches(20), 9);
+}
