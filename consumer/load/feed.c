@@ -41,14 +41,19 @@ static void end_steps(struct r3ring_load *load, struct load_channel *channel)
 		load_steps_settle(load, channel, true);
 }
 
-/* Epochs and handles begin anew. Noticed by any record, since a reader that was lapped may not
- * have the first one. */
-static void new_generation(struct r3ring_load *load, struct load_channel *channel,
-			   const struct r3ring_view *view)
+/* Whether it is known that the generation is of the engine that was read last. */
+static bool engine_goes_on(const struct load_channel *channel, const struct r3ring_view *view,
+			   const struct r3ring_record *record)
+{
+	return record->type == R3RING_SCHEMA && channel->generation < view->generation &&
+	       view->generation - channel->generation <= record->u.schema.head.continues;
+}
+
+/* Epochs and handles begin anew. */
+static void new_engine(struct r3ring_load *load, struct load_channel *channel)
 {
 	struct load_board *board = load_board_now(channel);
 
-	end_steps(load, channel);
 	load_cut_passes(channel);
 	for (uint32_t i = 0; i < channel->boards; i++)
 		load_board_end_epoch(channel->board[i]);
@@ -56,6 +61,15 @@ static void new_generation(struct r3ring_load *load, struct load_channel *channe
 		load_board_show(load, board);
 	load_maps_end(channel);
 	load_watch_clear(&channel->watch);
+}
+
+/* Noticed by any record, since a reader that was lapped may not have the first one. */
+static void new_generation(struct r3ring_load *load, struct load_channel *channel,
+			   const struct r3ring_view *view, const struct r3ring_record *record)
+{
+	end_steps(load, channel);
+	if (!engine_goes_on(channel, view, record))
+		new_engine(load, channel);
 	channel->schema_seen = false;
 	channel->unknown_step = 0;
 	channel->generation = view->generation;
@@ -69,7 +83,7 @@ static void note_place(struct r3ring_load *load, struct load_channel *channel,
 	bool first = !channel->seq;
 
 	if (view->generation != channel->generation) {
-		new_generation(load, channel, view);
+		new_generation(load, channel, view, record);
 		channel_losses_generation(&channel->losses, view->generation,
 					  !first || view->seq == 1);
 	}

@@ -113,6 +113,7 @@ struct load_step {
 	bool ended;
 	bool lost;  /* its LOST counts all of it, what came before as well: */
 	bool cut;   /* its daemon ended in it: the next generation may tell it again */
+	bool again; /* it does: what the step ran is known as run, and no recomputation */
 	bool spans_follow;
 	uint64_t lost_cells; /* rows times layers, where they are not among what was of no step */
 	uint8_t *state;      /* [rows] enum load_row; NULL while plain */
@@ -226,6 +227,7 @@ struct load_channel {
 	uint32_t boards;                       /* read by others */
 	uint32_t board_at; /* the present one + 1; 0: none yet. Read by others */
 	struct load_watch watch;
+	uint64_t begun_step, begun_generation; /* the newest that began, dropped or not */
 	struct load_step *open;                /* oldest first */
 	uint32_t open_steps;
 	struct load_step *spare;

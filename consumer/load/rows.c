@@ -48,8 +48,9 @@ static enum load_row state_of(const struct r3ring_span *span, uint32_t i,
 static const struct load_ran *ran_before(const struct load_channel *channel,
 					 const struct load_step *step, uint64_t request)
 {
-	(void)step;
-	return load_watch_ran(&channel->watch, request);
+	static const struct load_ran nothing;
+
+	return step->again ? &nothing : load_watch_ran(&channel->watch, request);
 }
 
 static bool runs_again(const struct load_channel *channel, const struct load_step *step,

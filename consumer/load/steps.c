@@ -128,10 +128,22 @@ static void append(struct load_channel *channel, struct load_step *step)
 	channel->open_steps++;
 }
 
+/* Whether it is the one that was the newest when the generation before ended. */
+static bool begins_again(struct load_channel *channel, uint64_t number)
+{
+	const bool again = number == channel->begun_step &&
+			   channel->begun_generation != channel->generation;
+
+	channel->begun_step = number;
+	channel->begun_generation = channel->generation;
+	return again;
+}
+
 int load_step_begin(struct r3ring_load *load, struct load_channel *channel,
 		    const struct r3ring_record *record)
 {
 	const struct r3ring_step_record *head = &record->u.step.head;
+	const bool again = begins_again(channel, head->step);
 	struct load_step *step;
 	int r = 0;
 
@@ -146,6 +158,7 @@ int load_step_begin(struct r3ring_load *load, struct load_channel *channel,
 		return -ENOMEM;
 	step->head = *head;
 	step->generation = channel->generation;
+	step->again = again;
 	step->ns = head->host_ns;
 	step->rows = r3ring_step_valid_rows(head);
 	step->warmup = head->flags & R3RING_STEP_WARMUP;

@@ -24,7 +24,9 @@
  *			step that was dropped has them, most often): it was. What this reader
  *			never saw (another channel, before it came, records that are gone
  *			with their spans) it cannot tell, and counts; of stretches that lie
- *			apart a request's eight longest are remembered.
+ *			apart a request's eight longest are remembered. A daemon's restart
+ *			changes nothing where the engine goes on, but that in the step which
+ *			two generations tell recomputed rows count
  *
  * and, without being counted, whole channels of draft models and of ranks that hold
  * copies of a primary's rows (replica != 0 in SCHEMA). Rows from a cache or from elsewhere

@@ -316,3 +316,147 @@ Test(load_again, is_of_no_epoch_of_the_generation_behind_it)
 	cr_expect_eq(r3ring_load_read(load_feed.load, 0, R3RING_LOAD_STEPS, 3, snapshot), -ENODATA);
 	expect_as_it_came();
 }
+
+/* ---- what else stays with the engine ------------------------------------------------ */
+
+static const uint16_t plain_map[LOAD_EXPERTS] = {0, 1, 2, 3, 4, 5, 6, 7};
+
+static void run_with_map(uint64_t epoch)
+{
+	feed_map(&load_feed, epoch, 1, LOAD_EXPERTS, 2, plain_map);
+	load_feed.epoch = epoch;
+	feed_whole(&load_feed, 1, ROWS, NULL, 0);
+	feed_closed(&load_feed);
+}
+
+/* 0: none is in force. */
+static void expect_in_force(uint64_t epoch)
+{
+	struct r3ring_eplb_map *map = NULL;
+
+	cr_expect_eq(read_load(0)->epoch, epoch, "epoch %llu",
+		     (unsigned long long)read_load(0)->epoch);
+	r3ring_load_map_in_force(load_feed.load, 0, read_load(0)->epoch, &map);
+	cr_expect_eq(map ? map->epoch : 0, epoch);
+	r3ring_eplb_map_free(map);
+}
+
+Test(load_again, the_map_of_an_engine_that_goes_on_is_in_force_before_it_ran_a_step)
+{
+	run_with_map(3);
+	next_generation(1);
+	expect_in_force(3);
+}
+
+Test(load_again, so_it_is_where_a_generation_in_between_told_nothing)
+{
+	run_with_map(3);
+	load_feed.generation++;
+	next_generation(2);
+	expect_in_force(3);
+}
+
+Test(load_again, that_of_one_that_begins_anew_is_not)
+{
+	run_with_map(3);
+	next_generation(0);
+	expect_in_force(0);
+}
+
+Test(load_again, nor_where_the_one_that_goes_on_is_not_the_one_that_was_read)
+{
+	run_with_map(3);
+	load_feed.generation++;
+	next_generation(1);
+	expect_in_force(0);
+}
+
+/* Request "a" is preempted in step 1, and run again from its beginning in the next generation's step
+ * 2: so many of its rows are load. */
+static void expect_load_behind(uint16_t continues, uint32_t rows)
+{
+	struct r3ring_span span = load_span(1, 0, 0, ROWS);
+	struct expected expected = {0};
+
+	feed_begin(&load_feed, 1, "a", ROWS, 0);
+	feed_whole(&load_feed, 1, ROWS, &span, 1);
+	feed_end(&load_feed, 1, R3RING_END_PREEMPTED, 0, ROWS + 1);
+	feed_closed(&load_feed);
+	next_generation(continues);
+	span = load_span(2, 0, 0, ROWS + 1);
+	feed_begin(&load_feed, 2, "a", ROWS + 1, 1);
+	feed_whole(&load_feed, 2, ROWS + 1, &span, 1);
+	expect_step(&expected, 1);
+	expect_rows(&expected, 2, ROWS + 1 - rows, ROWS + 1);
+	expect_load(&expected, 0);
+}
+
+Test(load_again, what_a_preempted_request_ran_before_a_daemons_restart_is_recomputed_behind_it)
+{
+	expect_load_behind(1, 1);
+}
+
+Test(load_again, what_one_of_the_same_id_ran_on_the_engine_before_is_not)
+{
+	expect_load_behind(0, ROWS + 1);
+}
+
+Test(load_again, a_request_that_runs_through_a_restart_is_told_again_and_has_run_what_it_ran)
+{
+	struct r3ring_span span = load_span(1, 0, 0, ROWS);
+	struct expected expected = {0};
+
+	feed_begin(&load_feed, 1, "a", ROWS, 0);
+	feed_whole(&load_feed, 1, ROWS, &span, 1);
+	feed_closed(&load_feed);
+	next_generation(1);
+	feed_repeated_begin(&load_feed, 1, "a", ROWS);
+	feed_end(&load_feed, 1, R3RING_END_PREEMPTED, 0, ROWS + 1);
+	feed_begin(&load_feed, 2, "a", ROWS + 1, 1);
+	span = load_span(2, 0, 0, ROWS + 1);
+	feed_whole(&load_feed, 2, ROWS + 1, &span, 1);
+	expect_step(&expected, 1);
+	expect_rows(&expected, 2, ROWS, ROWS + 1);
+	expect_load(&expected, 0);
+}
+
+/* Step 2 runs tokens of a request that step 1 began, and is cut. */
+static void run_and_cut_request(void)
+{
+	struct r3ring_span span = load_span(1, 0, 0, ROWS);
+
+	feed_begin(&load_feed, 1, "a", 2 * ROWS, 0);
+	feed_whole(&load_feed, 1, ROWS, &span, 1);
+	span = load_span(1, ROWS, 0, ROWS);
+	feed_step(&load_feed, 2, ROWS, &span, 1, NULL, 0);
+	feed_layers(&load_feed, 2, ROWS, 0, 1);
+	feed_step_end(&load_feed, 2, 1, R3RING_CAUSE_DAEMON_RESTART);
+	feed_closed(&load_feed);
+	next_generation(1);
+	feed_repeated_begin(&load_feed, 1, "a", 2 * ROWS);
+}
+
+Test(load_again, what_it_ran_is_no_recomputation_in_its_second_telling)
+{
+	const struct r3ring_span span = load_span(1, ROWS, 0, ROWS);
+
+	run_and_cut_request();
+	feed_whole(&load_feed, 2, ROWS, &span, 1);
+	feed_whole(&load_feed, 3, ROWS, NULL, 0);
+	expect_three();
+	cr_expect_eq(read_load(0)->accounts.left_out[R3RING_LOAD_RECOMPUTED], 0);
+}
+
+Test(load_again, nor_where_its_spans_come_late)
+{
+	const struct r3ring_span span = load_span(1, ROWS, 0, ROWS);
+
+	run_and_cut_request();
+	load_feed.flags = R3RING_STEP_SPANS_FOLLOW;
+	feed_whole(&load_feed, 2, ROWS, NULL, 0);
+	feed_spans_as(&load_feed, R3RING_SPANS_REPLACE, 2, &span, 1, NULL, 0);
+	load_feed.flags = 0;
+	feed_whole(&load_feed, 3, ROWS, NULL, 0);
+	expect_three();
+	cr_expect_eq(read_load(0)->accounts.left_out[R3RING_LOAD_RECOMPUTED], 0);
+}
