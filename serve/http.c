@@ -17,6 +17,7 @@
 #include "serve/patience.h"
 #include "serve/query.h"
 #include "serve/route.h"
+#include "serve/target.h"
 
 #define MEMORY_PER_CONNECTION (32u << 10)  /* headers: more is refused by the library */
 #define BODY_READ_MAX (16 * HTTP_BODY_MAX) /* of one that is too long: then it is cut off */
@@ -153,9 +154,9 @@ static bool body_too_long(struct MHD_Connection *connection)
 	return length && strtoull(length, NULL, 10) > (asks ? HTTP_BODY_MAX : BODY_READ_MAX);
 }
 
-static bool is_open(const struct http_options *options, const char *url)
+static bool is_open(const struct http_options *options, const char *path)
 {
-	return options->open_path && strcmp(options->open_path, url) == 0;
+	return options->open_path && strcmp(options->open_path, path) == 0;
 }
 
 static void refuse_body(struct http_answer *answer)
@@ -179,28 +180,35 @@ static bool begin_exchange(const struct http_server *server, struct MHD_Connecti
 			   enum MHD_Result *sent)
 {
 	const struct http_options *options = &server->options;
+	struct target target;
+	const bool named = target_read(&target, url);
+	const char *host = target.authority[0] ? target.authority
+					       : header_of(connection, MHD_HTTP_HEADER_HOST);
 	const char *header = NULL, *value = NULL;
 	struct http_answer answer = {0};
 	unsigned int status;
 	char allowed[64];
 
-	exchange->route = route_find(options->routes, options->route_count, method, url,
+	exchange->route = route_find(options->routes, options->route_count, method, target.path,
 				     exchange->argument, allowed, &status);
 	if (headers_have_many(connection, MHD_HTTP_HEADER_HOST)) {
 		http_refuse(&answer, MHD_HTTP_BAD_REQUEST, "more than one Host header");
 	} else if (!headers_tell_length(connection, &answer)) {
 		header = MHD_HTTP_HEADER_CONNECTION;
 		value = "close";
-	} else if (!guard_knows_host(options->guard, header_of(connection, MHD_HTTP_HEADER_HOST))) {
+	} else if (!named) {
+		http_refuse(&answer, MHD_HTTP_BAD_REQUEST,
+			    "the address names no host, or one that is too long");
+	} else if (!guard_knows_host(options->guard, host)) {
 		http_refuse(&answer, MHD_HTTP_MISDIRECTED_REQUEST,
-			    "the Host header names none of this server's: see --allow-host");
+			    "the %s names none of this server's: see --allow-host",
+			    target.authority[0] ? "address" : "Host header");
 	} else if (!guard_knows_origin(options->guard,
-				       header_of(connection, MHD_HTTP_HEADER_ORIGIN),
-				       header_of(connection, MHD_HTTP_HEADER_HOST))) {
+				       header_of(connection, MHD_HTTP_HEADER_ORIGIN), host)) {
 		http_refuse(&answer, MHD_HTTP_FORBIDDEN,
 			    "the Origin header names another site or port than the Host header: "
 			    "its pages may not ask; a proxy in front has to pass on Host");
-	} else if (!is_open(options, url) &&
+	} else if (!is_open(options, target.path) &&
 		   !guard_admits(options->guard,
 				 header_of(connection, MHD_HTTP_HEADER_AUTHORIZATION))) {
 		http_refuse(&answer, MHD_HTTP_UNAUTHORIZED, "a bearer token is needed");
@@ -276,14 +284,13 @@ static bool parse_body(const struct exchange *exchange, json_t **body, struct ht
 }
 
 static enum MHD_Result finish_exchange(const struct http_server *server,
-				       struct MHD_Connection *connection, const char *url,
-				       const char *method, struct exchange *exchange)
+				       struct MHD_Connection *connection, const char *method,
+				       struct exchange *exchange)
 {
 	const struct http_route *route = exchange->route;
 	struct http_answer answer = {.status = MHD_HTTP_OK};
 	struct http_request request = {
 		.method = method,
-		.path = url,
 		.argument = exchange->argument,
 		.connection = connection,
 	};
@@ -339,8 +346,7 @@ static enum MHD_Result handle(void *cls, struct MHD_Connection *connection, cons
 	}
 	if (*size)
 		return take_body(exchange, data, size);
-	return exchange->refused ? MHD_YES
-				 : finish_exchange(server, connection, url, method, exchange);
+	return exchange->refused ? MHD_YES : finish_exchange(server, connection, method, exchange);
 }
 
 static void end_exchange(void *cls, struct MHD_Connection *connection, void **state,

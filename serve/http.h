@@ -25,7 +25,6 @@ struct MHD_Response;
 
 struct http_request {
 	const char *method;
-	const char *path;
 	const char *argument; /* what stands in place of the route's `*`, decoded; or NULL */
 	const json_t *body;   /* of a POST; NULL when there was none */
 	struct MHD_Connection *connection;

@@ -148,6 +148,35 @@ Test(serve_http, a_foreign_host_is_refused_before_anything_else)
 	expect("GET /echo HTTP/1.0\r\nConnection: close\r\n\r\n", "421", "Host");
 }
 
+Test(serve_http, an_address_may_name_the_host_and_then_is_what_counts)
+{
+	static const char route[] = "\"argument\":\"a/b\",\"name\":\"x\"";
+	char long_name[600];
+
+	expect("GET http://127.0.0.1/echo/a%2Fb?name=x HTTP/1.1\r\n" ENDS "\r\n", "200", route);
+	expect("GET HTTP://127.0.0.1:80/echo/a%2Fb?name=x HTTP/1.1\r\nHost: evil.example\r\n"
+	       "Connection: close\r\n\r\n",
+	       "200", route);
+	expect("GET http://127.0.0.1?name=x HTTP/1.1\r\n" ENDS "\r\n", "404", "GET http://127");
+	expect("GET http://evil.example/echo HTTP/1.1\r\n" ENDS "\r\n", "421", "the address");
+	expect("GET http://127.0.0.1@evil.example/echo HTTP/1.1\r\n" ENDS "\r\n", "421",
+	       "the address");
+	expect("GET http:///echo HTTP/1.1\r\n" ENDS "\r\n", "400", "names no host");
+	snprintf(long_name, sizeof(long_name), "GET http://%0301d/echo HTTP/1.1\r\n" ENDS "\r\n",
+		 1);
+	expect(long_name, "400", "too long");
+	expect("GET http://127.0.0.1/echo HTTP/1.1\r\n" ENDS "Host: evil.example\r\n\r\n", "400",
+	       "Host");
+}
+
+Test(serve_http, a_page_is_ours_where_its_origin_is_the_host_that_the_address_names)
+{
+	expect("GET http://127.0.0.1:8/echo HTTP/1.1\r\n" ENDS "Origin: http://127.0.0.1:8\r\n\r\n",
+	       "200", "\"method\"");
+	expect("GET http://127.0.0.1:8/echo HTTP/1.1\r\n" ENDS "Origin: http://127.0.0.1\r\n\r\n",
+	       "403", "Origin");
+}
+
 Test(serve_http, two_hosts_are_refused_whichever_comes_first)
 {
 	expect("GET /echo HTTP/1.1\r\n" ENDS "Host: evil.example\r\n\r\n", "400", "Host");
