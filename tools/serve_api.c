@@ -213,17 +213,46 @@ bool api_window(const struct http_request *request, const char *more, enum r3rin
 	return false;
 }
 
-static void refuse_load(const struct served *served, int r, uint64_t epoch,
-			struct http_answer *answer)
+static bool api_epoch(const struct http_request *request, enum r3ring_load_over over,
+		      uint64_t *epoch, struct http_answer *answer)
 {
-	if (r == -EINVAL)
-		http_refuse(answer, MHD_HTTP_BAD_REQUEST,
-			    "over=average is of steps under whatever EPLB map: leave epoch out, or "
-			    "ask for over=steps or over=time");
+	*epoch = R3RING_LOAD_ANY_EPOCH;
+	if (!api_query_number(request, "epoch", 0, UINT64_MAX - 1, epoch, answer))
+		return false;
+	if (over != R3RING_LOAD_AVERAGE || *epoch == R3RING_LOAD_ANY_EPOCH)
+		return true;
+	http_refuse(answer, MHD_HTTP_BAD_REQUEST,
+		    "over=average is of steps under whatever EPLB map: leave epoch out, or ask for "
+		    "over=steps or over=time");
+	return false;
+}
+
+/* Of no rank it is that of the newest step: it is over, or still to come. */
+static void refuse_epoch(const struct served *served, uint64_t epoch, uint64_t newest,
+			 struct http_answer *answer)
+{
+	const bool over = epoch < newest;
+
+	http_refuse(
+		answer, over ? MHD_HTTP_NOT_FOUND : MHD_HTTP_SERVICE_UNAVAILABLE,
+		"%s: no rank's newest step ran with the EPLB map of epoch %" PRIu64
+		", theirs is %" PRIu64 ": %s",
+		served_name(served), epoch, newest,
+		over ? "what ran with an earlier one is not told apart any more; leave epoch out"
+		     : "ask again once a step has");
+}
+
+static void refuse_load(const struct served *served, const struct r3ring_load *load, int r,
+			uint64_t epoch, struct http_answer *answer)
+{
+	uint64_t newest;
+
+	if (r == -ENODATA && epoch != R3RING_LOAD_ANY_EPOCH &&
+	    r3ring_load_epoch(load, R3RING_LOAD_MERGED, &newest) == 0)
+		refuse_epoch(served, epoch, newest, answer);
 	else if (r == -ENODATA)
-		http_refuse(answer, MHD_HTTP_SERVICE_UNAVAILABLE, "%s: no step was counted yet%s",
-			    served_name(served),
-			    epoch == R3RING_LOAD_ANY_EPOCH ? "" : " under that epoch");
+		http_refuse(answer, MHD_HTTP_SERVICE_UNAVAILABLE, "%s: no step was counted yet",
+			    served_name(served));
 	else
 		http_refuse(answer, MHD_HTTP_SERVICE_UNAVAILABLE, "%s: %s", served_name(served),
 			    strerror(-r));
@@ -232,16 +261,16 @@ static void refuse_load(const struct served *served, int r, uint64_t epoch,
 void api_load(void *context, const struct http_request *request, struct http_answer *answer)
 {
 	struct served *served = api_instance(context, http_query(request, "instance"), answer);
-	uint64_t epoch = R3RING_LOAD_ANY_EPOCH, counts = 0;
+	uint64_t epoch, counts = 0;
 	struct r3ring_load_snapshot *snapshot = NULL;
 	struct engine_model *model;
 	enum r3ring_load_over over;
 	int r;
 
 	if (!served || !api_window(request, "", &over, answer) ||
-	    !api_engine_runs(served, answer) ||
-	    !api_query_number(request, "epoch", 0, UINT64_MAX - 1, &epoch, answer) ||
-	    !api_query_number(request, "counts", 0, 1, &counts, answer))
+	    !api_epoch(request, over, &epoch, answer) ||
+	    !api_query_number(request, "counts", 0, 1, &counts, answer) ||
+	    !api_engine_runs(served, answer))
 		return;
 	model = follower_model(served_follower(served));
 	r = r3ring_load_snapshot_create(&snapshot);
@@ -250,7 +279,7 @@ void api_load(void *context, const struct http_request *request, struct http_ans
 	if (r == 0)
 		answer->json = load_json(r3ring_load_snapshot_info(snapshot), counts != 0);
 	else
-		refuse_load(served, r, epoch, answer);
+		refuse_load(served, model->load, r, epoch, answer);
 	r3ring_load_snapshot_free(snapshot);
 	engine_model_put(model);
 }

@@ -234,6 +234,49 @@ Test(serve_epochs, the_service_goes_by_the_newest_map_of_a_rank_and_says_that_th
 	json_decref(reply.json);
 }
 
+static bool is_of_one_step(const json_t *answer, const void *wanted)
+{
+	return is_of_one(answer, wanted) && json_integer_value(at(answer, "steps", NULL)) == 1;
+}
+
+static void expect_no_epoch(const char *what, int status, const char *part)
+{
+	struct http_reply reply = ask("GET", what, NULL);
+	const char *text = json_string_value(at(reply.json, "error", "message"));
+
+	cr_expect_eq(reply.status, status, "%s: %d", what, reply.status);
+	cr_expect(text && strstr(text, part), "%s: %s", what, text ? text : "");
+	json_decref(reply.json);
+}
+
+Test(serve_epochs, of_an_epoch_are_the_ranks_that_are_at_it_now_and_their_steps_since)
+{
+	run_ranks();
+	announce(&stage.tool.engine, 4, REVERSED);
+	engine_step(&stage.tool.engine, 0, ROWS_0);
+	serve_stage_serve((const char *[]){"--capacity", "100", NULL});
+	cr_assert(becomes("/v1/load", is_of_two, NULL));
+	cr_expect(becomes("/v1/load?epoch=4", is_of_one_step, NULL));
+	cr_expect(becomes("/v1/load?epoch=1&over=time", is_of_one_step, NULL));
+	expect_no_epoch("/v1/load?epoch=2", 404, "epoch 2, theirs is 4");
+	expect_no_epoch("/v1/load?epoch=5", 503, "epoch 5, theirs is 4");
+	expect_no_epoch("/v1/load?epoch=4&over=average", 400, "over=average");
+}
+
+Test(serve_epochs, a_mistake_in_an_epoch_is_told_before_all_that_may_pass)
+{
+	serve_stage_serve((const char *[]){"--capacity", "100", NULL});
+	expect_no_epoch("/v1/load?epoch=newest", 400, "epoch=newest is no integer from 0 to");
+	expect_no_epoch("/v1/load?epoch=4&over=average", 400, "over=average");
+	expect_no_epoch("/v1/load?epoch=4", 503, "");
+	engine_close(&stage.tool.engine);
+	engine_close(&second);
+	cr_assert(becomes("/v1/channels", is_in_state, "ended"));
+	expect_no_epoch("/v1/load?epoch=newest", 400, "epoch=newest is no integer from 0 to");
+	expect_no_epoch("/v1/load?epoch=4&over=average", 400, "over=average");
+	expect_no_epoch("/v1/load?epoch=4", 503, "the engine has ended");
+}
+
 Test(serve_epochs, a_rank_that_goes_on_takes_the_book_along_and_one_that_is_behind_does_not)
 {
 	run_ranks();
