@@ -75,6 +75,9 @@ void assembled_find_length(const struct r3ring_assembler *assembler,
  * lost. */
 bool pass_may_have_run(const struct r3ring_assembled *assembled, const struct pass *pass,
 		       uint32_t position);
+/* Whether a rank of the part's engine heard of the attempt. */
+bool engine_has_attempt(const struct r3ring_assembled *assembled, const struct part *part,
+			uint16_t number);
 /* Whether prompts of later attempts are seen to count what was kept of those before: an engine may
  * tell the length of the first prompt in all. */
 bool prompts_count(const struct r3ring_assembled *assembled);

@@ -74,8 +74,10 @@ static uint8_t cause_of_layer(const struct r3ring_assembled *assembled, const st
 			continue;
 		if (part->gap)
 			return part->gap;
-		/* Another rank of its instance heard of the attempt. */
-		if (pool->instance == instance && !part_find_attempt(part, chosen->pass->number))
+		/* Another rank of its instance, or engine, heard of the attempt. */
+		if (!part_find_attempt(part, chosen->pass->number) &&
+		    (pool->instance == instance ||
+		     engine_has_attempt(assembled, part, chosen->pass->number)))
 			return R3RING_MISSING_GAP;
 		cause = evicted                  ? R3RING_MISSING_EVICTED
 			: assembled->lacks_shard ? R3RING_MISSING_OTHER_SHARDS

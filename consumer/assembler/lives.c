@@ -223,6 +223,9 @@ void requests_suspend(struct r3ring_assembler *assembler, struct channel *channe
 	suspended_over(assembler, channel);
 	HASH_ITER (hh, channel->parts, part, next) {
 		part_open(part);
+		/* What the generation told last was not read. */
+		if (channel->cut && !part->gap)
+			part->gap = R3RING_MISSING_GAP;
 		channel->lossy = true;
 	}
 	channel->suspended = channel->parts;

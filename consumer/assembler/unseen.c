@@ -52,9 +52,9 @@ static bool knows_not_run(const struct r3ring_assembled *assembled, const struct
 
 	if (!attempt || !was_heard_out(part, attempt) || attempt_row(attempt, position))
 		return false;
-	if (position < attempt->positions || shards_of(assembled, part) > 1)
-		return !attempt->torn;
-	return !attempt_is_open(attempt) && !attempt->renewed;
+	if (attempt->torn && (position < attempt->positions || shards_of(assembled, part) > 1))
+		return false;
+	return position < attempt->positions || (!attempt_is_open(attempt) && !attempt->renewed);
 }
 
 static bool counted_before(const struct r3ring_assembled *assembled, const struct part *part,
@@ -81,8 +81,8 @@ static bool engine_knows(const struct r3ring_assembled *assembled, const struct 
 	return know >= shards_of(assembled, part);
 }
 
-static bool engine_has(const struct r3ring_assembled *assembled, const struct part *part,
-		       uint16_t number)
+bool engine_has_attempt(const struct r3ring_assembled *assembled, const struct part *part,
+			uint16_t number)
 {
 	for (const struct part *mate = assembled->request->part; mate; mate = mate->next)
 		if (are_mates(assembled, part, mate) && part_find_attempt(mate, number))
@@ -95,7 +95,7 @@ static bool engine_may_have(const struct r3ring_assembled *assembled, const stru
 			    uint16_t number)
 {
 	return assembled->joined && channel_of(assembled, part)->lossy &&
-	       !engine_has(assembled, part, number);
+	       !engine_has_attempt(assembled, part, number);
 }
 
 static bool all_was_heard(const struct r3ring_assembler *assembler)

@@ -57,6 +57,62 @@ Test(assembler_channels, failure_9_pipeline_stages_are_merged_by_layer)
 	r3ring_assembled_free(got);
 }
 
+/* Its engine died, and what that told last was not read. */
+Test(assembler_channels, what_a_stage_had_behind_the_end_of_what_was_read_of_it_is_a_gap)
+{
+	struct r3ring_assembled *got;
+
+	first.rank.pp = (struct r3ring_coordinate){0, 2};
+	second.rank.pp = (struct r3ring_coordinate){1, 2};
+	second.first_layer = FEED_LAYERS;
+	feed_schema(&first);
+	feed_schema(&second);
+	feed_begin(&first, 1, "a", 2, 0);
+	feed_begin(&second, 1, "a", 2, 0);
+	feed_computed(&first, 1, 1, 0, 2, NULL, 0);
+	feed_end(&first, 1, R3RING_END_FINISHED, 0, 3);
+	second.generation = 2;
+	second.seq = 0;
+	feed_schema(&second);
+	r3ring_assembler_flush(first.assembler);
+	got = take(&first, "a");
+	assert_row(got, 1, 1, 1);
+	cr_assert_eq(cell_of(got, 1, FEED_LAYERS, 0, 1, 1), R3RING_MISSING_GAP);
+	r3ring_assembled_free(got);
+}
+
+/* It came late, and has the layers that the prefill's rank has not. */
+Test(assembler_channels, a_stage_lost_an_attempt_that_another_one_of_its_engine_told_of)
+{
+	const struct r3ring_assembler_options options = {.size = sizeof(options), .min_ends = 3};
+	struct feed prefill, stage[2];
+	struct r3ring_assembled *got;
+
+	feed_create(&prefill, &options);
+	prefill.first_layer = FEED_LAYERS;
+	feed_schema(&prefill);
+	feed_begin(&prefill, 1, "a", 2, 0);
+	feed_computed(&prefill, 1, 1, 0, 2, NULL, 0);
+	feed_end(&prefill, 1, R3RING_END_FINISHED, 0, 2);
+	for (uint16_t i = 0; i < 2; i++) {
+		stage[i] = feed_channel(&prefill, i ? "decode/1" : "decode/0");
+		stage[i].rank.pp = (struct r3ring_coordinate){i, 2};
+		stage[i].first_layer = i ? FEED_LAYERS : 0;
+		feed_schema(&stage[i]);
+		if (i)
+			feed_begin(&stage[i], 5, "a", 2, 0);
+		if (i)
+			feed_end(&stage[i], 5, R3RING_END_PREEMPTED, 0, 2);
+		feed_begin(&stage[i], 6, "a", 2, 1);
+		feed_end(&stage[i], 6, R3RING_END_FINISHED, 1, 3);
+	}
+	got = take(&prefill, "a");
+	cr_assert_eq(r3ring_assembled_get_info(got)->cells_valid, 2 * FEED_LAYERS);
+	cr_assert_eq(cell_of(got, 0, 0, 0, 1, 0), R3RING_MISSING_GAP);
+	r3ring_assembled_free(got);
+	feed_destroy(&prefill);
+}
+
 /* Nothing was heard of the second stage before its engine's next generation: not the request of the id
  * that the first one had ended either. */
 Test(assembler_channels,

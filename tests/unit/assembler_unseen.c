@@ -500,6 +500,29 @@ Test(assembler_unseen, a_shard_does_not_know_by_later_rows_of_the_other_s_that_i
 	r3ring_assembled_free(got);
 }
 
+static void begin_anew(struct feed *on)
+{
+	on->generation = 2;
+	on->seq = 0;
+	feed_schema(on);
+	begin(on, 1, 2);
+	run_half(on, 9, 1, 0);
+	feed_end(on, 2, R3RING_END_FINISHED, 1, 3);
+}
+
+/* Their engine died, and what it told last was not read: it may have run them in that. */
+Test(assembler_unseen, nor_do_shards_know_what_they_ran_behind_what_was_read_of_a_generation)
+{
+	struct r3ring_assembled *got;
+
+	two_ranks(&first.rank.sp, &second.rank.sp);
+	begin_anew(&first);
+	begin_anew(&second);
+	got = take(&first, "a");
+	assert_all_missing(got, 0, 2);
+	r3ring_assembled_free(got);
+}
+
 /* Channels are fed apart: the second has not come to the first attempt's end. */
 Test(assembler_unseen, a_shard_that_is_behind_does_not_know_yet_what_it_ran)
 {
