@@ -99,6 +99,7 @@ static void settle_step(struct r3ring_assembler *assembler, struct channel *chan
 {
 	struct step *step = &item->step;
 
+	step_seal(step);
 	/* Who only looks on takes one pass under a hash for the other. */
 	if (!assembler->onlooker.ctx && blocks_unseen(channel, step)) {
 		key_store_doubt(&channel->keys, channel->weight_version);
@@ -111,7 +112,6 @@ static void settle_step(struct r3ring_assembler *assembler, struct channel *chan
 	channel->weight_version = step->head.weight_version;
 	channel->settled_step = step->head.step;
 	runs_note_step(channel, step->head.host_ns);
-	step_seal(step);
 	if (channel->ready)
 		step_place(assembler, channel, step);
 	else

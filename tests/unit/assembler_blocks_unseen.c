@@ -86,6 +86,26 @@ Test(assembler_blocks_unseen, new_weights_tell_nothing_of_an_engine_whose_hashes
 	assert_unknown(&channel, 4, "d");
 }
 
+/* What the engine told last before it died: the rest of the map may have run the block again. */
+Test(assembler_blocks_unseen, so_it_may_be_where_a_generation_ended_before_the_step_s_map_did)
+{
+	struct r3ring_assembled *got;
+
+	hash_run(&channel, 1, 1, "a");
+	channel.flags = R3RING_STEP_MAP_CONTINUED;
+	hash_find(&channel, 2, 2, "b");
+	channel.flags = 0;
+	channel.generation = 2;
+	channel.seq = 0;
+	feed_schema(&channel);
+	r3ring_assembler_flush(channel.assembler);
+	r3ring_assembled_free(take(&channel, "a"));
+	got = take(&channel, "b");
+	assert_missing(got, 0, R3RING_MISSING_UNKNOWN_KEY);
+	assert_missing(got, 1, R3RING_MISSING_UNKNOWN_KEY);
+	r3ring_assembled_free(got);
+}
+
 Test(assembler_blocks_unseen, what_ran_before_a_reader_came_may_be_found)
 {
 	hash_run(&channel, 7, 1, "a");
