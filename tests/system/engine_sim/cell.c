@@ -425,6 +425,13 @@ static uint8_t cause_told(const struct cell *cell, const struct truth *truth)
 	return cause;
 }
 
+static bool is_certain(const struct cell *cell, const struct truth *truth)
+{
+	return is_strict(cell) && other_attempts_are_known(cell, truth) &&
+	       !sim_may_be_thrown_away(cell->sim, cell->request, truth->attempt, cell->position) &&
+	       kept_is_known(cell, truth) && !cell_seems_earlier(cell, truth);
+}
+
 static void check_missing(const struct cell *cell, const struct truth *truth)
 {
 	for (uint32_t k = 0; k < cell->sim->config.top_k; k++)
@@ -434,9 +441,7 @@ static void check_missing(const struct cell *cell, const struct truth *truth)
 		}
 	if (cell->known && !cell->contradicted)
 		complain(cell, truth, "missing, but it was delivered");
-	else if (is_strict(cell) && other_attempts_are_known(cell, truth) &&
-		 kept_is_known(cell, truth) && !cell_seems_earlier(cell, truth) &&
-		 cause_told(cell, truth) && cell->cause != R3RING_CAUSE_CONFLICT &&
+	else if (cell->certain && cause_told(cell, truth) && cell->cause != R3RING_CAUSE_CONFLICT &&
 		 cell->cause != cause_told(cell, truth))
 		complain(cell, truth, "missing, and not for the cause that was told");
 	else if (!cause_is_true(cell, truth))
@@ -459,9 +464,8 @@ void sim_check_cell(struct sim *sim, const struct sim_given *given, const struct
 	};
 
 	cell_find_known(&cell, truth);
-	cell.known &= is_strict(&cell) && other_attempts_are_known(&cell, truth) &&
-		      !sim_may_be_thrown_away(sim, cell.request, truth->attempt, position) &&
-		      kept_is_known(&cell, truth) && !cell_seems_earlier(&cell, truth);
+	cell.certain = is_certain(&cell, truth);
+	cell.known &= cell.certain;
 	if (cell.valid != (cell.cause == 0))
 		complain(&cell, truth, "valid and a cause, or neither");
 	else if (cell.valid)

@@ -12,7 +12,8 @@ struct cell {
 	uint32_t position, layer;
 	const uint16_t *ids;
 	uint8_t valid, cause;
-	bool known;
+	bool certain; /* readers can know which pass counts, */
+	bool known;   /* and have that one */
 	bool contradicted;
 	bool either; /* a cache may have found one of several passes of which one was lost */
 };

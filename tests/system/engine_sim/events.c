@@ -141,7 +141,7 @@ static void lose(struct sim *sim, struct sim_life *life)
 }
 
 /* Its process: what it had in KV is gone, and requests are begun anew in the next one. */
-static void engine_dies(struct sim *sim, struct sim_engine *engine)
+void sim_engine_die(struct sim *sim, struct sim_engine *engine)
 {
 	sim_trace(sim, "engine %u dies", engine->index);
 	sim->losses++;
@@ -154,6 +154,7 @@ static void engine_dies(struct sim *sim, struct sim_engine *engine)
 	if (sim->config.ids == SIM_IDS_COUNTED)
 		abandon_all(sim, engine);
 	memset(engine->block, 0, sizeof(engine->block));
+	engine->dying = false;
 	engine->epoch++;
 	engine->ids = 0;
 	engine->handles = 0;
@@ -172,8 +173,7 @@ void sim_events(struct sim *sim, struct sim_engine *engine)
 	struct r3ring_key_pair pair[2];
 	uint32_t pairs = 0;
 
-	if (sim_chance(&sim->fault_chance, config->engine_dies))
-		engine_dies(sim, engine);
+	engine->dying |= sim_chance(&sim->fault_chance, config->engine_dies);
 	if (sim_chance(&sim->chance, config->preempt) && any_life(sim, engine))
 		sim_life_put_back(sim, any_life(sim, engine));
 	if (sim_chance(&sim->chance, config->retract)) {

@@ -148,8 +148,8 @@ static bool knows_not_run(const struct sim *sim, const struct sim_life *life, ui
 {
 	if (!was_heard_out(life, channel))
 		return false;
-	if (sim->config.shards > 1)
-		return !life->torn[channel];
+	if (sim->config.shards > 1 && life->torn[channel])
+		return false;
 	for (uint32_t i = position; life->seen[channel] && i < SIM_POSITIONS; i++)
 		if (life->seen[channel][i].known != SIM_NOTHING)
 			return i > position && !life->torn[channel];

@@ -34,6 +34,24 @@ static void feed_first(struct sim *sim, struct sim_channel *channel)
 	free(queued);
 }
 
+void sim_records_cut(struct sim *sim, struct sim_channel *channel)
+{
+	struct sim_queued **end = &channel->queue, *last = NULL;
+	uint32_t left = sim_below(&sim->fault_chance, channel->queued + 1);
+
+	for (channel->queued = left; left; left--) {
+		last = *end;
+		end = &last->next;
+	}
+	while (*end) {
+		struct sim_queued *queued = *end;
+
+		*end = queued->next;
+		free(queued);
+	}
+	channel->queue_last = last;
+}
+
 void sim_records_pump(struct sim *sim, bool all)
 {
 	for (uint32_t i = 0; i < sim->channels; i++) {

@@ -92,6 +92,10 @@ static void records_open(struct sim *sim, struct sim_engine *engine)
 			channel->unseen = true;
 			sim->losses++;
 		}
+		/* Which of several of one id a rank began last nobody could tell then. */
+		if (channel->generation && sim->config.ids == SIM_IDS_UNIQUE &&
+		    sim_below(&sim->fault_chance, 2))
+			sim_records_cut(sim, channel);
 		generation_begin(sim, channel, 0);
 	}
 }

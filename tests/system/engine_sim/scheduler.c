@@ -375,6 +375,8 @@ bool sim_engine_step(struct sim *sim, struct sim_engine *engine)
 	}
 	sim_late_tell(sim, engine, NULL);
 	finish_those_done(sim, engine);
+	if (engine->dying)
+		sim_engine_die(sim, engine);
 	sim->port->between(sim, engine);
 	return true;
 }

@@ -337,6 +337,8 @@ void sim_late_note(struct sim *sim, struct sim_step *step);
 /* Tells what the host has learned meanwhile; of @life: all there is, before it ends. */
 void sim_late_tell(struct sim *sim, struct sim_engine *engine, const struct sim_life *life);
 void sim_events(struct sim *sim, struct sim_engine *engine);
+/* Behind a step, of which not all ranks may have told all. */
+void sim_engine_die(struct sim *sim, struct sim_engine *engine);
 void sim_life_put_back(struct sim *sim, struct sim_life *life);
 
 /* ---- engines and channels ----------------------------------------------- */
@@ -346,6 +348,7 @@ struct sim_engine {
 	bool prefill_only, decode_only;
 	const char *instance;
 	uint32_t first_channel, channels;
+	bool dying;
 	uint32_t epoch; /* of its process: handles and steps begin anew in each */
 	uint64_t handles, steps, weights, clock, flushes;
 	uint32_t ids; /* counted since its start */
@@ -424,6 +427,8 @@ void sim_put(struct sim *sim, struct sim_channel *channel, const struct r3ring_r
 	     uint16_t flags);
 /* Gives the assembler what waits in queues; @all: everything. */
 void sim_records_pump(struct sim *sim, bool all);
+/* What it had not read yet when the engine died is gone, from some record on. */
+void sim_records_cut(struct sim *sim, struct sim_channel *channel);
 void sim_records_free(struct sim_channel *channel);
 
 enum sim_fate { SIM_TOLD, SIM_DROPPED, SIM_UNHEARD };
