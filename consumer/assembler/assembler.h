@@ -10,6 +10,8 @@
  *	tables.c    and are found, by id and by handle
  *	over.c      until they are over
  *	join.c      and whose parts are one request
+ *	candidates.c  where an attempt does not tell whose it is
+ *	gone.c      also of those that were let go
  *	runs.c      which starts of their engines they are of
  *	told.c      and whether they were told of by the same steps
  *	renew.c     where new weights may have made attempts begin anew, unseen
@@ -158,6 +160,7 @@ struct channel {
 	struct turn *order;     /* [ordered] of the newest step's spans */
 	struct part *parts;     /* live, by handle */
 	struct part *suspended; /* of the generation before, until a keyframe names them */
+	uint64_t *ended; /* [ENDED_MOST] hashes of ids that ended last, or NULL: see candidates.c */
 	struct key_store keys;
 	struct item *items;      /* waiting, oldest first */
 	struct item *spare;      /* a step's that was settled, cleared; or NULL */
@@ -199,7 +202,8 @@ struct r3ring_assembler {
 	uint16_t top_k;
 	struct request *requests; /* by id */
 	struct request *all;
-	uint64_t touches; /* of them and their attempts so far: their clock */
+	struct gone *gone; /* by id: those that may go on, and were let go */
+	uint64_t touches;  /* of them and their attempts so far: their clock */
 	struct r3ring_assembled *given_first, *given_last;
 	struct memory memory;
 	uint64_t sorted_at;   /* by touches, when requests were last sorted by them */
@@ -319,11 +323,29 @@ bool part_ended_for_good(const struct part *part);
 /* Whether what the channel begins is another request of the same text id after all. */
 bool request_is_another(const struct request *request, const struct channel *channel,
 			const struct item *item);
-/* Whether the channel told of an end of the request that was no preemption. */
-bool request_ended_on(const struct request *request, const struct channel *channel);
+/* Whether the attempt, which the part is to have, tells by its first handle that it is the part's. */
+bool part_is_told(const struct part *part, const struct channel *channel,
+		  const struct r3ring_request_record *begin);
 /* Notes who runs another request of the id in the place of the channel, which runs this one. */
 void request_note_twins(const struct r3ring_assembler *assembler, struct request *request,
 			const struct channel *channel);
+
+/* candidates.c */
+/* Whether a request of the one channel may go on at the other: of ranks of one instance that are not
+ * two engines in one place. */
+bool channels_may_share_requests(const struct channel *channel, const struct channel *other);
+/* The numbers of its attempts that were heard of. */
+uint16_t request_newest_number(const struct request *request);
+uint16_t request_oldest_number(const struct request *request);
+/* Whether no end of the request was told that says that no attempt follows. @channel: at this one, whose
+ * engine's word is enough; NULL: at any. */
+bool request_may_go_on(const struct r3ring_assembler *assembler, const struct request *request,
+		       const struct channel *channel);
+/* Whether an end of a request of the id was told before, as far as that is remembered. */
+bool ended_before(const struct channel *channel, const char *id);
+void ended_note(struct channel *channel, const char *id);
+/* Something was begun of the request: it, or others of its id, may have attempts that are another's. */
+void requests_doubt(const struct r3ring_assembler *assembler, struct request *begun);
 
 static inline bool generation_goes_on(const struct channel *channel)
 {

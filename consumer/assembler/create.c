@@ -74,6 +74,7 @@ static void channel_free(struct channel *channel)
 		row_pool_destroy(pool);
 	}
 	free(channel->run);
+	free(channel->ended);
 	free(channel->name);
 	free(channel);
 }

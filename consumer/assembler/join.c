@@ -120,6 +120,16 @@ static bool goes_on_with_another(const struct part *part, const struct channel *
 	       !part_began_as(part, first);
 }
 
+bool part_is_told(const struct part *part, const struct channel *channel,
+		  const struct r3ring_request_record *begin)
+{
+	const uint64_t first = r3ring_request_first(begin);
+
+	return !begin->attempt || (first && part->attempts &&
+				   (is_of_this_run(part, channel) || went_on(part, channel)) &&
+				   part_began_as(part, first));
+}
+
 static bool is_said_again(const struct part *part, const struct channel *channel,
 			  const struct item *item)
 {
@@ -144,13 +154,6 @@ bool request_is_another(const struct request *request, const struct channel *cha
 	if (part_ended_for_good(part))
 		return true;
 	return head->attempt <= newest_of(part)->number && !is_said_again(part, channel, item);
-}
-
-bool request_ended_on(const struct request *request, const struct channel *channel)
-{
-	const struct part *part = part_on(request, channel);
-
-	return part && part_ended_for_good(part);
 }
 
 /* Whether the channel may run the attempt as another part of the request. */
@@ -236,7 +239,7 @@ struct request *request_to_join(const struct r3ring_assembler *assembler,
 
 static void note_twin(struct request *request, uint32_t channel, uint32_t other)
 {
-	if (request->has_twin || request->has_sibling)
+	if (request->has_twin)
 		return;
 	request->has_twin = true;
 	request->twin[0] = channel;

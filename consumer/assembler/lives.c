@@ -6,6 +6,7 @@
 #include <utlist.h>
 
 #include "consumer/assembler/assembler.h"
+#include "consumer/assembler/gone.h"
 
 /* ---- begin -------------------------------------------------------------- */
 
@@ -37,9 +38,8 @@ static struct request *request_new(struct r3ring_assembler *assembler,
 	return request;
 }
 
-/* The channel has begun another one of the id. Other ranks of its engine may be behind it. */
-static void request_leave(struct r3ring_assembler *assembler, struct request *request,
-			  struct channel *channel)
+/* The channel begins another one of the id. */
+static void request_leave(struct request *request, struct channel *channel)
 {
 	struct part *part = part_on(request, channel);
 	const bool lived = part->live;
@@ -48,28 +48,35 @@ static void request_leave(struct r3ring_assembler *assembler, struct request *re
 	if (lived)
 		part_tear(part, channel, R3RING_MISSING_GAP);
 	part->left = true;
+}
+
+/* Other ranks of its engine may be behind it. */
+static void request_go_if_left(struct r3ring_assembler *assembler, struct request *request)
+{
 	if (assembler->options.min_ends || all_have_told(assembler, request))
 		request_let_go(assembler, request, 0);
 }
 
+/* @left: what the channel told of before under the id, where this is another one; or NULL. */
 static struct request *request_of(struct r3ring_assembler *assembler, struct channel *channel,
-				  const struct item *item)
+				  const struct item *item, struct request **left)
 {
 	struct request *known = request_known(assembler, channel, &item->record), *request = known;
-	bool sibling = false;
+	bool returned = false;
 
+	*left = NULL;
 	if (!known || request_is_another(known, channel, item)) {
 		request = request_to_join(assembler, channel, &item->record, known);
-		sibling = known && !request_ended_on(known, channel);
 		if (known)
-			request_leave(assembler, known, channel);
+			request_leave(known, channel);
+		*left = known;
 	}
-	if (!request)
+	if (!request) {
+		returned = gone_return(assembler, channel, &item->record);
 		request = request_new(assembler, &item->record);
-	if (request && sibling) {
-		request->has_sibling = true;
-		request->twin[0] = request->twin[1] = channel->index;
 	}
+	/* How often a keyframe says one again that was left before is its channel's own. */
+	channel->uncounted |= (*left || returned) && (item->repeated || item->carried);
 	if (request)
 		request_note_twins(assembler, request, channel);
 	return request;
@@ -84,15 +91,31 @@ static void part_open(struct part *part)
 		attempt->lost = attempt->touched;
 }
 
-static struct attempt *attempt_begin(struct channel *channel, struct part *part,
-				     const struct item *item)
+/* Whether the channel, of which nothing was lost since, is yet to tell of the end of what the part ran last. */
+static bool runs_yet(const struct part *part, const struct channel *channel)
+{
+	const struct attempt *newest = part_newest(part);
+
+	return newest && part->live && part->generation == channel->generation && !newest->ended &&
+	       !newest->torn;
+}
+
+static struct attempt *attempt_begin(struct r3ring_assembler *assembler, struct channel *channel,
+				     struct part *part, const struct item *item)
 {
 	const uint16_t number = item->record.u.request.head.attempt;
 	/* Known only as one that is said again: what it did before was not seen, or not all. */
 	const bool known = part_find_attempt(part, number) && !(item->carried && channel->cut);
 	const bool unseen = !channel->ready || ((item->repeated || item->carried) && !known);
+	const bool told = part_is_told(part, channel, &item->record.u.request.head);
+	const bool early = runs_yet(part, channel);
 	struct attempt *attempt = part_attempt(part, number);
 
+	if (attempt && !attempt->begun) {
+		attempt->begun = ++assembler->touches;
+		attempt->guessed = !told;
+		attempt->early = early;
+	}
 	if (unseen)
 		part_tear(part, channel, R3RING_MISSING_GAP);
 	if (unseen && attempt)
@@ -101,23 +124,17 @@ static struct attempt *attempt_begin(struct channel *channel, struct part *part,
 	return attempt;
 }
 
-int request_begin(struct r3ring_assembler *assembler, struct channel *channel,
-		  const struct item *item)
+static int part_begin(struct r3ring_assembler *assembler, struct channel *channel,
+		      struct part *part, const struct item *item)
 {
 	const struct r3ring_request_record *head = &item->record.u.request.head;
 	struct attempt *attempt;
-	struct part *part, *other;
-	struct request *request;
+	struct part *other;
 
-	runs_follow(channel, false);
-	request = request_of(assembler, channel, item);
-	part = request ? request_part(request, channel->index) : NULL;
-	if (!part) {
-		channel->uncounted = true;
-		return -ENOMEM;
-	}
 	part->unsure |= channel->uncounted && !part->attempts;
-	attempt = attempt_begin(channel, part, item);
+	if (!part->attempts && ended_before(channel, part->request->text[0]))
+		part->request->has_others = true;
+	attempt = attempt_begin(assembler, channel, part, item);
 	part->keyframe = item->keyframe;
 	part->bound_ns = channel->schema.bound_since_ns;
 	part->generation = channel->generation;
@@ -132,7 +149,8 @@ int request_begin(struct r3ring_assembler *assembler, struct channel *channel,
 	/* Steps of a generation that goes on are numbered from where its channel was then. */
 	attempt->told_apart |= generation_goes_on(channel);
 	attempt->run = channel->runs ? channel->runs - 1 : 0;
-	request_touch(assembler, request);
+	request_touch(assembler, part->request);
+	requests_doubt(assembler, part->request);
 	if (part->live && part->handle == head->handle && part_of(channel, head->handle) == part)
 		return 0;
 	part_delist(channel, part);
@@ -142,6 +160,26 @@ int request_begin(struct r3ring_assembler *assembler, struct channel *channel,
 		part_delist(channel, other);
 	part->handle = head->handle;
 	return part_enlist(channel, part);
+}
+
+int request_begin(struct r3ring_assembler *assembler, struct channel *channel,
+		  const struct item *item)
+{
+	struct request *request, *left;
+	struct part *part;
+	int r = -ENOMEM;
+
+	runs_follow(channel, false);
+	request = request_of(assembler, channel, item, &left);
+	part = request ? request_part(request, channel->index) : NULL;
+	if (part)
+		r = part_begin(assembler, channel, part, item);
+	else
+		channel->uncounted = true;
+	/* What begins may show that what was left has what is another's. */
+	if (left)
+		request_go_if_left(assembler, left);
+	return r;
 }
 
 /* ---- end ---------------------------------------------------------------- */
@@ -182,6 +220,8 @@ void request_end(struct r3ring_assembler *assembler, struct channel *channel,
 	}
 	if (head->reason == R3RING_END_UNKNOWN)
 		part_lose_sight(part, channel);
+	else if (head->reason != R3RING_END_PREEMPTED && !(attempt && attempt->given_up))
+		ended_note(channel, part->request->text[0]);
 	part->request->aborted |= head->reason == R3RING_END_ABORTED;
 	request_touch(assembler, part->request);
 	part_over(assembler, channel, part, head->reason != R3RING_END_PREEMPTED);
@@ -294,4 +334,5 @@ void requests_flush(struct r3ring_assembler *assembler)
 	while (assembler->all)
 		request_let_go(assembler, assembler->all, 0);
 	assembler->flushing = false;
+	gone_forget(assembler);
 }

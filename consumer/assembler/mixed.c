@@ -4,7 +4,7 @@
  * joined them their prompts tell, how far they went, and what both ran: of one text the same
  * experts are chosen in nearly all cells, though two machines round, and may put them in another
  * order; of two texts in next to none. Where coordinates did, whether it could be known whose
- * the parts are, and when they ended.
+ * the parts are (candidates.c), and when they ended.
  */
 #include "consumer/assembler/assembler.h"
 #include "consumer/assembler/choose.h"
@@ -81,22 +81,14 @@ void strangers_note(struct r3ring_assembled *assembled, uint32_t channel, uint32
 	assembled->mixed_by[1] = other;
 }
 
-/* Whether more came of it than what it began with: that may be its sibling's. */
-static bool went_on(const struct request *request)
-{
-	for (const struct part *part = request->part; part; part = part->next)
-		if (part->attempts > 1)
-			return true;
-	return false;
-}
-
 bool strangers_in(const struct r3ring_assembler *assembler, const struct request *request,
 		  uint32_t by[2])
 {
-	if ((request->has_twin && request->part && request->part->next) ||
-	    (request->has_sibling && went_on(request))) {
-		by[0] = request->twin[0];
-		by[1] = request->twin[1];
+	const uint32_t *told = request->unclear ? request->unclear_by : request->twin;
+
+	if (request->unclear || (request->has_twin && request->part && request->part->next)) {
+		by[0] = told[0];
+		by[1] = told[1];
 		return true;
 	}
 	for (const struct part *part = request->part; part; part = part->next)

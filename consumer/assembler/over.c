@@ -5,6 +5,7 @@
 #include <utlist.h>
 
 #include "consumer/assembler/assembler.h"
+#include "consumer/assembler/gone.h"
 
 static uint32_t ranks_of_engine(const struct channel *channel)
 {
@@ -148,6 +149,7 @@ static void ranks_uncount(struct r3ring_assembler *assembler, const struct reque
 void request_let_go(struct r3ring_assembler *assembler, struct request *request, uint32_t flags)
 {
 	ranks_uncount(assembler, request);
+	gone_note(assembler, request, flags);
 	for (struct part *part = request->part; part; part = part->next) {
 		part_delist(assembler->channel[part->channel], part);
 		if (part->guessed)

@@ -41,6 +41,7 @@ struct attempt {
 	uint64_t touched;               /* when a step ran it last, */
 	uint64_t handle;                /* that it was begun under last; 0: not seen */
 	uint64_t first;                 /* that its request's first one there was; 0: not known */
+	uint64_t begun;                 /* by the assembler's clock, when it was first heard of */
 	uint64_t first_step, last_step; /* that had spans of it; 0: none, */
 	uint64_t first_ns, last_ns;     /* and when its host began those */
 	struct told *told;              /* [tolds] the first span of each step, by step, */
@@ -58,7 +59,9 @@ struct attempt {
 	uint32_t recomputed;
 	struct contradiction *contradiction; /* [contradictions] in the order of their coming */
 	uint32_t contradictions;
-	uint32_t run;  /* of its channel's engine, that it was begun in */
+	uint32_t run; /* of its channel's engine, that it was begun in */
+	bool guessed; /* nobody told of which request of its id it is, */
+	bool early; /* and the one before it was to end yet on its channel, which had lost nothing */
 	bool ended;    /* its end was told, */
 	bool given_up; /* but not by its engine, nor how much was kept */
 	bool renewed; /* new weights may have come in what was lost: it may have run further before */
@@ -93,15 +96,17 @@ struct request {
 	struct part *part;
 	bool aborted;
 	bool cut;         /* it had positions beyond `max_tokens` */
-	bool has_sibling; /* when it began another of the id had not ended on its channel, twin[0] */
 	bool has_twin;    /* another request of the id was run on the second of these channels, */
-	uint32_t twin[2];      /* while this one was on the first: both say to be the same rank */
-	void *seen;            /* the onlooker's */
-	uint64_t begun;        /* by the assembler's clock, when it was first heard of */
-	struct memory *memory; /* of the assembler: */
-	uint64_t bytes;        /* what the request takes of it, its rows aside */
-	bool sorted;           /* see room.c */
-	uint64_t touched;      /* and when something else was said of the request */
+	uint32_t twin[2]; /* while this one was on the first: both say to be the same rank */
+	bool has_others;  /* there were of the id: it is not the request's alone */
+	bool unclear;     /* an attempt of it, told of on the first of these channels, may be of */
+	uint32_t unclear_by[2];        /* another request of the id, told of on the second */
+	void *seen;                    /* the onlooker's */
+	uint64_t begun;                /* by the assembler's clock, when it was first heard of */
+	struct memory *memory;         /* of the assembler: */
+	uint64_t bytes;                /* what the request takes of it, its rows aside */
+	bool sorted;                   /* see room.c */
+	uint64_t touched;              /* and when something else was said of the request */
 	struct request *prev, *next;   /* of all that there are */
 	struct request *same, *before; /* of the same id, in the order of their coming; the
 					* first one's `before` is the last */

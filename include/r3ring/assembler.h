@@ -51,9 +51,12 @@
  * rows of an attempt, and none of others; or, where a generation goes on, whose steps each channel numbers for itself, where
  * they were begun under one handle, as they have to be too where an engine was started again. Whether two ran the same ids says nothing: two runs of one text may.
  *
- * Where a channel begins one before another of the id has ended, the former is given out unfinished,
- * and no later attempt, or other stage, is known to be the one's or the other's: R3RING_ASSEMBLED_MIXED,
- * with that channel twice.
+ * Where a channel begins one before another of the id has ended, the former is given out unfinished.
+ * A later attempt is known to be a request's by the handle of its first one (r3ring_request_first()).
+ * Where it does not tell that, or tells one that was not heard of, it is taken for that of the request that there is; and
+ * where another of the id may go on as well (or may have begun in records that were lost, if the id is
+ * known to be that of several) the request is R3RING_ASSEMBLED_MIXED, with the attempt's channel and the other's. Of
+ * requests that were let go before they had ended the newest of 16384 ids are remembered for this, beside `max_bytes`.
  *
  * What was joined of requests that channels ran on their own is flagged R3RING_ASSEMBLED_MIXED,
  * with two of the channels, and is nobody's. By `min_ends`: where the first attempt that both know has a
