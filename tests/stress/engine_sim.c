@@ -28,7 +28,7 @@ static void print_figures(const struct sim_figures *figures)
 		if (figures->causes[cause])
 			printf(", %llu %s", (unsigned long long)figures->causes[cause],
 			       r3ring_missing_cause_name(cause));
-	printf("; %llu not compared\n", (unsigned long long)figures->not_compared);
+	printf("; %llu mixed\n", (unsigned long long)figures->mixed);
 }
 
 /* A simulation in which nothing is lost, or nothing comes, shows nothing. */

@@ -121,27 +121,26 @@ static void check_given(struct sim *sim, const struct sim_given *given)
 {
 	if (given->info.flags & R3RING_ASSEMBLED_MIXED) {
 		check_mixed(sim, given);
+		sim->figures.mixed++;
 		if (sim->config.ids != SIM_IDS_UNIQUE)
 			return;
 	}
-	if (sim_may_be_anothers(sim, given->request)) {
-		sim->figures.not_compared++;
-		return;
-	}
 	if (given->info.layers != sim->config.layers) {
-		if (sim_config_is_lossless(&sim->config))
+		if (sim_config_is_lossless(&sim->config) && !sim_is_unclear(sim, given->request))
 			sim_fault(sim, "%s: %u layers", given->request->name, given->info.layers);
 		return;
 	}
 	check_figures(sim, given);
-	check_length(sim, given);
+	if (!sim_is_unclear(sim, given->request))
+		check_length(sim, given);
 	for (uint32_t position = 0; position < given->info.tokens; position++) {
 		struct truth truth = sim_truth_of(sim, given->request, position);
 
 		for (uint32_t layer = 0; layer < given->info.layers; layer++)
 			sim_check_cell(sim, given, &truth, position, layer);
 	}
-	check_conflicts(sim, given);
+	if (!sim_is_unclear(sim, given->request))
+		check_conflicts(sim, given);
 }
 
 /* ---- all ---------------------------------------------------------------- */
@@ -153,7 +152,7 @@ static void check_once(struct sim *sim, const struct sim_request *request)
 	for (uint32_t i = 0; i < request->lives; i++)
 		named |= request->life[i]->ever_named;
 	/* It may have been put with others of its id. */
-	if (sim_may_be_anothers(sim, request) || sim_one_is_mixed(sim, request))
+	if (sim_is_unclear(sim, request) || sim_one_is_mixed(sim, request))
 		return;
 	if (named && !request->given && !request->called)
 		sim_fault(sim, "%s: never came out", request->name);
@@ -192,7 +191,7 @@ static void check_flags(struct sim *sim, const struct sim_given *given)
 				  given->request->name, given->info.flags);
 		return;
 	}
-	if (sim_has_sibling(sim, given->request))
+	if (sim_is_unclear(sim, given->request))
 		return;
 	if (last->told_kept == R3RING_UNKNOWN_U32)
 		flags |= R3RING_ASSEMBLED_LENGTH_GUESSED;
@@ -216,8 +215,7 @@ uint32_t sim_check(struct sim *sim)
 			sim_find_whose(sim, given);
 	for (const struct sim_given *given = sim->given; given; given = given->next) {
 		check_given(sim, given);
-		if (sim_config_is_lossless(&sim->config) &&
-		    !sim_may_be_anothers(sim, given->request))
+		if (sim_config_is_lossless(&sim->config) && !sim_is_unclear(sim, given->request))
 			check_flags(sim, given);
 		sim->figures.given++;
 	}

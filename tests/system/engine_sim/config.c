@@ -159,4 +159,5 @@ void sim_config_make(struct sim_config *config, uint64_t seed)
 	config->misses = config->key_kind == R3RING_KEYS_BLOCK_HASH && one_in(&chance, 2);
 	if (one_in(&chance, 8))
 		rewind_often(config, &chance);
+	config->untold = one_in(&chance, config->replicas > 1 ? 2 : 8);
 }

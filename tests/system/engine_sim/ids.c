@@ -38,19 +38,6 @@ static bool is_free(const struct sim *sim, const char *id, const struct sim_engi
 	return true;
 }
 
-static void note_beside(struct sim *sim, struct sim_request *request)
-{
-	for (uint32_t i = 0; i < sim->requests; i++) {
-		struct sim_request *other = &sim->request[i];
-
-		if (other == request || !other->lives || (other->done && !other->given_up) ||
-		    !sim_same_id(request, other))
-			continue;
-		request->beside = true;
-		other->beside = true;
-	}
-}
-
 void sim_id_give(struct sim *sim, struct sim_engine *engine, struct sim_request *request)
 {
 	if (sim->config.ids == SIM_IDS_UNIQUE)
@@ -63,5 +50,4 @@ void sim_id_give(struct sim *sim, struct sim_engine *engine, struct sim_request 
 		 sim_below(&sim->chance, sim->config.names));
 	if (!is_free(sim, request->id, engine))
 		snprintf(request->id, sizeof(request->id), "%s", request->name);
-	note_beside(sim, request);
 }

@@ -103,8 +103,6 @@ static bool is_uncounted(const struct sim *sim, const struct sim_given *given,
 	return false;
 }
 
-/* ---- two that live at a time on one channel ------------------------------------ */
-
 /* Whether a request of the id went on. */
 static bool one_went_on(const struct sim *sim, const struct sim_request *request)
 {
@@ -116,24 +114,97 @@ static bool one_went_on(const struct sim *sim, const struct sim_request *request
 	return false;
 }
 
-bool sim_has_sibling(const struct sim *sim, const struct sim_request *request)
-{
-	bool has = false;
+/* ---- whose an attempt is -------------------------------------------------------- */
 
-	for (uint32_t i = 0; i < sim->channels; i++)
-		has |= request->has_sibling[i];
-	return has && one_went_on(sim, request);
-}
-
-/* Whether two of the id did on the channel: which of them this one is part of nobody can know. */
-static bool had_siblings(const struct sim *sim, const struct sim_request *request,
-			 const struct sim_channel *channel)
+/* Whether an attempt before it was told of where this one is, in this life of its engine, and the handle of the
+ * first such is told with it. */
+static bool tells_whose(const struct sim *sim, const struct sim_life *life, uint32_t channel)
 {
-	for (uint32_t i = 0; i < sim->requests; i++)
-		if (sim_same_id(request, &sim->request[i]) &&
-		    sim->request[i].has_sibling[channel->index])
+	const struct sim_request *request = life->request;
+
+	if (sim->config.untold)
+		return false;
+	for (uint32_t i = 0; request->life[i] != life; i++)
+		if (request->life[i]->engine == life->engine &&
+		    request->life[i]->epoch == life->epoch && request->life[i]->heard_of[channel])
 			return true;
 	return false;
+}
+
+/* Whether a later attempt of the request was heard of, which does not tell whose it is. */
+static bool went_on_untold(const struct sim *sim, const struct sim_request *request)
+{
+	for (uint32_t i = 0; i < request->lives; i++)
+		for (uint32_t c = 0; c < sim->channels; c++)
+			if (request->life[i]->attempt && request->life[i]->heard_of[c] &&
+			    !tells_whose(sim, request->life[i], c))
+				return true;
+	return false;
+}
+
+static bool was_heard_of(const struct sim_request *request)
+{
+	for (uint32_t i = 0; i < request->lives; i++)
+		if (request->life[i]->ever_named)
+			return true;
+	return false;
+}
+
+/* Whether two of the id lived at a time on one channel. */
+static bool had_siblings(const struct sim *sim, const struct sim_request *request)
+{
+	for (uint32_t i = 0; i < sim->requests; i++)
+		for (uint32_t c = 0; c < sim->channels; c++)
+			if (sim_same_id(request, &sim->request[i]) &&
+			    sim->request[i].has_sibling[c])
+				return true;
+	return false;
+}
+
+bool sim_is_unclear(const struct sim *sim, const struct sim_request *request)
+{
+	uint32_t heard = 0;
+	bool untold = false;
+
+	if (sim->config.ids == SIM_IDS_UNIQUE)
+		return false;
+	for (uint32_t i = 0; i < sim->requests; i++) {
+		const struct sim_request *other = &sim->request[i];
+
+		if (!other->lives || !sim_same_id(request, other))
+			continue;
+		heard += was_heard_of(other);
+		untold |= went_on_untold(sim, other);
+	}
+	if (heard < 2)
+		return false;
+	/* Of two that live at a time the first is given out; what goes on with it may look like another rank's. */
+	if (had_siblings(sim, request))
+		return untold || (sim->config.replicas > 1 && one_went_on(sim, request));
+	return untold && (sim->config.replicas > 1 || !sim_config_is_lossless(&sim->config));
+}
+
+static bool were_told_apart(const struct sim_request *request, const struct sim_request *other)
+{
+	for (uint32_t i = 0; i < request->lives; i++)
+		for (uint32_t j = 0; j < other->lives; j++)
+			if (request->life[i]->ever_named && other->life[j]->ever_named &&
+			    request->life[i]->attempt == other->life[j]->attempt)
+				return true;
+	return false;
+}
+
+bool sim_seem_one(const struct sim *sim, const struct sim_request *request)
+{
+	if (sim->config.ids == SIM_IDS_UNIQUE || sim_config_is_lossless(&sim->config))
+		return false;
+	for (uint32_t i = 0; i < sim->requests; i++)
+		for (uint32_t j = 0; j < i; j++)
+			if (sim_same_id(request, &sim->request[i]) &&
+			    sim_same_id(request, &sim->request[j]) &&
+			    were_told_apart(&sim->request[i], &sim->request[j]))
+				return false;
+	return true;
 }
 
 bool sim_was_left(const struct sim_request *request)
@@ -143,24 +214,6 @@ bool sim_was_left(const struct sim_request *request)
 	for (uint32_t i = 0; i < SIM_CHANNELS; i++)
 		left |= request->left[i];
 	return left;
-}
-
-/* ---- a known fault ------------------------------------------------------------- */
-
-bool sim_may_be_anothers(const struct sim *sim, const struct sim_request *request)
-{
-	bool beside = false;
-
-	for (uint32_t i = 0; i < sim->requests; i++) {
-		const struct sim_request *other = &sim->request[i];
-
-		if (!sim_same_id(request, other))
-			continue;
-		beside |= other->beside;
-		for (uint32_t c = 0; c < sim->channels; c++)
-			beside |= !sim_config_is_lossless(&sim->config) && other->has_sibling[c];
-	}
-	return beside && one_went_on(sim, request);
 }
 
 bool sim_one_is_mixed(const struct sim *sim, const struct sim_request *request)
@@ -179,8 +232,8 @@ bool sim_may_be_mixed(const struct sim *sim, const struct sim_given *given)
 
 	if (!one || !other)
 		return false;
-	if (one == other && had_siblings(sim, given->request, one))
-		return one_went_on(sim, given->request);
+	if (sim_is_unclear(sim, given->request))
+		return true;
 	if (one == other)
 		return sim->config.ids != SIM_IDS_UNIQUE && !sim_config_is_lossless(&sim->config) &&
 		       is_uncounted(sim, given, one);

@@ -48,18 +48,17 @@ void sim_find_whose(struct sim *sim, struct sim_given *given);
 /* mixed.c: whether it is mixed of several by what the reference says of it. */
 bool sim_may_be_mixed(const struct sim *sim, const struct sim_given *given);
 
-/* Whether another of its id lived beside it on a channel: then nobody can know which of them goes on. */
-bool sim_has_sibling(const struct sim *sim, const struct sim_request *request);
 /* Whether its channel told no more of it since another of its id began there. */
 bool sim_was_left(const struct sim_request *request);
 
 /* Whether what came out of the requests of the id was mixed: parts of it may be in there. */
 bool sim_one_is_mixed(const struct sim *sim, const struct sim_request *request);
-/*
- * Whether a later attempt may be put behind the first of another request of its id, which is a known
- * fault: what came between on their channel was lost, or forgotten, or they ran on two data-parallel ranks.
- */
-bool sim_may_be_anothers(const struct sim *sim, const struct sim_request *request);
+/* Whether an attempt of one of those of its id may be another's, for all that was told: what may be mixed. */
+bool sim_is_unclear(const struct sim *sim, const struct sim_request *request);
+
+/* Whether so much was lost of those of its id that what was heard of them may be of one request: no attempt of
+ * two was heard of. */
+bool sim_seem_one(const struct sim *sim, const struct sim_request *request);
 
 /* lost.c */
 /* What readers can know of how much was kept of an attempt. */

@@ -183,7 +183,9 @@ static void real_begin(struct sim *sim, const struct sim_life *life)
 	/* A rank that has no others beside it finds it by the id. */
 	const struct r3ring_request request = {
 		.size = sizeof(request),
-		.first = sim->config.replicas > 1 && first != life->handle ? (int64_t)first : 0,
+		.first = sim->config.untold && life->attempt                 ? R3RING_FIRST_UNKNOWN
+			 : sim->config.replicas > 1 && first != life->handle ? (int64_t)first
+									     : 0,
 		.id = life->request->id,
 		.session = life->request->session,
 		.turn = life->request->turn,

@@ -49,7 +49,8 @@ static void put_begin(struct sim *sim, struct sim_channel *channel, const struct
 		.id_len = (uint16_t)strlen(request->id),
 		.session_len = (uint16_t)strlen(request->session),
 		.turn_len = (uint16_t)strlen(request->turn),
-		.since_first = (uint32_t)(life->handle - sim_life_first(life)),
+		.since_first = sim->config.untold ? 0
+						  : (uint32_t)(life->handle - sim_life_first(life)),
 	};
 	record.u.request.id = request->id;
 	record.u.request.session = request->session;

@@ -134,7 +134,7 @@ static void describe(const struct sim *sim)
 		  "seed %llu: %u layers of %u in %u, %u stages, %u shards, %u replicas%s%s%s; keys "
 		  "%u of %u tokens, %u blocks; %u requests, batch %u, chunk %u, drafts %u, lag "
 		  "%u; policy %u%s; gap %u dropped %u unheard %u partial %u never %u dies %u/%u%s "
-		  "map %u skew %u bytes %llu keys %llu late %u ids %u of %u",
+		  "map %u skew %u bytes %llu keys %llu late %u ids %u of %u%s",
 		  (unsigned long long)c->seed, c->layers, c->top_k, c->experts, c->stages,
 		  c->shards, c->replicas, c->copies ? ", copies" : "",
 		  c->draft_channel ? ", draft" : "", c->disaggregated ? ", disaggregated" : "",
@@ -143,7 +143,7 @@ static void describe(const struct sim *sim)
 		  c->unheard, c->partial, c->never_late, c->engine_dies, c->daemon_dies,
 		  c->late_reader ? ", late reader" : "", c->map_spans, c->skew,
 		  (unsigned long long)c->max_bytes, (unsigned long long)c->max_keys, c->late_steps,
-		  c->ids, c->names);
+		  c->ids, c->names, c->untold ? ", untold" : "");
 }
 
 void sim_open(struct sim *sim, const struct sim_config *config, const struct sim_port *port,

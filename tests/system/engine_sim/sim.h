@@ -101,6 +101,7 @@ struct sim_config {
 	enum r3ring_row_policy policy;
 	enum sim_ids ids;
 	uint32_t names; /* that are used again */
+	bool untold;    /* later attempts do not tell which was their request's first */
 	/* in a thousand steps or requests */
 	uint32_t preempt, retract, weights, abort, external, copy, conflict, bad, discard;
 	uint32_t abandon; /* of those that were preempted */
@@ -221,7 +222,6 @@ struct sim_request {
 	uint32_t attempts;
 	bool done;
 	bool given_up; /* while it waited: for all that is told it lives on */
-	bool beside;   /* another of its id lived when it began, or began while it lived */
 	struct sim_request *next_turn;
 	uint64_t history[SIM_POSITIONS];
 	uint32_t lives;
@@ -391,7 +391,7 @@ struct sim_channel {
 
 struct sim_figures {
 	uint64_t requests, given, cells, valid, conflicts;
-	uint64_t not_compared; /* that came out, for known faults */
+	uint64_t mixed; /* that came out, and are nobody's */
 	uint64_t causes[R3RING_MISSING_CAUSES];
 };
 
