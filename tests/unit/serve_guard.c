@@ -146,6 +146,18 @@ Test(serve_guard, a_token_is_read_from_a_file_that_nobody_else_can_read)
 	cr_expect_eq(guard_read_token(&guard, "/tmp", &err), -EINVAL);
 }
 
+Test(serve_guard, a_token_may_have_any_printable_character_and_no_other)
+{
+	struct guard guard = {0};
+	struct r3ring_error err = {0};
+
+	cr_expect_eq(read_token(&guard, "!a~\n", 0600, &err), 0, "%s", err.text);
+	cr_expect_str_eq(guard.token, "!a~");
+	cr_expect_eq(read_token(&guard, "a\x7f\n", 0600, &err), -EINVAL);
+	cr_expect_eq(read_token(&guard, "a\xc3\xa9\n", 0600, &err), -EINVAL);
+	cr_expect_str_eq(guard.token, "!a~");
+}
+
 /* ---- listening ------------------------------------------------------------ */
 
 Test(serve_listen, loopback_is_told_from_an_address_that_others_reach)
