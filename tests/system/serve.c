@@ -321,6 +321,53 @@ Test(serve, what_is_asked_wrongly_is_refused_by_name)
 	json_decref(reply.json);
 }
 
+/* A text of that many bytes in a field of that name, behind others. */
+static const char *with_text(const char *others, const char *name, int bytes)
+{
+	static char body[600];
+
+	snprintf(body, sizeof(body), "{%s\"%s\": \"%0*d\"}", others, name, bytes, 1);
+	return body;
+}
+
+Test(serve, names_of_a_reservation_have_1_to_256_bytes)
+{
+	static const char *const names[] = {"class", "prefix_key"};
+	static const char key[] = "\"key\": \"a\", ";
+
+	serve_stage_run(1);
+	expect_status("POST", "/v1/reservations", with_text("", "key", 257), 400);
+	for (size_t i = 0; i < 2; i++) {
+		expect_status("POST", "/v1/reservations", with_text(key, names[i], 257), 400);
+		expect_status("POST", "/v1/score", with_text("", names[i], 257), 400);
+		expect_status("POST", "/v1/score", with_text("", names[i], 256), 200);
+	}
+	expect_status("POST", "/v1/score", "{\"class\": \"\"}", 400);
+	expect_status("POST", "/v1/reservations", with_text("", "key", 256), 201);
+}
+
+Test(serve, numbers_are_within_their_bounds)
+{
+	static const struct {
+		const char *method, *what, *body;
+	} beyond[] = {
+		{"POST", "/v1/reservations", "{\"key\": \"a\", \"ttl_ms\": 0}"},
+		{"POST", "/v1/reservations", "{\"key\": \"a\", \"ttl_ms\": 3600001}"},
+		{"PATCH", "/v1/reservations/x/1", "{\"ttl_ms\": 3600001}"},
+		{"POST", "/v1/reservations", "{\"key\": \"a\", \"tokens\": 1048577}"},
+		{"POST", "/v1/score", "{\"tokens\": 1048577}"},
+		{"POST", "/v1/plan", "{\"gpus\": 0}"},
+		{"GET", "/v1/reservations?after=18446744073709551616", NULL},
+		{"GET", "/v1/reservations?after=1x", NULL},
+		{"GET", "/v1/reservations?after=+1", NULL},
+		{"GET", "/v1/load?epoch=99999999999999999999", NULL},
+	};
+
+	serve_stage_run(1);
+	for (size_t i = 0; i < sizeof(beyond) / sizeof(*beyond); i++)
+		expect_status(beyond[i].method, beyond[i].what, beyond[i].body, 400);
+}
+
 Test(serve, without_gpus_or_capacity_nothing_can_be_reserved_and_the_remedy_is_named)
 {
 	struct http_reply reply;
@@ -398,4 +445,49 @@ Test(serve, what_cannot_be_served_is_refused_at_the_start)
 		     2);
 	cr_expect(strstr(tool.err, "not allowed"));
 	command_free(&tool);
+}
+
+/* Of a command line with these options, which is refused, what is told of it. */
+static void expect_refused(const char *const *more, const char *text)
+{
+	const char *args[64] = {"serve", "--instance", "prod"};
+	struct command tool = {0};
+
+	for (size_t i = 0; more[i]; i++)
+		args[3 + i] = more[i];
+	cr_expect_eq(command_run(&tool, stage.tool.daemon.dir, args), 2, "%s", text);
+	cr_expect(strstr(tool.err, text), "\"%s\" is not in: %s", text, tool.err);
+	command_free(&tool);
+}
+
+Test(serve, what_an_option_cannot_be_is_refused_by_name)
+{
+	static const char *const wrong[][3] = {
+		{"--gpus", "0", "--gpus is 1 to 4096, not 0"},
+		{"--gpus", "4097", "--gpus is 1 to 4096, not 4097"},
+		{"--gpus", "8x", "--gpus is 1 to 4096, not 8x"},
+		{"--capacity", "0", "--capacity is 1 to 1048576, not 0"},
+		{"--capacity", "1048577", "--capacity is 1 to 1048576, not 1048577"},
+		{"--window-steps", "0", "--window-steps is 1 to 1048576, not 0"},
+		{"--window-steps", "1048577", "--window-steps is 1 to 1048576, not 1048577"},
+		{"--routes-memory", "63K", "--routes-memory is 0 or 64K to 1T, not 63K"},
+		{"--routes-memory", "2T", "--routes-memory is 0 or 64K to 1T, not 2T"},
+		{"--instance", "prod", "named twice: prod"},
+	};
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+		expect_refused((const char *[]){wrong[i][0], wrong[i][1], NULL}, wrong[i][2]);
+	expect_refused((const char *[]){"--listen", ":0", "--unix", "x", NULL},
+		       "either --listen or --unix");
+}
+
+Test(serve, more_names_of_its_own_than_it_can_know_are_refused)
+{
+	const char *more[2 * 14 + 1] = {NULL};
+
+	for (size_t i = 0; i < 14; i++) {
+		more[2 * i] = "--allow-host";
+		more[2 * i + 1] = "r3ring.example";
+	}
+	expect_refused(more, "too many of --allow-host");
 }

@@ -43,6 +43,8 @@ static void serve_tcp(const char *token_file)
 			      "2",
 			      "--capacity",
 			      "100",
+			      "--allow-host",
+			      "r3ring.example",
 			      token_file ? "--token-file" : NULL,
 			      token_file,
 			      NULL};
@@ -113,6 +115,7 @@ Test(serve_curl, what_is_asked_rightly_is_answered_and_all_else_is_refused)
 		{"--http1.0", "/v1", 200},
 		{"-I", "/v1/channels", 200},
 		{"-H 'Host: localhost:1'", "/v1", 200},
+		{"-H 'Host: R3ring.example:80'", "/v1", 200},
 		{"-H 'Host: evil.example'", "/v1", 421},
 		{"-H 'Host:'", "/v1", 421},
 		{"--request-target http://localhost:1/v1/channels", "/", 200},

@@ -271,8 +271,8 @@ Test(load_recomputed, what_an_attempt_took_between_what_two_ran_is_load_of_a_thi
 	expect_load(&expected, 0);
 }
 
-/* Request 1 runs every other position from 0 on, so many times, and two at the end; its next attempt
- * all that there were. Returns how many rows of those were left out. */
+/* Request 1 runs two positions, and every other one behind them, so many times; its next attempt all
+ * that there were. Returns how many rows of those were left out. */
 static uint64_t run_in_stretches(uint32_t stretches)
 {
 	const struct r3ring_span again = load_span(2, 0, 0, 2 * stretches + 2);
@@ -280,7 +280,7 @@ static uint64_t run_in_stretches(uint32_t stretches)
 
 	feed_begin(&load_feed, 1, "a", 2 * stretches + 2, 0);
 	for (uint32_t i = 0; i <= stretches; i++) {
-		span = load_span(1, 2 * i, 0, i < stretches ? 1 : 2);
+		span = i ? load_span(1, 2 * i + 1, 0, 1) : load_span(1, 0, 0, 2);
 		feed_whole(&load_feed, i + 1, span.rows, &span, 1);
 	}
 	feed_end(&load_feed, 1, R3RING_END_PREEMPTED, 0, 2 * stretches + 3);
