@@ -226,6 +226,8 @@ Test(serve_curl, without_the_token_only_the_page_is_answered)
 	cr_expect_eq(curl("-u s3cret:s3cret", "/v1"), 401);
 	cr_expect_eq(curl("--oauth2-bearer s3cret", "/v1"), 200);
 	cr_expect_eq(curl("", "/"), 200);
+	cr_expect_eq(curl("--request-target http://localhost/", "/"), 200);
+	cr_expect_eq(curl("--request-target http://localhost/v1", "/"), 401);
 	cr_expect_eq(curl("", "/v1/nothing"), 401, "not even what there is");
 	unlink(file);
 }

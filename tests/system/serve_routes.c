@@ -223,6 +223,27 @@ Test(serve_routes_told, memory_is_bounded_and_what_had_to_go_says_so)
 	json_decref(list);
 }
 
+Test(serve_routes_told, of_those_that_ended_the_newest_1024_are_kept)
+{
+	json_t *told;
+	char id[32];
+
+	serve_stage_serve((const char *[]){NULL});
+	for (uint32_t i = 0; i < 1026; i++) {
+		int64_t handle;
+
+		snprintf(id, sizeof(id), "r%u", i);
+		handle = begin(id);
+		engine_step(&stage.tool.engine, handle, 4);
+		r3ring_request_end(stage.tool.engine.producer, handle, R3RING_END_FINISHED, 0, 5);
+	}
+	engine_step(&stage.tool.engine, 0, 1);
+	told = await("/v1/requests/r1/routes", 410);
+	cr_expect(strstr(message_of(told), "it ended"), "%s", message_of(told));
+	json_decref(told);
+	json_decref(await("/v1/requests/r2/routes", 200));
+}
+
 Test(serve_routes_told, without_memory_for_them_no_routes_are_kept_and_the_rest_is_told)
 {
 	json_t *told;

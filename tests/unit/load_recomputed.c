@@ -298,3 +298,19 @@ Test(load_recomputed, of_more_the_longest_are)
 {
 	cr_expect_eq(run_in_stretches(20), 9);
 }
+
+Test(load_recomputed, positions_that_are_run_one_after_the_other_are_one_stretch)
+{
+	const struct r3ring_span again = load_span(2, 0, 0, 20);
+
+	feed_begin(&load_feed, 1, "a", 2, 0);
+	for (uint32_t i = 0; i < 20; i++) {
+		const struct r3ring_span one = load_span(1, i, 0, 1);
+
+		feed_whole(&load_feed, i + 1, 1, &one, 1);
+	}
+	feed_end(&load_feed, 1, R3RING_END_PREEMPTED, 0, 21);
+	feed_begin(&load_feed, 2, "a", 21, 1);
+	feed_whole(&load_feed, 100, 20, &again, 1);
+	cr_expect_eq(read_load(0)->accounts.left_out[R3RING_LOAD_RECOMPUTED], 20 * FEED_LAYERS);
+}
