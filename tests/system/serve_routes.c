@@ -221,6 +221,12 @@ Test(serve_routes_told, memory_is_bounded_and_what_had_to_go_says_so)
 	list = await("/v1/requests", 200);
 	expect_bound(list);
 	json_decref(list);
+	/* Another one under the id of one that had ended lacks nothing. */
+	snprintf(id, sizeof(id), "r%u", MANY - 20);
+	engine_step(&stage.tool.engine, begin(id), 4);
+	told = await(path, 200);
+	cr_expect(json_is_false(at(told, "evicted_before", NULL)));
+	json_decref(told);
 }
 
 Test(serve_routes_told, of_those_that_ended_the_newest_1024_are_kept)
@@ -242,6 +248,9 @@ Test(serve_routes_told, of_those_that_ended_the_newest_1024_are_kept)
 	cr_expect(strstr(message_of(told), "it ended"), "%s", message_of(told));
 	json_decref(told);
 	json_decref(await("/v1/requests/r2/routes", 200));
+	told = await("/v1/requests?limit=5", 200);
+	cr_expect_eq(json_array_size(at(told, "requests", NULL)), 5);
+	json_decref(told);
 }
 
 Test(serve_routes_told, without_memory_for_them_no_routes_are_kept_and_the_rest_is_told)
