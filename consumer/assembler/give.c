@@ -80,10 +80,12 @@ static void passes_limit(struct r3ring_assembled *assembled)
 		pass->doubt = doubt;
 		if (i + 1 < assembled->passes)
 			pass->cut_off = cause_of_open_end(assembled, pass);
-		if (pass->unsure && pass->cut_off) {
-			sure = first_prompt(assembled);
+		if (pass->unsure && pass->cut_off)
 			doubt = pass->cut_off;
-		}
+		else if (i && !assembled->counts && pass->number != pass[-1].number + 1u)
+			doubt = R3RING_MISSING_GAP; /* by one that nobody heard of */
+		if (doubt)
+			sure = first_prompt(assembled);
 		if (!pass->unsure && pass->kept < most)
 			most = pass->kept;
 		if (assembled->counts && pass->prompt && pass->prompt < most)

@@ -29,7 +29,7 @@
  * So do those that end such an attempt without saying it: what it ran behind its prompt, and a later
  * one ran too, is missing then though nothing was lost (R3RING_MISSING_SPANS). Tokens that a later
  * attempt throws away (its end, or a prompt, tells fewer) count for none before it. Where that end was not
- * heard, and prompts are not seen to grow, all behind the first prompt may have been thrown away, and what
+ * heard, or the attempt at all, and prompts are not seen to grow, all behind the first prompt may have been thrown away, and what
  * was run of it before is missing.
  *
  * Of two engines that `min_ends` joins, what one ran at and behind the last token that it returned does

@@ -191,8 +191,9 @@ static void hear_request(struct sim *sim, struct sim_channel *channel,
 		return;
 	heard = note(channel,
 		     head->event == R3RING_REQUEST_BEGIN ? SIM_HEARD_BEGIN : SIM_HEARD_END);
-	if (head->event != R3RING_REQUEST_BEGIN && !life->told_end && !channel->copy &&
-	    !channel->draft)
+	life->told_begin[channel->index] |= head->event == R3RING_REQUEST_BEGIN;
+	if (head->event != R3RING_REQUEST_BEGIN && life->told_begin[channel->index] &&
+	    !life->told_end && !channel->copy && !channel->draft)
 		life->told_end = sim->fed;
 	heard->life = life;
 	heard->repeated = view->flags & R3RING_DESC_REPEATED;

@@ -116,17 +116,21 @@ static int32_t newest_named(const struct sim_request *request)
 	return newest;
 }
 
-/* Whether the attempt ended without a word of how many tokens it kept, of those before it too. */
+/* Whether the attempt ended without a word of how many tokens it kept, of those before it too, or nobody
+ * heard of it. */
 static bool may_have_thrown_away(const struct sim *sim, const struct sim_request *request,
 				 int32_t attempt)
 {
-	bool untold = false;
+	bool named = false, untold = false;
 
 	for (uint32_t i = 0; i < request->lives; i++) {
 		const struct sim_life *life = request->life[i];
 
+		named |= life->attempt == attempt && life->ever_named;
 		untold |= life->attempt == attempt && life->ever_named && !told_kept(life);
 	}
+	if (!named)
+		return !prompts_count(request);
 	return untold && sim_kept_of(sim, request, attempt).cut_off;
 }
 

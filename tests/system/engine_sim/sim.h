@@ -203,6 +203,7 @@ struct sim_life {
 	/* New weights may have come in what was lost, under which it began anew. */
 	bool renewed[SIM_CHANNELS];
 	bool ever_named;
+	bool told_begin[SIM_CHANNELS];
 	uint64_t
 		told_end; /* by the clock of the records that were fed: when its end was; 0: never */
 	bool ended[SIM_CHANNELS]; /* as its reader heard, */
