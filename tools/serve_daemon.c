@@ -51,15 +51,15 @@ static json_t *channel_of(const struct picture_channel *channel, const struct pi
 			      : json_integer((json_int_t)channel->last_step_age_ms);
 
 	return json_pack(
-		"{s:s, s:o, s:s, s:b, s:b, s:I, s:f, s:f, s:f, s:o, s:i, s:o, s:o, s:o, s:o, s:o, "
-		"s:o, s:o}",
+		"{s:s, s:o, s:s, s:b, s:b, s:b, s:I, s:f, s:f, s:f, s:o, s:i, s:o, s:o, s:o, s:o, "
+		"s:o, s:o, s:o}",
 		"channel", channel->name, "model",
 		json_text(channel->model, strlen(channel->model)), "state", channel->state, "draft",
-		is_draft(channel), "crashed", channel->crashed, "generation",
-		(json_int_t)channel->generation, "steps_per_s", rates->steps, "rows_per_s",
-		rates->rows, "bytes_per_s", rates->bytes, "last_step_age_ms", age, "bound_layers",
-		(int)channel->captured_count, "unbound_layers",
-		json_numbers(channel->unbound, channel->unbound_count), "steps",
+		is_draft(channel), "crashed", channel->crashed, "producer_died",
+		channel->producer_died, "generation", (json_int_t)channel->generation,
+		"steps_per_s", rates->steps, "rows_per_s", rates->rows, "bytes_per_s", rates->bytes,
+		"last_step_age_ms", age, "bound_layers", (int)channel->captured_count,
+		"unbound_layers", json_numbers(channel->unbound, channel->unbound_count), "steps",
 		json_u64(channel->steps), "steps_partial", json_u64(channel->steps_partial),
 		"ids_out_of_range", json_u64(channel->ids_out_of_range), "lost",
 		json_lost(channel->lost.steps, channel->lost.rows, "other"), "lost_just_now",

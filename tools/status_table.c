@@ -201,6 +201,15 @@ static void print_process(FILE *out, const json_t *pid)
 		fprintf(out, "%8s  ", "-");
 }
 
+static const char *state_of(const json_t *channel)
+{
+	const char *state = string(channel, "state");
+
+	return !strcmp(state, "ended") && json_is_true(json_object_get(channel, "producer_died"))
+		       ? "died"
+		       : state;
+}
+
 static void print_channel(FILE *out, const json_t *channel, size_t name_width, size_t model_width)
 {
 	char layers[32];
@@ -211,7 +220,7 @@ static void print_channel(FILE *out, const json_t *channel, size_t name_width, s
 	snprintf(layers, sizeof(layers), "%zu/%zu", bound + called, bound + called + unbound);
 	print_column(out, string(channel, "channel"), name_width);
 	print_column(out, string(channel, "model"), model_width);
-	fprintf(out, "%-6s %4" JSON_INTEGER_FORMAT " ", string(channel, "state"),
+	fprintf(out, "%-6s %4" JSON_INTEGER_FORMAT " ", state_of(channel),
 		integer(channel, "generation"));
 	print_rate(out, json_number_value(json_object_get(channel, "steps_per_s")));
 	fprintf(out, " %10" JSON_INTEGER_FORMAT " %12" JSON_INTEGER_FORMAT " %9s ",

@@ -70,7 +70,10 @@ struct channel_line {
 
 static void tell_state(const struct channel_line *line, char text[16])
 {
-	snprintf(text, 16, "%-6.15s", line->channel->state);
+	const struct picture_channel *channel = line->channel;
+	const bool died = channel->producer_died && !strcmp(channel->state, "ended");
+
+	snprintf(text, 16, "%-6.15s", died ? "died" : channel->state);
 }
 
 static void tell_generation(const struct channel_line *line, char text[16])

@@ -68,7 +68,7 @@ function fillChannels(daemon) {
 	setNote('channels-says', absentWords(daemon.absent));
 	fillTable('channels', daemon.channels.map((channel) => {
 		const bound = channel.bound_layers, all = bound + channel.unbound_layers.length;
-		const cells = [channel.channel, channel.state, isolated(channel.model),
+		const cells = [channel.channel, channel.producer_died && channel.state === 'ended' ? 'died' : channel.state, isolated(channel.model),
 			tenth.format(channel.steps_per_s), whole.format(channel.rows_per_s),
 			`${asBytes(channel.bytes_per_s)}/s`,
 			channel.last_step_age_ms === null ? 'none yet' : `${asAge(channel.last_step_age_ms)} ago`,

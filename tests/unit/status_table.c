@@ -112,6 +112,19 @@ Test(status_table, a_producer_that_is_not_known_is_no_process_0)
 	free(text);
 }
 
+Test(status_table, a_channel_that_its_engine_did_not_close_has_died)
+{
+	char *text = print("{\"daemon\":{},\"channels\":["
+			   "{\"channel\":\"a/0\",\"state\":\"ended\",\"producer_died\":true},"
+			   "{\"channel\":\"b/0\",\"state\":\"ended\",\"producer_died\":false},"
+			   "{\"channel\":\"c/0\",\"state\":\"live\",\"producer_died\":false}]}");
+
+	cr_expect(strstr(text, " died      0 "), "%s", text);
+	cr_expect(strstr(text, " ended     0 "), "%s", text);
+	cr_expect(strstr(text, " live      0 "), "%s", text);
+	free(text);
+}
+
 Test(status_table, failure_20_losses_are_shown_by_cause)
 {
 	char *text = print("{\"daemon\":{},\"channels\":[{\"channel\":\"a/0\",\"lost\":{"

@@ -55,6 +55,16 @@ Test(top_frame, more_that_may_be_lost_is_said_though_some_losses_are_known)
 			 "lost 15 steps, MAY HAVE LOST MORE, before this | no load yet");
 }
 
+Test(top_frame, a_channel_that_its_engine_did_not_close_has_died)
+{
+	top_stage_make(&stage, "{\"daemon\":{},\"channels\":["
+			       "{\"channel\":\"a/0\",\"state\":\"ended\",\"producer_died\":true},"
+			       "{\"channel\":\"b/0\",\"state\":\"ended\"}]}");
+	top_stage_draw(&stage, 24, 80);
+	expect_shown("died");
+	expect_shown("ended");
+}
+
 Test(top_frame, ends_that_nobody_follows_are_said_though_nothing_else_is_lost)
 {
 	top_stage_make(&stage, TOP_QUIET);
