@@ -67,7 +67,8 @@ struct r3ring_load_options {
 	uint64_t max_held_bytes; /* ids held of rows whose acceptance is not known, a channel;
 				  * 0: 64 MiB. Beyond it they are lost, R3RING_MISSING_EVICTED */
 	uint32_t max_requests;   /* watched for recomputation, a channel; 0: 2^16. Beyond it the
-				  * oldest is forgotten, and counted */
+				  * oldest is forgotten, and counted. Each takes some
+				  * 220 bytes and its id: 2^16 live ones 15 MiB */
 };
 
 /*
