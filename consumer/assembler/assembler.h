@@ -149,14 +149,9 @@ struct channel {
 	bool unfollowed;  /* who told of it is gone, and no other has told since */
 	bool carrying;    /* only what lives on from the generation before may have come of it */
 	bool steady;      /* no new weights came since the last whole keyframe, or the beginning */
-	bool ran;         /* a step of it was settled, */
-	bool drafts;      /* and one that verified drafts */
-	bool blind; /* attempts may have begun unseen since the last whole keyframe, or the beginning: */
-	uint64_t blind_step, blind_era; /* behind this step, */
-	uint64_t blind_weights;         /* of these weights */
-	bool uncounted; /* how many requests of an id it had in the newest run is not known */
-	bool came_late; /* requests were let go before it was heard of */
-	bool abridged;  /* the newest keyframe leaves out live requests */
+	bool uncounted;   /* how many requests of an id it had in the newest run is not known */
+	bool came_late;   /* requests were let go before it was heard of */
+	bool abridged;    /* the newest keyframe leaves out live requests */
 	struct r3ring_schema_record schema;
 	struct row_pool *pool;  /* of the schema, among `pools` */
 	struct row_pool *pools; /* all that were, */
@@ -357,16 +352,8 @@ static inline bool generation_goes_on(const struct channel *channel)
 	return former_of(channel) != channel->generation;
 }
 
-/* renew.c */
-/* Before the step is settled. */
+/* renew.c: before the step is settled */
 void channel_follow_weights(struct channel *channel, const struct step *step);
-/* Records were lost, in which attempts may have begun. */
-void channel_goes_blind(struct channel *channel);
-/* The attempt begins; */
-void attempt_begin_seen(const struct channel *channel, struct attempt *attempt);
-/* or it began in what was lost, and new weights may have come since. */
-void attempt_begin_unseen(const struct channel *channel, const struct part *part,
-			  struct attempt *attempt);
 
 /* room.c */
 void requests_make_room(struct r3ring_assembler *assembler);
@@ -421,8 +408,6 @@ uint32_t kept_by_engine(const struct r3ring_assembler *assembler, const struct p
  * or a later one; else, or when it cannot be known, R3RING_UNKNOWN_U32. */
 uint32_t end_on_engine(const struct r3ring_assembler *assembler, const struct part *part,
 		       uint16_t number);
-/* In the row's place: it stays the pass that it was, which was lost. */
-struct row *row_doubted(const struct row *row, uint8_t cause);
 /* Takes back what one rank does not know not to have been run. */
 void request_trim(const struct r3ring_assembler *assembler, const struct request *request);
 

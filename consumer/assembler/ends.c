@@ -139,7 +139,8 @@ static uint32_t engine_doubt(const struct r3ring_assembler *assembler, const str
 	return from;
 }
 
-struct row *row_doubted(const struct row *row, uint8_t cause)
+/* In the row's place: it stays the pass that it was, which was lost. */
+static struct row *row_doubted(const struct row *row, uint8_t cause)
 {
 	const struct tile *tile = row_tile(row);
 	struct row *lost = row_take_empty(tile->pool, cause);
@@ -221,69 +222,10 @@ static void forget_not_run(const struct r3ring_assembler *assembler, const struc
 	}
 }
 
-/* ---- tokens that one rank may have run before ------------------------------ */
-
-/* Whether they are of one pass of two stages; where these number their steps apart, of one under the same
- * weights. */
-static bool are_one_pass(const struct attempt *attempt, const struct row *row,
-			 const struct attempt *its, const struct row *other)
-{
-	if (attempt->told_apart || its->told_apart)
-		return row_tile(row)->weight_version == row_tile(other)->weight_version;
-	return row_tile(row)->step == row_tile(other)->step;
-}
-
-/* Whether the row that the attempt has, or lost, is of no later pass than the first. */
-static bool knows_first(const struct attempt *attempt, uint32_t position)
-{
-	const struct row *row = attempt_row(attempt, position);
-
-	return !row_is_no_pass(row) && (!row->empty || position >= attempt->run_before ||
-					row == attempt_newest(attempt, position));
-}
-
-/* Whether a stage that has the same rows, and knows of none before, has @row's pass as the first. */
-static bool is_proved_first(const struct r3ring_assembler *assembler, const struct part *part,
-			    const struct attempt *attempt, uint32_t position, const struct row *row)
-{
-	const struct channel *channel = assembler->channel[part->channel];
-
-	for (const struct part *other = part->request->part; other; other = other->next) {
-		const struct attempt *its = part_find_attempt(other, attempt->number);
-		const struct row *first = its ? attempt_row(its, position) : NULL;
-
-		if (first && other != part && knows_first(its, position) &&
-		    are_one_pass(attempt, row, its, first) &&
-		    run_same_rows(channel, assembler->channel[other->channel]))
-			return true;
-	}
-	return false;
-}
-
-/* What may have been run before new weights came, for all that this rank knows. */
-static void trust_first(const struct r3ring_assembler *assembler, const struct part *part,
-			struct attempt *attempt)
-{
-	const uint32_t end = attempt->run_before < attempt->recomputed ? attempt->run_before
-								       : attempt->recomputed;
-
-	for (uint32_t position = 0; position < end; position++) {
-		const struct row *row = attempt_row(attempt, position);
-		struct row *newest = attempt->newest[position];
-
-		if (row && newest && row->empty && row_tile(row)->step == row_tile(newest)->step &&
-		    is_proved_first(assembler, part, attempt, position, newest))
-			attempt_put(attempt, position, row_hold(newest));
-	}
-}
-
 /* ---- a request ------------------------------------------------------------ */
 
 void request_trim(const struct r3ring_assembler *assembler, const struct request *request)
 {
-	for (const struct part *part = request->part; part; part = part->next)
-		for (uint32_t i = 0; i < part->attempts; i++)
-			trust_first(assembler, part, part->attempt[i]);
 	cut_past_ends(assembler, request);
 	for (const struct part *part = request->part; part; part = part->next)
 		for (uint32_t i = 0; assembler->options.min_ends && i < part->attempts; i++)

@@ -100,15 +100,6 @@ static bool runs_yet(const struct part *part, const struct channel *channel)
 	       !newest->torn;
 }
 
-/* Steps are numbered anew: how many there were since it ran last cannot be counted any more. */
-static void part_carry(const struct part *part)
-{
-	struct attempt *attempt = part_newest(part);
-
-	if (attempt)
-		attempt->carried = attempt->first_step != 0;
-}
-
 static struct attempt *attempt_begin(struct r3ring_assembler *assembler, struct channel *channel,
 				     struct part *part, const struct item *item)
 {
@@ -125,19 +116,11 @@ static struct attempt *attempt_begin(struct r3ring_assembler *assembler, struct 
 		attempt->guessed = !told;
 		attempt->early = early;
 	}
+	if (unseen)
+		part_tear(part, channel, R3RING_MISSING_GAP);
+	if (unseen && attempt)
+		attempt->renewed |= !channel->steady;
 	channel->lossy |= unseen;
-	if (attempt)
-		attempt->prompt = item->record.u.request.head.prompt_tokens;
-	if (attempt && !attempt->touched && !item->repeated && !item->carried)
-		attempt_begin_seen(channel, attempt);
-	if (!unseen)
-		return attempt;
-	part_tear(part, channel, R3RING_MISSING_GAP);
-	if (!attempt)
-		return NULL;
-	attempt->renewed |= !channel->steady;
-	if (item->repeated || item->carried)
-		attempt_begin_unseen(channel, part, attempt);
 	return attempt;
 }
 
@@ -160,6 +143,7 @@ static int part_begin(struct r3ring_assembler *assembler, struct channel *channe
 	part->guessed = false;
 	if (!attempt)
 		return -ENOMEM;
+	attempt->prompt = head->prompt_tokens;
 	attempt->handle = head->handle;
 	attempt->first = r3ring_request_first(head);
 	/* Steps of a generation that goes on are numbered from where its channel was then. */
@@ -279,7 +263,6 @@ void requests_suspend(struct r3ring_assembler *assembler, struct channel *channe
 	suspended_over(assembler, channel);
 	HASH_ITER (hh, channel->parts, part, next) {
 		part_open(part);
-		part_carry(part);
 		/* What the generation told last was not read. */
 		if (channel->cut && !part->gap)
 			part->gap = R3RING_MISSING_GAP;
@@ -327,7 +310,6 @@ void requests_gap(struct channel *channel, uint8_t cause)
 
 	channel->lossy = true;
 	channel->uncounted = true;
-	channel_goes_blind(channel);
 	HASH_ITER (hh, channel->parts, part, next) {
 		part_tear(part, channel, cause);
 	}

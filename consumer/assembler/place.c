@@ -243,9 +243,6 @@ static void place_phase(struct r3ring_assembler *assembler, struct channel *chan
 		if (phase == first)
 			attempt_run(placing.attempt, ++assembler->touches, &step->head,
 				    placing.span);
-		/* What the device says of positions wins. */
-		if (phase == first && !step->position)
-			attempt_came_to(placing.attempt, placing.span);
 		place_span(&placing, phase);
 	}
 }

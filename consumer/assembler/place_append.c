@@ -38,9 +38,8 @@ static inline bool append(const struct appending *step, const struct r3ring_span
 	struct row *const *row;
 	struct row **to = attempt->row;
 
-	if (span->position != positions || positions < attempt->run_before ||
-	    end > attempt->capacity || end > step->most || span->row < step->first ||
-	    (uint64_t)span->row + rows > step->end)
+	if (span->position != positions || end > attempt->capacity || end > step->most ||
+	    span->row < step->first || (uint64_t)span->row + rows > step->end)
 		return false;
 	attempt->positions = (uint32_t)end;
 	row = step->row + (span->row - step->first);
@@ -78,10 +77,8 @@ uint32_t spans_append(struct r3ring_assembler *assembler, const struct turn *ord
 	for (; i < spans && is_append(&span[i], &order[i]) &&
 	       append(&appending, &span[i], order[i].attempt);
 	     i++) {
-		if (touch) {
+		if (touch)
 			attempt_run(order[i].attempt, ++touches, &step->head, &span[i]);
-			attempt_came_to(order[i].attempt, &span[i]);
-		}
 		rows += span[i].rows;
 	}
 	assembler->touches = touches;

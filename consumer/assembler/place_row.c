@@ -76,30 +76,6 @@ static bool stays(const struct placing *placing, uint32_t position, struct row *
 	return true;
 }
 
-/*
- * Whether the token may have been run before the weights of the step came, by a pass that nobody saw: then
- * the row is not known to be of the first one.
- */
-static bool may_be_again(const struct placing *placing, uint32_t position, const struct row *kept)
-{
-	return position < placing->attempt->run_before &&
-	       placing->step->head.weight_version == placing->channel->weight_version &&
-	       placing->assembler->options.policy == R3RING_ROWS_FIRST &&
-	       (!kept || (row_is_no_pass(kept) && kept->cause == R3RING_MISSING_SPANS));
-}
-
-/* The first pass was lost, or that is not known. */
-static void put_again(const struct placing *placing, uint32_t position, struct row *row)
-{
-	struct attempt *attempt = placing->attempt;
-	const uint8_t cause = placing->part->gap;
-	struct row *lost = row_doubted(row, cause ? cause : R3RING_MISSING_GAP);
-
-	attempt_put(attempt, position, lost);
-	if (!placing->assembler->onlooker.ctx)
-		attempt_recompute(attempt, position, row);
-}
-
 /* Positions far beyond all others take memory for those between, more than there may be. */
 static bool may_reach(const struct placing *placing, uint32_t position)
 {
@@ -126,10 +102,6 @@ void placing_put(const struct placing *placing, uint32_t position, struct row *r
 	    attempt_reach(attempt, position) < 0)
 		return;
 	kept = attempt->row[position];
-	if (may_be_again(placing, position, kept) && !row_is_no_pass(row)) {
-		put_again(placing, position, row);
-		return;
-	}
 	if (kept && stays(placing, position, kept, row))
 		return;
 	if (assembler->onlooker.ctx)

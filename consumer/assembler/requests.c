@@ -137,7 +137,6 @@ struct attempt *part_add_attempt(struct part *part, uint16_t number)
 		.number = number,
 		.accepted = R3RING_UNKNOWN_U32,
 		.lost = NEVER_LOST,
-		.behind_era = NO_ERA,
 	};
 	for (; place > 0 && attempt[place - 1]->number > number; place--)
 		attempt[place] = attempt[place - 1];

@@ -34,9 +34,7 @@ struct told {
 };
 
 #define NEVER_LOST UINT64_MAX
-#define NO_ERA UINT32_MAX
 
-/* A request has few, but there are many requests: the smaller members are behind each other. */
 struct attempt {
 	struct request *request;
 	uint64_t serial;                /* no other attempt of this process has it */
@@ -46,37 +44,30 @@ struct attempt {
 	uint64_t begun;                 /* by the assembler's clock, when it was first heard of */
 	uint64_t first_step, last_step; /* that had spans of it; 0: none, */
 	uint64_t first_ns, last_ns;     /* and when its host began those */
-	uint64_t
-		lost; /* `touched`, as it was when records of its time were lost last; or NEVER_LOST */
-	uint64_t behind_step; /* nothing of it was lost before, of era `behind_era` */
-	uint64_t torn_step;   /* where it is torn: the last time behind this step, of */
-	uint64_t torn_era;    /* this one of its channel's */
-	struct told *told;    /* [tolds] the first span of each step, by step */
-	struct row **row;     /* [positions] NULL: nothing is known of it */
-	struct row **newest;  /* [recomputed] run again, which do not count; NULL: as `row` */
-	struct contradiction *contradiction; /* [contradictions] in the order of their coming */
+	struct told *told;              /* [tolds] the first span of each step, by step, */
 	uint32_t tolds, told_room;
+	bool told_apart; /* of several generations, or not kept: its steps are not others' */
+	uint64_t lost; /* and as that was when records of its time were lost last; or NEVER_LOST */
+	uint16_t number;
 	uint32_t prompt;
 	uint32_t accepted;  /* R3RING_UNKNOWN_U32 when nobody said */
 	uint32_t found;     /* leading positions that a prefix cache was asked for */
 	uint32_t positions; /* of `row` */
 	uint32_t capacity;
+	struct row **row;    /* [positions] NULL: nothing is known of it */
+	struct row **newest; /* [recomputed] run again, which do not count; NULL: as `row` */
 	uint32_t recomputed;
+	struct contradiction *contradiction; /* [contradictions] in the order of their coming */
 	uint32_t contradictions;
 	uint32_t run; /* of its channel's engine, that it was begun in */
-	uint32_t ran; /* behind the last token that a step told of, whichever shard ran it */
-	uint32_t
-		run_before; /* below this it may have run tokens before new weights came, unseen or not */
-	uint32_t behind_era; /* of its channel's, or NO_ERA */
-	uint16_t number;
-	bool told_apart; /* of several generations, or not kept: its steps are not others' */
-	bool guessed;    /* nobody told of which request of its id it is, */
+	bool guessed; /* nobody told of which request of its id it is, */
 	bool early; /* and the one before it was to end yet on its channel, which had lost nothing */
 	bool ended;    /* its end was told, */
 	bool given_up; /* but not by its engine, nor how much was kept */
 	bool renewed; /* new weights may have come in what was lost: it may have run further before */
-	bool torn;    /* records of its time were lost */
-	bool carried; /* no step of its channel's newest era ran it, but one before */
+	bool torn;    /* records of its time were lost, the last time behind */
+	uint64_t torn_step; /* this step, of */
+	uint64_t torn_era;  /* this one of its channel's */
 };
 
 struct part {
@@ -169,7 +160,6 @@ static inline void attempt_run(struct attempt *attempt, uint64_t touched,
 			       const struct r3ring_span *span)
 {
 	attempt->touched = touched;
-	attempt->carried = false;
 	attempt_tell(attempt, step->step, span->position, span->rows);
 	attempt->last_step = step->step;
 	attempt->last_ns = step->host_ns;
@@ -177,16 +167,6 @@ static inline void attempt_run(struct attempt *attempt, uint64_t touched,
 		return;
 	attempt->first_step = step->step;
 	attempt->first_ns = step->host_ns;
-}
-
-/* A step ran the span's tokens, or drafts of which it is not known how many were accepted. */
-static inline void attempt_came_to(struct attempt *attempt, const struct r3ring_span *span)
-{
-	const bool some = span->flags & R3RING_SPAN_DRAFT && span->accepted < span->rows;
-	const uint64_t end = (uint64_t)span->position + (some ? span->accepted : span->rows);
-
-	if (span->kind == R3RING_SPAN_COMPUTED && end > attempt->ran)
-		attempt->ran = end < UINT32_MAX ? (uint32_t)end : UINT32_MAX;
 }
 
 /* Whether it may have run on behind the newest step that it is known to have run in: records were

@@ -73,16 +73,10 @@ static struct request *quietest(struct r3ring_assembler *assembler)
 	}
 }
 
-/* What goes while it lives may be named again, as if it had begun unseen. */
 static void evict(struct r3ring_assembler *assembler)
 {
-	struct request *request = quietest(assembler);
-
-	for (const struct part *part = request->part; part; part = part->next)
-		if (part->live)
-			channel_goes_blind(assembler->channel[part->channel]);
 	assembler->stats.requests_evicted++;
-	request_let_go(assembler, request, R3RING_ASSEMBLED_EVICTED);
+	request_let_go(assembler, quietest(assembler), R3RING_ASSEMBLED_EVICTED);
 }
 
 static bool has_open_step(const struct channel *channel)

@@ -108,8 +108,6 @@ static void settle_step(struct r3ring_assembler *assembler, struct channel *chan
 	if (!step_map_settled(step) || !step->map_known)
 		assembler->stats.spans_late++;
 	channel_follow_weights(channel, step);
-	channel->ran = true;
-	channel->drafts |= (step->map.flags & R3RING_SPAN_DRAFT) != 0;
 	channel->waiting--;
 	channel->weight_version = step->head.weight_version;
 	channel->settled_step = step->head.step;
@@ -175,14 +173,12 @@ static void settle(struct r3ring_assembler *assembler, struct channel *channel, 
 		channel->ready = true;
 		runs_follow(channel, true);
 		channel->steady = !generation_goes_on(channel);
-		channel->blind &= generation_goes_on(channel);
 		break;
 	case ITEM_KEYFRAME_END:
 		channel->lossy |= !channel->ready;
 		channel->ready = true;
 		/* What it leaves out may have begun before new weights came. */
 		channel->steady |= !item->abridged;
-		channel->blind &= item->abridged;
 		if (!item->abridged)
 			requests_keyframe(assembler, channel, item->keyframe);
 		break;
@@ -191,7 +187,6 @@ static void settle(struct r3ring_assembler *assembler, struct channel *channel, 
 		requests_gap(channel, item->cause ? item->cause : R3RING_MISSING_GAP);
 		break;
 	case ITEM_GENERATION:
-		channel_goes_blind(channel);
 		channel->ready = false;
 		channel->steady = false;
 		channel->settled_step = 0;

@@ -12,10 +12,8 @@
  *
  * Of several passes over one token the first counts whose token was kept. Who runs a request's
  * tokens again begins another attempt: a later pass of the same attempt, under new weights, is only
- * known for one where these were seen to come. Then what may have been run before, in records that were
- * lost, is missing: all that the attempt was fed, and a token for each step that was not seen, or as many as
- * a step may have rows where any verified drafts. A reader that came later than they did takes such a pass
- * for the first; its weight version is told.
+ * known for one where the first was seen, or told to be lost with its spans. Its weight version is
+ * told.
  *
  * Where records of an attempt's time were lost, for whatever cause, it may have run in them what no
  * row is there of. A later attempt's row is not known to be the first one then, and is missing, for

@@ -311,7 +311,7 @@ struct r3ring_request {
  *
  * A later attempt may throw away what those before it had kept: an end, or a begin, that tells fewer
  * tokens says so. Who runs a request again under new weights had best begin a new attempt: of a later
- * pass within one attempt it is often not known whether it is the first, where records were lost.
+ * pass within one attempt it is not known for one where the first was lost.
  */
 
 /*

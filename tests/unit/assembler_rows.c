@@ -93,7 +93,7 @@ Test(assembler_rows, those_that_outlive_the_others_of_their_steps_keep_their_ids
 Test(assembler_rows, what_requests_that_ended_left_goes_before_any_request_does)
 {
 	const struct r3ring_assembler_options options = {.size = sizeof(options),
-							 .max_bytes = 112000};
+							 .max_bytes = 111000};
 	struct r3ring_assembled *got;
 
 	feed_destroy(&channel);

@@ -106,13 +106,6 @@ static void begin(struct account *account, const struct sim_heard *heard)
 		account_tear(account, life);
 		life->renewed[index] |= !account->steady;
 	}
-	if (heard->repeated || (heard->continues && !account->last)) {
-		if (!life->heard_of[index])
-			account_began_unseen(account, life, heard->continues);
-	} else if (!life->heard_of[index]) {
-		life->behind_step[index] = account->last;
-		life->behind_era[index] = account->era;
-	}
 	life->request->away[index] = false;
 	life->named[index] = true;
 	life->waits[index] = false;
@@ -137,8 +130,6 @@ static void hear_again(struct account *account, const struct sim_heard *heard)
 {
 	switch (heard->type) {
 	case SIM_HEARD_GENERATION:
-		account_blind(account);
-		account->era++;
 		account->ready = false;
 		account->steady = false;
 		account->keys = 0;
@@ -150,12 +141,10 @@ static void hear_again(struct account *account, const struct sim_heard *heard)
 	case SIM_HEARD_FIRST:
 		account->ready = true;
 		account->steady = !heard->continues;
-		account->blind &= heard->continues;
 		break;
 	case SIM_HEARD_KEYFRAME:
 		account->ready = true;
 		account->steady = true;
-		account->blind = false;
 		forget_names(account, heard->keyframe);
 		break;
 	case SIM_HEARD_BEGIN:
@@ -173,7 +162,6 @@ static void hear_again(struct account *account, const struct sim_heard *heard)
 	case SIM_HEARD_GAP:
 	case SIM_HEARD_LOST_SPANS:
 		account_keys_forget_slots(account);
-		account_blind(account);
 		tear(account);
 		break;
 	}

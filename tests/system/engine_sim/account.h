@@ -40,14 +40,8 @@ struct account {
 	uint64_t settled;      /* its number */
 	uint64_t last;         /* and, of this generation, or 0; */
 	uint64_t last_weights; /* and of any */
-	bool steady;  /* no others came since all that live were named, or the first step */
-	uint32_t era; /* generations so far */
-	bool ran;     /* a step was heard, */
-	bool drafts;  /* and one with drafts */
-	bool blind;   /* attempts may have begun unheard since all that live were named: */
-	uint64_t blind_step, blind_weights; /* behind this step, of these weights */
-	uint32_t blind_era;
-	uint32_t unseen;         /* how often blocks may have been run that nobody saw, */
+	bool steady;     /* no others came since all that live were named, or the first step */
+	uint32_t unseen; /* how often blocks may have been run that nobody saw, */
 	uint64_t unseen_weights; /* under these weights at the newest */
 	bool unsalted;           /* hashes were filled under several */
 	struct behind *behind;
@@ -83,12 +77,6 @@ void account_compute(struct account *account, const struct sim_step *step,
 		     const struct sim_span *span, bool unknown);
 void account_look_up(struct account *account, const struct sim_step *step,
 		     const struct sim_span *span);
-
-/* again.c: what may have been run before new weights came */
-void account_blind(struct account *account);
-void account_came_to(struct account *account, const struct sim_span *span, uint32_t rows);
-void account_began_unseen(struct account *account, struct sim_life *life, bool continues);
-void account_renew(struct account *account, struct sim_life *life, uint64_t step, uint64_t weights);
 
 /* settle.c: a step, once all is told of it */
 void account_settle(struct account *account, const struct sim_step *step);

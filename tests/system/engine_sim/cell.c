@@ -43,6 +43,8 @@ static bool is_other_pass(const struct cell *cell, const struct truth *truth)
 	return false;
 }
 
+/* Of a pass that nobody heard of nobody can tell that a later one under new weights, in the
+ * same attempt, is not the first. Its weights are told. */
 static bool spans_may_be_lost(const struct sim *sim)
 {
 	const struct sim_config *config = &sim->config;
@@ -50,16 +52,6 @@ static bool spans_may_be_lost(const struct sim *sim)
 	return config->gap || config->unheard || config->never_late || config->late_reader ||
 	       config->engine_dies || config->daemon_dies || config->real || config->max_bytes ||
 	       config->late_steps;
-}
-
-/* Who came late knows of no weights before; and of the latest pass of an attempt nobody knows whether
- * another one was lost. */
-static bool first_may_be_unseen(const struct sim *sim)
-{
-	const struct sim_config *config = &sim->config;
-
-	return config->late_reader || config->real || config->max_bytes || config->late_steps ||
-	       config->policy == R3RING_ROWS_LATEST;
 }
 
 /* What ran past the stop, or was thrown away, where nobody said where that is; nor did anybody hear
@@ -112,7 +104,7 @@ static bool may_stand_in(const struct cell *cell, const struct truth *truth)
 	if (is_other_pass(cell, truth) || is_past_end(cell, truth))
 		return true;
 	/* What a channel left it tells of again as it is later, in keyframes. */
-	return (first_may_be_unseen(cell->sim) || sim_was_left(cell->request)) &&
+	return (spans_may_be_lost(cell->sim) || sim_was_left(cell->request)) &&
 	       is_pass(cell, truth, truth->attempt);
 }
 

@@ -18,7 +18,7 @@ static struct sim_heard *note(struct sim_channel *channel, enum sim_heard_type t
 			realloc(channel->heard, channel->heard_room * sizeof(*channel->heard));
 	}
 	heard = &channel->heard[channel->heard_count++];
-	*heard = (struct sim_heard){.type = type, .continues = channel->continues_heard};
+	*heard = (struct sim_heard){.type = type};
 	return heard;
 }
 
@@ -240,7 +240,7 @@ static void hear_place(struct sim_channel *channel, const struct r3ring_view *vi
 	channel->continues_heard = record->u.schema.head.continues;
 	channel->heard_epoch = (uint32_t)record->u.schema.head.weight_version;
 	if (view->seq == 1 && !(view->flags & R3RING_DESC_REPEATED))
-		note(channel, SIM_HEARD_FIRST);
+		note(channel, SIM_HEARD_FIRST)->continues = channel->continues_heard;
 }
 
 void sim_hear(struct sim *sim, struct sim_channel *channel, const struct r3ring_view *view,

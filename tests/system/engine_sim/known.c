@@ -108,35 +108,6 @@ static bool may_be_past_end(const struct cell *cell, const struct sim_life *life
 	return false;
 }
 
-/* Whether a stage that knows that nothing was before it has the row's step as the first, too. */
-static bool is_proved_first(const struct cell *cell, const struct sim_life *life,
-			    const struct sim_channel *channel)
-{
-	const struct sim_row *row = life->seen[channel->index][cell->position].newest;
-
-	for (uint32_t c = 0; c < cell->sim->channels; c++) {
-		const struct sim_channel *other = &cell->sim->channel[c];
-		const struct sim_seen *seen = life->seen[c] ? &life->seen[c][cell->position] : NULL;
-
-		if (seen && other->engine == channel->engine && other->shard == channel->shard &&
-		    seen->known == SIM_ROW && seen->row == row)
-			return true;
-	}
-	return false;
-}
-
-/* The row that counts for all that the channel knows, or NULL. */
-static const struct sim_row *row_seen(const struct cell *cell, const struct sim_life *life,
-				      const struct sim_channel *channel)
-{
-	const struct sim_seen *seen =
-		life->seen[channel->index] ? &life->seen[channel->index][cell->position] : NULL;
-
-	if (seen && seen->known == SIM_AGAIN && is_proved_first(cell, life, channel))
-		return seen->newest;
-	return seen && seen->known == SIM_ROW ? seen->row : NULL;
-}
-
 /* What readers of all channels have of the cell, of an attempt; @counting: and that its engine
  * did not run past its end. */
 static uint32_t rows_told(const struct cell *cell, int32_t attempt, bool counting,
@@ -150,18 +121,17 @@ static uint32_t rows_told(const struct cell *cell, int32_t attempt, bool countin
 
 		for (uint32_t c = 0; c < sim->channels && life->attempt == attempt; c++) {
 			const struct sim_channel *channel = &sim->channel[c];
-			const struct sim_row *row = row_seen(cell, life, channel);
-			const struct sim_seen *seen;
+			const struct sim_seen *seen = life->seen[c] ? &life->seen[c][cell->position]
+								    : NULL;
 
-			if (!row || cell_is_cut(cell, life) ||
+			if (!seen || seen->known != SIM_ROW || cell_is_cut(cell, life) ||
 			    (counting &&
 			     (cell->position >= life->kept || may_be_past_end(cell, life))) ||
 			    cell->layer < channel->first_layer ||
 			    cell->layer >= channel->first_layer + channel->layers)
 				continue;
-			seen = &life->seen[c][cell->position];
-			if (sim_cell_told(sim, channel, row, cell->layer))
-				rows[count++] = row;
+			if (sim_cell_told(sim, channel, seen->row, cell->layer))
+				rows[count++] = seen->row;
 			if (seen->other && sim_cell_told(sim, channel, seen->other, cell->layer))
 				rows[count++] = seen->other;
 			for (uint32_t e = 0; e < seen->eithers; e++)

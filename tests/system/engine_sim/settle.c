@@ -31,8 +31,6 @@ static void step_phase(struct account *account, const struct sim_step *step, boo
 		if (!known)
 			continue;
 		span->life->open[account->channel->index] = false;
-		span->life->behind_step[account->channel->index] = step->number;
-		span->life->behind_era[account->channel->index] = account->era;
 		if (phase == COMPUTE && span->told.kind == R3RING_SPAN_COMPUTED)
 			account_compute(account, step, span, span->late && !told->late_map);
 		if (phase == LOOK_UP && span->told.kind != R3RING_SPAN_COMPUTED)
@@ -78,6 +76,7 @@ static void weights_follow(struct account *account, const struct sim_step *step)
 	const bool first = !account->last && !step->told[index]->continues;
 	const bool same = first ? step->number == 1 : step->weights == account->last_weights;
 
+	account->last_weights = step->weights;
 	if (same)
 		return;
 	account->steady = false;
@@ -85,10 +84,8 @@ static void weights_follow(struct account *account, const struct sim_step *step)
 		for (uint32_t j = 0; j < sim->request[i].lives; j++) {
 			struct sim_life *life = sim->request[i].life[j];
 
-			if (!life->named[index] && !life->waits[index])
-				continue;
-			life->renewed[index] |= life->open[index];
-			account_renew(account, life, step->number, step->weights);
+			life->renewed[index] |= life->open[index] &&
+						(life->named[index] || life->waits[index]);
 		}
 }
 
@@ -102,12 +99,7 @@ void account_settle(struct account *account, const struct sim_step *step)
 		account->unseen_weights = step->weights;
 	}
 	weights_follow(account, step);
-	account->last_weights = step->weights;
 	account->last = step->number;
-	account->ran = true;
-	for (uint32_t i = 0; i < step->spans; i++)
-		account->drafts |= step->span[i].told.flags & R3RING_SPAN_DRAFT &&
-				   (told->spans >> i) & 1;
 	if (!account->ready)
 		return;
 	account->weights = step->weights;

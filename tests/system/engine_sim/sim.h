@@ -19,7 +19,6 @@
  *	hear.c      what was delivered
  *	account.c   and so what can be known, of requests; settle.c: by steps,
  *	spans.c     of positions; behind.c: of what a cache finds
- *	again.c     what may have been run before new weights came
  *	take.c      what comes out of the assembler
  *	passes.c    which pass over a token counts
  *	known.c     what can be known of a cell
@@ -159,14 +158,7 @@ struct sim_fill {
 };
 
 /* What a channel's reader can know of a position. */
-enum sim_known {
-	SIM_NOTHING,
-	SIM_ROW,
-	SIM_EXTERNAL,
-	SIM_UNKNOWN_KEY,
-	SIM_NO_SPANS,
-	SIM_AGAIN, /* `newest`, and maybe one before that nobody saw */
-};
+enum sim_known { SIM_NOTHING, SIM_ROW, SIM_EXTERNAL, SIM_UNKNOWN_KEY, SIM_NO_SPANS };
 
 struct sim_seen {
 	enum sim_known known;
@@ -210,10 +202,6 @@ struct sim_life {
 	uint64_t torn_step[SIM_CHANNELS]; /* this step */
 	/* New weights may have come in what was lost, under which it began anew. */
 	bool renewed[SIM_CHANNELS];
-	uint32_t ran[SIM_CHANNELS];         /* as spans said, */
-	uint32_t run_before[SIM_CHANNELS];  /* below this it may have been run before new weights */
-	uint64_t behind_step[SIM_CHANNELS]; /* nothing of it was unseen before this one, */
-	uint32_t behind_era[SIM_CHANNELS];  /* of this generation of those that were heard */
 	bool ever_named;
 	bool told_begin[SIM_CHANNELS];
 	uint64_t
@@ -474,7 +462,7 @@ struct sim_heard {
 	uint32_t keyframe; /* that a BEGIN belongs to, or that is whole */
 	bool repeated;
 	bool over;      /* of an END: the request is not to go on */
-	bool continues; /* the generation before, as the newest schema says */
+	bool continues; /* of a FIRST: the generation before */
 	struct sim_life *life;
 	struct sim_step *step;
 	uint32_t pairs;

@@ -22,15 +22,6 @@ static bool is_recomputed(const struct account *account, const struct sim_seen *
 	       account->sim->config.policy == R3RING_ROWS_FIRST;
 }
 
-/* Nor does anybody know whether there was one. */
-static bool may_be_again(const struct account *account, const struct sim_life *life,
-			 const struct sim_seen *seen, uint32_t position)
-{
-	return position < life->run_before[account->channel->index] &&
-	       (seen->known == SIM_NOTHING || seen->known == SIM_NO_SPANS) &&
-	       account->sim->config.policy == R3RING_ROWS_FIRST;
-}
-
 static void see(struct account *account, const struct sim_span *span, uint32_t position,
 		enum sim_known known, const struct sim_row *row)
 {
@@ -43,9 +34,7 @@ static void see(struct account *account, const struct sim_span *span, uint32_t p
 			*seen = (struct sim_seen){.known = known, .weights = account->weights};
 		return;
 	}
-	if (may_be_again(account, span->life, seen, position))
-		seen->known = SIM_AGAIN;
-	if (seen->known == SIM_AGAIN || is_recomputed(account, seen, row)) {
+	if (is_recomputed(account, seen, row)) {
 		seen->newest = row;
 		seen->elsewhere = false;
 		return;
@@ -152,7 +141,6 @@ void account_compute(struct account *account, const struct sim_step *step,
 	uint32_t counted = span->told.flags & R3RING_SPAN_DRAFT ? span->told.accepted
 								: span->told.rows;
 
-	account_came_to(account, span, unknown ? span->told.rows : counted);
 	if (unknown)
 		counted = 0;
 	for (uint32_t i = 0; i < counted; i++) {
